@@ -9,16 +9,16 @@ default:
 # Run the quick loop: rooms whose tests neither start many processes nor load a model.
 test:
     python -m pytest -q -n 2 --dist worksteal \
-        --ignore=tests/adapters \
+        --ignore=tests/apps/adapters \
         --ignore=tests/benchmarks \
-        --ignore=tests/cli \
+        --ignore=tests/apps/cli \
         --ignore=tests/dashboards \
         --ignore=tests/deploy \
-        --ignore=tests/embed/local \
-        --ignore=tests/mcp \
-        --ignore=tests/provision \
-        --ignore=tests/serve \
-        --ignore=tests/storage
+        --ignore=tests/plugins/local \
+        --ignore=tests/core/mcp \
+        --ignore=tests/plugins/provision \
+        --ignore=tests/apps/serve \
+        --ignore=tests/core/storage
 
 # Run all tests, as the README's command does, in two processes.
 test-all:
@@ -38,7 +38,7 @@ fix:
 
 # Check the documents: their links, tables, words and examples.
 docs:
-    python -m pytest -q tests/test_docs.py tests/test_examples.py tests/cli/test_readme.py tests/cli/test_examples.py
+    python -m pytest -q tests/test_docs.py tests/test_examples.py tests/apps/cli/test_readme.py tests/apps/cli/test_examples.py
 
 # Measure retrieval on folders of requests: `just bench --data DIR --out report.md`.
 bench *arguments:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.upstreams import main
-from tests.mcp.conftest import HERE
+from tests.core.mcp.conftest import HERE
 
 
 def test_the_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,11 +27,11 @@ from gateway.options import Options, SearchOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn, script
 from gateway.types import ToolDefinition
-from tests.cli.running import Place
+from tests.apps.cli.running import Place
 from tests.conftest import OpenGateway
+from tests.core.mcp.conftest import served
 from tests.dashboards.prometheus import Page, prometheus
 from tests.fakes import BrokenStore, ListSource, Shelf, tool
-from tests.mcp.conftest import served
 
 OR_ZERO = " or on () vector(0)"
 """What stands in for series that exist only after an event: here they must exist."""

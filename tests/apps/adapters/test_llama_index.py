@@ -1,0 +1,119 @@
+"""LlamaIndex: a function agent with the retriever, against a real server.
+
+Its OpenAI integration wants an older `openai` than the gateway does; that of Mistral speaks the
+same wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway import Gateway
+from gateway.adapters.broker import CallerOf
+from gateway.discovery.approval import Approve
+from gateway.testing import ScriptedModel, Turn
+from gateway.types import ANYONE
+from tests.apps.adapters.conformance import (
+    Cast,
+    Conformance,
+    Host,
+    answer,
+    find,
+    schema_of,
+    tell_time,
+    use,
+)
+from tests.apps.adapters.frameworks import needs
+
+needs("llama-index", "llama_index.core", "llama_index.llms.mistralai")
+
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import FunctionTool
+from llama_index.llms.mistralai import MistralAI
+
+from gateway.adapters.llama_index import GatewayRetriever
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"  # the framework's own, about pydantic and itself
+)
+
+
+@pytest.fixture
+def cast(cast: Cast) -> Cast:
+    """A model that says something with every call: the integration fails without."""
+
+    def start(*turns: Turn) -> ScriptedModel:
+        return cast(*(replace(turn, text=turn.text or "One moment.") for turn in turns))
+
+    return start
+
+
+class TestLlamaIndex(Conformance):
+    """The suite."""
+
+    async def converse(
+        self,
+        gateway: Gateway,
+        url: str,
+        host: Host,
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
+    ) -> str:
+        return await ask(gateway, url, "Please help me.", host, approve, caller)
+
+
+async def ask(
+    gateway: Gateway,
+    url: str,
+    text: str,
+    host: Host = (),
+    approve: Approve | None = None,
+    caller: CallerOf[Any] = ANYONE,
+) -> str:
+    """Ask an agent over the scripted server."""
+    llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))
+    retriever = GatewayRetriever(gateway, host, approve=approve, caller=caller)
+    agent = FunctionAgent(llm=llm, tools=list(host), tool_retriever=retriever, streaming=False)
+    async with llm._client:  # noqa: SLF001  (the integration closes it nowhere)
+        return str(await agent.run(text))
+
+
+async def test_what_the_message_finds_is_a_tool_at_once(gateway: Gateway, cast: Cast) -> None:
+    """LlamaIndex retrieves before the model is asked; schemas are the real ones."""
+    model = cast(use("find_invoice", number="INV-7"), Turn("Not paid."))
+
+    output = await ask(gateway, model.base_url, "look up an invoice", [tell_time])
+
+    first, second = model.requests
+    assert "Not paid." == output
+    assert {"tell_time", "search_tools", "call_tool", "find_invoice"} <= set(first.tool_names)
+    shown = first.functions["find_invoice"]["parameters"]
+    assert schema_of("find_invoice", await gateway.list_tools()) == shown
+    assert '"paid": false' in answer(second)
+
+
+async def test_what_the_model_finds_is_called_by_name(gateway: Gateway, cast: Cast) -> None:
+    """The result of a search has the schemas, since no tool can join during a run."""
+    call = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
+    model = cast(find("play a song"), call, Turn("Enjoy."))
+
+    await ask(gateway, model.base_url, "Please help me.")
+
+    assert '"parameters"' in answer(model.requests[1])
+    assert "playing Yesterday" in answer(model.requests[2])
+
+
+async def test_a_retriever_serves_blocking_callers_and_bundles(gateway: Gateway) -> None:
+    """As LlamaIndex's own retrievers do."""
+    retriever = GatewayRetriever(gateway, [FunctionTool.from_defaults(tell_time)])
+
+    found = retriever.retrieve(QueryBundle("play a song"))
+
+    (player,) = [tool for tool in found if tool.metadata.name == "play_music"]
+    output: Any = player(song="Yesterday")
+    assert (False, "playing Yesterday") == (output.is_error, output.content)
+    assert ["search_tools", "call_tool"] == [tool.metadata.name for tool in retriever.retrieve(" ")]

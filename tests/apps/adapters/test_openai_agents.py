@@ -1,0 +1,130 @@
+"""The OpenAI Agents SDK: an agent with the gateway for a server, against a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway import AsyncAutoDiscoveryClient, Gateway
+from gateway.adapters.broker import CallerOf
+from gateway.discovery.approval import Approve
+from gateway.testing import Turn
+from gateway.types import ANYONE, Access, Caller
+from tests.apps.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, client_of
+from tests.apps.adapters.frameworks import needs
+
+needs("openai-agents", "agents")
+
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    function_tool,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI
+
+from gateway.adapters.openai_agents import GatewayServer
+
+Models = type[OpenAIChatCompletionsModel | OpenAIResponsesModel]
+set_tracing_disabled(disabled=True)
+
+
+class TestOpenAIAgents(Running):
+    """The suite, over the Responses API."""
+
+    model: Models = OpenAIResponsesModel
+
+    def agent(
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
+    ) -> Agent:
+        return Agent(
+            name="helper",
+            model=self.model(model="scripted", openai_client=client),
+            tools=[function_tool(each) for each in host],
+            mcp_servers=[GatewayServer(gateway, approve=approve, caller=caller)],
+        )
+
+    async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
+        done = await Runner.run(agent, [*(before or ()), {"role": "user", "content": text}])
+        return str(done.final_output), done.to_input_list()
+
+
+class TestOpenAIAgentsChat(TestOpenAIAgents):
+    """The suite, over Chat Completions."""
+
+    model = OpenAIChatCompletionsModel
+
+
+agent_of = TestOpenAIAgents().agent
+
+
+async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
+    """Events of the tools come between those of the model."""
+    model = cast(*SONG)
+
+    async with client_of(model.base_url) as client:
+        run = Runner.run_streamed(agent_of(gateway, client), "Please help me.")
+        called = [event.name async for event in run.stream_events() if hasattr(event, "name")]
+
+    assert 2 == called.count("tool_output")
+    assert "Enjoy." == run.final_output
+
+
+async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cast) -> None:
+    """Without an adapter: discovery happens below the SDK, which sees the last reply alone."""
+    model = cast(*SONG)
+
+    async with client_of(model.base_url) as client:
+        wrapped = AsyncAutoDiscoveryClient(client, gateway)
+        chat = OpenAIResponsesModel(model="scripted", openai_client=wrapped)
+        done = await Runner.run(Agent(name="helper", model=chat), "Please help me.")
+
+    assert "Enjoy." == done.final_output
+    assert 1 == len(done.new_items)
+    assert "playing Yesterday" in answer(model.requests[2])
+
+
+async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many callers: by the context of a run."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client, caller=lambda run: run.context)
+        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
+            await Runner.run(agent, "Please help me.", context=caller)
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
+
+
+async def test_without_a_run_there_is_no_caller_to_read(gateway: Gateway) -> None:
+    """What needs a scope stays hidden, unless one caller is named for all."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    ada = Caller(scopes=frozenset({"music"}))
+    servers = [GatewayServer(gateway, caller=each) for each in (lambda _run: ada, ada)]
+
+    results = [await each.call_tool("play_music", {"song": "Yesterday"}) for each in servers]
+
+    assert [True, False] == [each.is_error for each in results]
+
+
+async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:
+    """As the SDK's own tools for looking at servers ask it."""
+    server = GatewayServer(gateway)
+
+    await server.connect()
+    tools = await server.list_tools()
+    result = await server.call_tool("play_music", {"song": "Yesterday"})
+    await server.cleanup()
+
+    assert ["search_tools", "call_tool"] == [tool.name for tool in tools]
+    assert (False, "playing Yesterday") == (result.is_error, getattr(result.content[0], "text", ""))
+    assert [] == (await server.list_prompts()).prompts
+    assert [] == (await server.get_prompt("any")).messages

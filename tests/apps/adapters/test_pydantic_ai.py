@@ -1,0 +1,114 @@
+"""Pydantic AI: an agent with the capability, against a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway import Gateway
+from gateway.adapters.broker import CallerOf
+from gateway.discovery.approval import Approve
+from gateway.testing import Turn
+from gateway.types import ANYONE, Access, Caller
+from tests.apps.adapters.conformance import (
+    PLAY,
+    Cast,
+    Host,
+    Running,
+    answer,
+    client_of,
+    find,
+    tell_time,
+    use,
+)
+from tests.apps.adapters.frameworks import needs
+
+needs("pydantic-ai", "pydantic_ai")
+
+from openai import AsyncOpenAI
+from pydantic_ai import Agent, Tool
+from pydantic_ai.messages import ImageUrl, ToolReturnPart
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from gateway.adapters.pydantic_ai import GatewayCapability
+
+Models = type[OpenAIChatModel | OpenAIResponsesModel]
+
+
+class TestPydanticAi(Running):
+    """The suite, over Chat Completions."""
+
+    model: Models = OpenAIChatModel
+
+    def agent(
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
+    ) -> Agent:
+        provider = OpenAIProvider(openai_client=client)
+        return Agent(
+            self.model("scripted", provider=provider),
+            tools=list(host),
+            capabilities=[GatewayCapability(gateway, approve=approve, caller=caller)],
+        )
+
+    async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
+        asked = [text, ImageUrl(url="https://example.com/sleeve.png")] if before else text
+        done = await agent.run(asked, message_history=before)
+        return str(done.output), done.all_messages()
+
+
+class TestPydanticAiResponses(TestPydanticAi):
+    """The suite, over the Responses API."""
+
+    model = OpenAIResponsesModel
+
+
+agent_of = TestPydanticAi().agent
+
+
+async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many callers: by the dependencies of a run."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+    async with client_of(model.base_url) as client:
+        agent: Any = agent_of(gateway, client, caller=lambda ctx: ctx.deps)
+        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
+            await agent.run("Please help me.", deps=caller)
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
+
+
+async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
+    """It costs no retry of the agent's budget."""
+    model = cast(use("call_tool", name="find_invoice", arguments={}), Turn("Sorry."))
+
+    async with client_of(model.base_url) as client:
+        done = await agent_of(gateway, client).run("Please help me.")
+
+    parts = [part for message in done.all_messages() for part in message.parts]
+    assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
+
+
+async def test_the_frameworks_own_tool_search_stays_the_hosts(gateway: Gateway, cast: Cast) -> None:
+    """Its tool is called like ours: it keeps the name, and ours moves aside."""
+    model = cast(
+        use("search_tools", queries=["time of day"]),
+        use("tell_time"),
+        find("play a song", "gateway_search_tools"),
+        Turn("Done."),
+    )
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client, [Tool(tell_time, defer_loading=True)])
+        await agent.run("Please help me.")
+
+    assert {"search_tools", "gateway_search_tools"} <= set(model.requests[0].tool_names)
+    assert "tell_time" not in model.requests[0].tool_names
+    assert "five past ten" in answer(model.requests[2])
+    assert "play_music" in model.requests[3].tool_names

@@ -1,0 +1,69 @@
+"""The command line's outside: version, help, usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK
+from gateway.runtime import VERSION
+from tests.apps.cli.running import Place, child
+
+_ASK_VERSION = """
+import sys
+from gateway.cli import main
+try:
+    main()
+finally:
+    print([name for name in ("openai", "mcp", "rdflib", "numpy") if name in sys.modules])
+"""
+
+
+def test_the_version_is_reported_without_loading_what_is_heavy(tmp_path: Path) -> None:
+    ran = child("-c", _ASK_VERSION, "--version", cwd=tmp_path, env={})
+
+    assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        *((name,) for name in ("search", "call", "index", "demo", "graph")),
+        *(("graph", name) for name in ("show", "export", "derive", "validate", "query")),
+    ],
+)
+def test_help_shows_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
+    shown = " ".join(place.run(*command, "--help").out.split())
+
+    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []
+
+
+def test_output_may_be_any_stream() -> None:
+    """A host that calls `main` itself may have put something else in the place of the terminal."""
+    caught = StringIO()
+
+    with redirect_stdout(caught), pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert f"tool-gateway {VERSION}\n" == caught.getvalue()
+
+
+class _Interrupted(list[str]):
+    """Arguments that somebody interrupts while they are read."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise KeyboardInterrupt
+
+
+def test_an_impatient_user_meets_no_traceback() -> None:
+    """Before the command itself began, too."""
+    with pytest.raises(SystemExit) as ended:
+        main(_Interrupted(["--version"]))
+
+    assert INTERRUPTED == ended.value.code

@@ -1,0 +1,170 @@
+"""`gateway approve`."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.storage.catalog import SqlCatalog
+from tests.apps.cli.running import Place
+
+
+def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
+    """A command line that was edited, and a tool that is another one now."""
+    place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
+    config = place.config({"srv": place.hostile("dressed_up")})
+    changed = place.run("tools", "-c", config)
+    listed = place.run("approve", "-c", config)
+    one = place.run("approve", "srv/good", "-c", config, "--json")
+    rest = place.run("approve", "--all", "-c", config, "--json")
+    nothing = place.run("approve", "srv", "-c", config)
+    again = place.run("tools", "-c", config)
+
+    assert "gateway approve srv/good" in changed.err
+    assert "gateway approve srv [server_changed]" in changed.err
+    assert 0 == listed.code
+    assert "changed  srv, srv/good" in listed.out
+    assert '-   "description": "Works."\n+   "description": "Works better."\n' in listed.out
+    assert (["srv/good"], ["srv"]) == (one.json["approved"], one.json["changed"])
+    assert {"before": {"description": "Works."}, "after": {"description": "Works better."}} == (
+        one.json["differences"]["srv/good"]
+    )
+    assert (["srv"], []) == (rest.json["approved"], rest.json["changed"])
+    assert (1, "nothing changed\n") == (nothing.code, nothing.out)
+    assert "approve" not in again.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tools"],
+        ["call", "srv/good"],
+        ["search", "works", "--strategy", "graph"],
+        ["servers", "test"],
+        ["discover", "--strategy", "graph"],
+        ["provision", "works", "--no-known", "--strategy", "graph"],
+        ["doctor", "--connect"],
+        ["index", "build"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_approved_is_run_by_no_command_where_that_is_the_policy(
+    place: Place, command: list[str]
+) -> None:
+    """The user says so in the environment: whoever can write the configuration cannot."""
+    env = {"GATEWAY_ON_CHANGE": "block"}
+    config = place.config({"srv": place.hostile(env={"PYTHONPATH": "/one"})})
+    place.run("tools", "-c", config, env=env)
+    record = place.folder / "record"
+    started = record.read_text()
+    config = place.config({"srv": place.hostile(env={"PYTHONPATH": "/two"})})
+
+    place.run(*command, "-c", config, env=env)
+    kept = record.read_text()
+    place.run("approve", "srv", "-c", config)
+    place.run("tools", "-c", config, env=env)
+
+    assert started == kept
+    assert started != record.read_text()
+
+
+def test_no_sign_in_at_an_address_that_is_not_approved(place: Place) -> None:
+    """Where that is the policy."""
+    env = {"GATEWAY_ON_CHANGE": "block"}
+    config = place.config({"srv": {"url": "http://127.0.0.1:1/one"}})
+    place.run("tools", "-c", config, env=env)
+    config = place.config({"srv": {"url": "http://127.0.0.1:1/two"}})
+
+    refused = place.run("login", "srv", "-c", config, env=env)
+
+    assert "is not the approved one" in refused.err
+    assert "srv" in place.run("approve", "-c", config).out
+
+
+def test_a_policy_that_there_is_not_is_refused(place: Place) -> None:
+    """A misspelt one must not be a weaker one."""
+    refused = place.run("tools", "-c", place.config(), env={"GATEWAY_ON_CHANGE": "blok"})
+
+    assert 2 == refused.code
+    assert "GATEWAY_ON_CHANGE: expected 'warn' or 'block', got 'blok'" in refused.err
+
+
+def test_a_name_passes_on_by_approval(place: Place) -> None:
+    """Once the server that had it is not configured any more; doctor says so too."""
+    place.run("tools", "-c", place.config({"srv": place.hostile()}))
+    config = place.config({"other": place.hostile(), "third": place.hostile()})
+    before = place.run("tools", "-c", config, "--json")
+    listed = place.run("approve", "-c", config, "--json")
+    checked = place.run("doctor", "-c", config)
+    approved = place.run("approve", "name:good", "-c", config, "--json")
+    after = place.run("tools", "-c", config, "--json")
+
+    assert ["other_good", "third_good"] == [each["exposed_name"] for each in before.json["tools"]]
+    difference = {"before": {"tool": "srv/good"}, "after": {"tool": "other/good"}}
+    assert {"name:good": difference} == listed.json["differences"]
+    assert "gateway approve name:good" in checked.out
+    assert ["name:good"] == approved.json["approved"]
+    assert ["good", "third_good"] == [each["exposed_name"] for each in after.json["tools"]]
+
+
+def test_names_that_hardly_differ_are_reported(place: Place) -> None:
+    """By approve and by doctor."""
+    records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
+    config = place.config({"a": place.hostile(), "b": place.hostile()})
+    for server, tool in (("a", "get_user_role"), ("b", "get_user_roles")):
+        records.record_seen(f"{place.folder / 'servers.json'}#{server}", {tool: "1"})
+    records.close()
+
+    listed = place.run("approve", "-c", config, "--json")
+
+    assert [["a/get_user_role", "b/get_user_roles"]] == listed.json["similar"]
+    shown = place.run("approve", "-c", config).err
+    assert "hardly differ: a/get_user_role, b/get_user_roles" in shown
+    assert "hardly differ" in place.run("doctor", "-c", config).out
+
+
+def test_a_store_that_was_corrupt_is_reported(place: Place) -> None:
+    """By the command that meets it, and by doctor for as long as the old file is there."""
+    config = place.config({"srv": place.hostile()})
+    place.run("tools", "-c", config)
+    (place.cache / "catalog.sqlite3").write_text("junk" * 4096)
+    met = place.run("tools", "-c", config)
+    checked = place.run("doctor", "-c", config)
+
+    assert "catalog.sqlite3.corrupt-1" in met.err
+    assert "[store_rebuilt]" in met.err
+    assert "catalog.sqlite3.corrupt-1 was corrupt and set aside" in checked.out
+
+
+def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
+    """Only what is configured can be approved."""
+    config = place.config({"srv": place.hostile("plain")})
+    records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
+    owner = f"{place.folder / 'servers.json'}#srv"
+    records.record_seen(owner, {"": "1", "a": "1", "b": "1"})
+    records.record_seen(owner, {"": "2", "a": "2", "b": "1"})
+    records.close()
+
+    both = place.run("approve", "srv", "-c", config, "--json")
+    unknown = place.run("approve", "other/x", "-c", config)
+
+    assert ["srv", "srv/a"] == both.json["approved"]
+    assert 0 != unknown.code
+    assert "no server 'other' is configured: srv" in unknown.err
+
+
+def test_an_alias_is_approved_by_its_own_name(place: Place) -> None:
+    """And is called without starting any other server."""
+    virtual = {"v": {"tools": {"best": "srv/good"}}}
+    place.run("tools", "-c", place.config({"srv": place.hostile("plain")}, virtualServers=virtual))
+    servers = {"srv": place.hostile("dressed_up"), "other": {"command": "no-such-program"}}
+    config = place.config(servers, virtualServers=virtual)
+    place.run("tools", "-c", config)
+    approved = place.run("approve", "v/best", "-c", config, "--json")
+    called = place.run("call", "v/best", "-c", config)
+
+    assert (["v/best"], ["srv", "srv/good"]) == tuple(
+        approved.json[key] for key in ("approved", "changed")
+    )
+    assert "Works better." == approved.json["differences"]["v/best"]["after"]["description"]
+    assert 0 == called.code
+    assert "no-such-program" not in called.err

@@ -1,0 +1,88 @@
+"""The caller that options name, on the command line and over pipes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tests.apps.cli.running import TIME, Place
+
+SCOPED: dict[str, object] = {**TIME, "scopes": ["clock"]}
+QUERY = "SELECT ?s ?o WHERE { ?s ?p ?o }"
+SHOWN = (
+    ("tools",),
+    ("search", "what time is it"),
+    ("search", ""),
+    ("discover",),
+    ("discover", "what time is it"),
+    ("graph", "export"),
+    ("graph", "query", QUERY),
+    ("graph", "propose", "--dry-run"),
+)
+NAMED = (
+    ("call", "get_current_time"),
+    ("call", "time/get_current_time"),
+    ("graph", "show", "get_current_time"),
+    ("graph", "export", "-f", "dot", "--centre", "time/get_current_time"),
+)
+
+
+def configs(place: Place) -> tuple[str, str]:
+    """One with a server for few beside another, one without it."""
+    plain = place.hostile()
+    servers = {"mcpServers": {"time": SCOPED, "plain": plain}}
+    without = {"mcpServers": {"plain": plain}}
+    return str(place.put("both.json", servers)), str(place.put("plain.json", without))
+
+
+@pytest.mark.parametrize("command", SHOWN, ids=" ".join)
+def test_a_command_shows_what_its_caller_may_see(place: Place, command: tuple[str, ...]) -> None:
+    """By the scopes that it is given; a tenant alone holds none."""
+    both, _ = configs(place)
+    holder = place.run(*command, "-c", both, "--scope", "clock", "--scope", "other")
+    guest = place.run(*command, "-c", both, "--tenant", "acme", "--user", "ada")
+
+    assert "convert_time" in holder.out
+    assert [] == [each for each in ("convert_time", "get_current", "time/") if each in str(guest)]
+
+
+@pytest.mark.parametrize("command", NAMED, ids=" ".join)
+def test_a_hidden_name_is_answered_as_one_that_is_not_there(
+    place: Place, command: tuple[str, ...]
+) -> None:
+    """To the byte."""
+    hidden, gone = (
+        place.run(*command, "-c", config, "--tenant", "acme") for config in configs(place)
+    )
+
+    # The first one asks the servers, and says so.
+    assert gone.err.splitlines()[-1] == hidden.err.splitlines()[-1]
+    assert (gone.code, gone.out) == (hidden.code, hidden.out)
+    assert hidden.code
+
+
+def test_the_host_reads_the_whole_graph(place: Place) -> None:
+    """Without a caller it is the owner of the file that asks."""
+    both, _ = configs(place)
+
+    assert "get_current_time" in place.run("graph", "export", "-c", both).out
+
+
+@pytest.mark.parametrize(("more", "tools"), [((), 1), (("--scope", "clock"), 3)])
+async def test_the_caller_over_pipes_is_the_one_that_options_name(
+    place: Place, more: tuple[str, ...], tools: int
+) -> None:
+    """Who starts the server says for whom."""
+    both, _ = configs(place)
+    command = ["-m", "gateway", "serve", "--expose", "all", "--strategy", "graph", "-c", both]
+    env = {"GATEWAY_CACHE_DIR": str(place.cache)}
+    parameters = StdioServerParameters(command=sys.executable, args=[*command, *more], env=env)
+    async with Client(stdio_client(parameters)) as client:
+        names = [each.name for each in (await client.list_tools()).tools]
+        called = await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})
+
+    assert tools == len(names)
+    assert ("get_current_time" in names) == (not called.is_error) == bool(more)

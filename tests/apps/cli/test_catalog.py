@@ -1,0 +1,193 @@
+"""`gateway catalog`, and `gateway search` for what it holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.apps.cli.running import TIME, Place
+from tests.plugins.manifests.test_agent_cards import NEW
+from tests.plugins.manifests.test_files import SERVERS, put
+from tests.plugins.manifests.test_skills import PDF
+
+SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", "botany")
+
+
+@pytest.fixture
+def stocked(place: Place) -> Place:
+    """A card, a skill and three servers in a folder, imported; one file of it is broken."""
+    put(place.folder / "all" / "route.json", NEW)
+    put(place.folder / "all" / "pdf" / "SKILL.md", PDF)
+    put(place.folder / "all" / "bad.json", "{")
+    put(place.folder / "mcp.json.txt", SERVERS)
+    place.run("catalog", "import", str(place.folder / "all"))
+    return place
+
+
+def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
+    """Without any configuration."""
+    added = place.run(*SET, "--metadata", '{"a": {"b": 1, "c": 2}}', "--status", "draft")
+    listed = place.run("catalog", "list")
+    shown = place.run("catalog", "show", "dataset:catalog/iris")
+    part = place.run("catalog", "show", "dataset:catalog/iris", "--field", "a.b")
+    whole = place.run("catalog", "show", "dataset:catalog/iris", "--json").json
+    hidden = place.run("search", "flowers", "--kind", "dataset", "--strategy", "graph")
+    more = ("--status", "draft", "--tag", "botany", "--strategy", "graph", "--json")
+    found = place.run("search", "flowers", "--kind", "dataset", *more).json
+    other = place.run("catalog", "list", "--kind", "agent")
+    removed = place.run("catalog", "remove", "dataset:catalog/iris", "--json").json
+    empty = place.run("catalog", "list")
+    again = place.run("catalog", "remove", "dataset:catalog/iris")
+
+    assert (0, "dataset:catalog/iris is in the catalog\n") == (added.code, added.out)
+    assert "dataset:catalog/iris  draft   yes      botany  Measured flowers." in listed.out
+    assert "status       draft" in shown.out
+    assert "tags         botany" in shown.out
+    assert (0, {"a": {"b": 1}}) == (part.code, json.loads(part.out))
+    assert ({"a": {"b": 1, "c": 2}}, []) == (whole["metadata"], whole["scopes"])
+    assert 1 == hidden.code
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
+    assert {"id": "dataset:catalog/iris", "removed": True} == removed
+    assert (1, True) == (again.code, "no entry has this id" in again.err)
+    assert (1, 1) == (other.code, empty.code)
+    assert "gateway catalog import" in empty.out
+
+
+def test_search_of_a_kind_shows_the_last_of_two_entries_as_rest_does(place: Place) -> None:
+    """With the same scores for display."""
+    place.run(*SET)
+    place.run("catalog", "add", "dataset", "oaks", "-d", "Measured trees.")
+    kind = ("--kind", "dataset", "--strategy", "graph", "--json")
+
+    found = place.run("search", "measured flowers", *kind).json["result"]
+    first = place.run("search", "measured flowers", *kind, "--limit", "1").json["result"]
+
+    ids = ["dataset:catalog/iris", "dataset:catalog/oaks"]
+    assert ids == [item["id"] for item in found["matches"]]
+    assert [1.0, 0.0] == found["display_scores"]
+    assert (ids[:1], [1.0]) == ([item["id"] for item in first["matches"]], first["display_scores"])
+
+
+def test_a_beta_entry_is_found_unasked(place: Place) -> None:
+    """As an active one is."""
+    place.run(*SET, "--status", "beta")
+    kind = ("--kind", "dataset", "--strategy", "graph", "--json")
+    found = place.run("search", "flowers", *kind).json
+    active = place.run("search", "flowers", *kind, "--status", "active")
+
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
+    assert 1 == active.code
+
+
+def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:
+    """With what to do."""
+    place.run(*SET, "--scope", "staff")
+
+    for arguments, data in (
+        (("add", "tool", "x"), "add the server"),
+        (("add", "skill", "x", "--metadata", "{"), "the metadata must be JSON"),
+        (("show", "dataset:catalog/rose"), "gateway catalog list"),
+        (("show", "dataset:catalog/iris", "--field", "$a"), "of metadata"),
+        (("import", "nowhere"), "there is no file or folder"),
+    ):
+        ran = place.run("catalog", *arguments)
+        assert (2, True) == (ran.code, data in ran.err)
+    data = place.run("catalog", "list", "--kind", "dataset", "--json").json
+    assert ["dataset:catalog/iris"] == [item["id"] for item in data["entities"]]
+
+
+def test_manifests_are_imported_and_the_broken_one_is_reported(stocked: Place) -> None:
+    """A page at a time."""
+    again = stocked.run("catalog", "import", str(stocked.folder / "all"), "--json")
+    first = stocked.run("catalog", "list", "-n", "1")
+    nothing = stocked.run("catalog", "import", str(stocked.folder / "all" / "pdf" / ".."), "-h")
+
+    assert {"agent:catalog/Route planner", "skill:catalog/pdf-forms"} == {*again.json["ids"]}
+    assert "bad.json" in again.json["notes"][0]["detail"]
+    assert "bad.json" in again.err
+    assert "--after agent:catalog/Route planner" in first.err
+    assert 0 == nothing.code
+
+
+@pytest.mark.parametrize("target", ["bundle.json", "folder"])
+def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> None:
+    """As one file, or as cards and skills; nothing is written over."""
+    stocked.run(*SET, "--status", "deprecated")
+    stocked.run("catalog", "import", str(stocked.folder / "all"), "--namespace", "catalog")
+    before = stocked.run("catalog", "export").json
+    path = str(stocked.folder / target)
+
+    written = stocked.run("catalog", "export", "--out", path, "--json").json
+    refused = stocked.run("catalog", "export", "--out", path)
+    forced = stocked.run("catalog", "export", "--out", path, "--force")
+    for item in before["entries"]:
+        stocked.run("catalog", "remove", f"{item['kind']}:catalog/{item['name']}")
+    empty = stocked.run("catalog", "export")
+    stocked.run("catalog", "import", path)
+
+    assert (3, 1 if target == "bundle.json" else 3) == (written["entries"], len(written["files"]))
+    assert (2, 0) == (refused.code, forced.code)
+    assert (1, []) == (empty.code, empty.json["entries"])
+    assert before == stocked.run("catalog", "export").json
+    kinds = stocked.run("catalog", "export", "--kind", "skill").json["entries"]
+    assert ["skill"] == [item["kind"] for item in kinds]
+
+
+def test_words_and_facets_select_and_say_what_else_there_is(stocked: Place) -> None:
+    """In a list, a page at a time."""
+    stocked.run(*SET)
+    stocked.run("catalog", "change", "dataset:catalog/iris", "--disable")
+    found = stocked.run(
+        "catalog", "list", "--text", "FLOWERS measured", "--only-disabled", "--json"
+    )
+    rest = stocked.run(
+        "catalog", "list", "--only-enabled", "--server", "catalog", "-n", "1", "--json"
+    )
+
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found.json["entities"]]
+    assert {"dataset": 1} == found.json["facets"]["kind"]
+    assert {"true": 2, "false": 1} == rest.json["facets"]["enabled"]
+    assert (2, 1) == (rest.json["total"], len(rest.json["entities"]))
+
+
+def test_entities_change_at_once_and_what_fails_is_named(stocked: Place) -> None:
+    """Those of the ids, or all that the filters select; nothing changes without either."""
+    change = ("catalog", "change")
+    stocked.run(*SET)
+    by_id = stocked.run(*change, "dataset:catalog/iris", "nobody", "--add-tag", "eu")
+    by_filter = stocked.run(*change, "--tag", "botany", "--set-status", "beta", "--json")
+    more = stocked.run(*change, "--tag", "EU", "--remove-tag", "Botany", "--disable", "--json")
+    shown = stocked.run("catalog", "show", "dataset:catalog/iris", "--json").json
+    wrong = (
+        (*change, "--disable"),
+        (*change, "dataset:catalog/iris", "--kind", "dataset", "--disable"),
+        (*change, "dataset:catalog/iris"),
+        (*change, "dataset:catalog/iris", "--set-status", "lost"),
+        (*change, "--status", "lost", "--disable"),
+    )
+
+    assert 1 == by_id.code
+    assert "changed  1" in by_id.out
+    assert "nobody  nothing has this id" in by_id.out
+    assert {"changed": ["dataset:catalog/iris"], "failed": {}} == by_filter.json == more.json
+    assert (["eu"], "beta", False) == (shown["tags"], shown["status"], shown["enabled"])
+    assert [2] * len(wrong) == [stocked.run(*arguments).code for arguments in wrong]
+
+
+def test_chosen_tools_are_exported_as_servers_or_as_a_virtual_server(place: Place) -> None:
+    """Printed or written, with secrets as references."""
+    secret = "ghp_" + "a1B2" * 9
+    config = place.config({"srv": place.hostile(env={"API_KEY": secret}), "b": TIME})
+    export = ("catalog", "export", "-c", config)
+    shown = place.run(*export, "--virtual", "work", "srv/good")
+    path = str(place.folder / "out.json")
+    written = place.run(*export, "--servers", "--server", "srv", "-o", path)
+    again = place.run(*export, "--servers", "--server", "srv", "-o", path)
+    both = place.run(*export, "--servers", "--virtual", "x", "--server", "srv")
+    text = (place.folder / "out.json").read_text("utf-8")
+
+    assert {"virtualServers": {"work": {"tools": {"good": "srv/good"}}}} == shown.json
+    assert ["srv"] == [*json.loads(text)["mcpServers"]]
+    assert (0, True, False) == (written.code, "set SRV_API_KEY" in written.err, secret in text)
+    assert [2, 2, 2] == [again.code, both.code, place.run(*export, "--servers").code]

@@ -1,0 +1,171 @@
+"""`gateway demo`: three real conversations with real servers."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import httpx2
+import pytest
+
+from gateway.cli.commands.demo import find_program, policy
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.errors import ConfigError
+from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
+from tests.apps.cli.running import Place, Ran, started
+
+_FOUND = '{"tools":[{"name":"t"}]}'
+_EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
+_NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A folder for all of them: what the catalog means is embedded once."""
+    return Place(folder=tmp_path_factory.mktemp("demo"))
+
+
+def run_with_console(place: Place) -> tuple[Ran, str]:
+    """Run the demo until its console is served, look at it, and stop it as a person does."""
+    env = {"GATEWAY_CACHE_DIR": str(place.cache)}
+    arguments = ("-m", "gateway", "demo", "--json", "--trace", "--console")
+    with started(*arguments, cwd=place.folder, env=env) as (process, messages):
+        line = next(line for line in messages if "the console: " in line)
+        url = httpx2.URL(line.split("the console: ")[1].strip())
+        with httpx2.Client(follow_redirects=True) as client:
+            client.get(url).raise_for_status()
+            activity = client.get(url.join("/console/activity?kind=call&format=json")).text
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return Ran(code=process.returncode, out=out, err=err), activity
+
+
+def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
+    """In a process of its own, without a key, as a newcomer runs it.
+
+    At the end all of it can be looked at in a browser, until Ctrl-C.
+    """
+    ran, activity = run_with_console(place)
+    data = ran.json
+
+    assert "create_workbook" in activity
+    assert (OK, True, True) == (ran.code, data["ok"], data["scripted"]), ran.err
+    assert [True] * 3 == [item["ok"] for item in data["conversations"]]
+    assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]
+    found = data["eval"]
+    assert (data["index"]["tools"], 26) == (found["tools"], found["requests"]["hand"])
+    assert found["requests"]["rules"] > 90
+    assert found["recall@5"]["rules"] >= 0.95
+    assert found["recall@5"]["hand"] >= 0.7
+    assert len(found["never_found"]) <= 2
+    totals = data["totals"]
+    assert data["index"]["tools"] > 50
+    assert (3, 9) == (totals["calls"], totals["turns"])
+    assert totals["definition_tokens"] < totals["catalog_tokens"] / 5
+    conversations = [each for each in data["trace"] if each["name"] == "invoke_agent gateway"]
+    turns = [
+        turn["attributes"]["gen_ai.usage.input_tokens"]
+        for each in conversations
+        for turn in each["children"]
+        if turn["name"] == "chat scripted"
+    ]
+    assert (3, 9, totals["prompt_tokens"]) == (len(conversations), len(turns), sum(turns))
+    for item in data["conversations"]:
+        (searched,) = item["searches"]
+        assert searched["queries"] == [item["request"]]
+        best = searched["result"]["matches"][0]
+        assert best["confidence"] > 0.3
+        assert best["evidence"]["vector"] > 0.15
+        assert item["turns"][0]["proxies"] == []
+        assert best["name"] in item["turns"][1]["proxies"]
+        assert item["calls"][-1]["result"]["content"][0]["text"] in item["answer"]
+
+
+def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(place: Place) -> None:
+    ran = place.run("demo", "--trace", env=_NO_KEY)
+
+    assert ran.code == OK
+    assert "SCRIPTED" in ran.err
+    for data in (
+        "request  Wie spät ist es in Tokio? \n",
+        "confidence",
+        "search_tools, call_tool, convert_time",
+        "create_document",
+        "The tool answered: ",
+        "catalog_tokens",
+        "  execute_tool get_current_time",
+        "3 of 3 conversations called the right tool.",
+        "% of 26 requests by hand, ",
+    ):
+        assert data in ran.out
+
+
+def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: Place) -> None:
+    """A model that only claims success, one that fails and one that misuses a tool all fail.
+
+    None writes outside of the demo's own folder.
+    """
+    elsewhere = place.folder / "meeting-notes.docx"
+
+    def careless(request: ModelRequest) -> Turn:
+        if "Tokio" in request.user_text and not request.last_tool_results():
+            return Turn(calls=(Call("get_current_time", {}),))
+        if "Wrod" in request.user_text and not request.last_tool_results():
+            return Turn(calls=(Call("create_document", {"filename": str(elsewhere)}),))
+        return Turn("Done, trust me.")
+
+    with ScriptedModel(careless) as model:
+        model.fail(Faults(status=401))
+        env = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "", "GATEWAY_MODEL": "mine"}
+        ran = place.run("demo", "--json", env={**env, "NO_PROXY": "127.0.0.1"})
+
+    faults = [item["faults"] for item in ran.json["conversations"]]
+    assert (NOTHING, False, "mine") == (ran.code, ran.json["ok"], ran.json["model"])
+    assert "trace" not in ran.json
+    assert "AuthenticationError" in faults[0][0]
+    assert faults[1] == ["time/get_current_time was not called with success"]
+    assert faults[2][1] == "the file meeting-notes.docx does not exist"
+    (call,) = ran.json["conversations"][1]["calls"]
+    assert call["result"] is None
+    assert "timezone" in call["error"]
+    assert "was not approved" in ran.json["conversations"][2]["calls"][0]["error"]
+    assert not elsewhere.exists()
+
+
+def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
+    with pytest.raises(ConfigError, match=r"'no-such-program' is not installed.*\[demo\]"):
+        find_program("no-such-program")
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "parameters", "arguments"),
+    [
+        ("Make a.xlsx", _FOUND, {"required": ["filename"]}, ["a.xlsx"]),
+        ("In Europe/Paris", _FOUND, {"required": ["timezone"]}, ["Europe/Paris"]),
+        ("Ist es in Tokio spät?", _FOUND, {"required": ["timezone"]}, ["Asia/Tokyo"]),
+        ("Make something", _FOUND, {"required": ["filename"]}, None),
+        ("In Paris", _FOUND, {"required": ["timezone"]}, None),
+        ("Make a.xlsx", _FOUND, {"required": ["colour"]}, None),
+        ("Make a.xlsx", "no JSON", {}, None),
+        ("Make a.xlsx", '{"tools":[{"name":"unseen"}]}', {}, None),
+        ("Make a.xlsx", _FOUND, None, None),
+    ],
+)
+def test_the_scripted_model_calls_what_it_sees_and_invents_no_argument(
+    text: str, content: str, parameters: object, arguments: list[str] | None
+) -> None:
+    """The user said *text*, and a search found *content*."""
+    call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": content},
+    ]
+    tools = [{"type": "function", "function": {"name": "t", "parameters": parameters}}]
+    body = {"model": "m", "messages": messages, "tools": tools}
+
+    turn = policy(ModelRequest(path="/", body=body))
+
+    called = [json.loads(call.raw).values() for call in turn.calls]
+    assert ([] if arguments is None else [arguments]) == [list(values) for values in called]
+    assert turn.text.startswith("None of the tools") == (arguments is None)

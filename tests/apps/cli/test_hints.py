@@ -1,0 +1,27 @@
+"""What messages and pages tell to install can be installed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+_WRITTEN = re.compile(r"""pip install [^\n`]*?(?:tool-gateway|\.)\[([\w,-]+)\]""")
+_RAISED = re.compile(r"""ExtraError\((?:[^,)]+,\s*)?["']([\w-]+)["']""")
+
+
+def test_every_extra_that_is_named_is_declared() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    folders = ("gateway", "graphs", "examples", "docs")
+    files = [path for name in folders for path in (ROOT / name).rglob("*.[pm][yd]")]
+    named = {
+        extra
+        for path in (*files, ROOT / "README.md")
+        for pattern in (_WRITTEN, _RAISED)
+        for found in pattern.findall(path.read_text("utf-8"))
+        for extra in found.split(",")
+    }
+
+    assert named >= {"local", "demo", "dev", "metrics", "keyring", "shacl", "langchain"}
+    assert named <= declared["optional-dependencies"].keys()

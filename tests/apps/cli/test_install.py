@@ -1,0 +1,148 @@
+"""`gateway install`: ourselves in another client's file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.apps.cli.running import TIME, Place
+
+FILE = {
+    "claude": ".config/Claude/claude_desktop_config.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".config/Code/User/mcp.json",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A folder with a configuration that refers to a variable."""
+    place = Place(folder=tmp_path)
+    place.put("mcp.json", {"mcpServers": {"time": {**TIME, "env": {"X": "${SOME_NAME}"}}}})
+    return place
+
+
+@pytest.mark.parametrize("client", list(FILE))
+def test_we_come_into_the_file_once_and_go_out_again(place: Place, client: str) -> None:
+    """With a dated copy of what was there; the rest stays byte for byte."""
+    key = "servers" if client == "vscode" else "mcpServers"
+    text = f'{{\n  // theirs\n  "{key}": {{\n    "a": {{"command": "x"}} // a\n  }}\n}}\n'
+    file = place.put(FILE[client], text)
+    file.chmod(0o640)
+    first = place.at_home("install", client, "--json")
+    inside = file.read_text()
+    second = place.at_home("install", client, "--json")
+    removed = place.at_home("uninstall", client, "--json")
+    absent = place.at_home("uninstall", client, "--json")
+
+    backup = Path(first.json["backup"])
+    assert ["installed", "there", "removed", "absent"] == [
+        item.json["done"] for item in (first, second, removed, absent)
+    ]
+    assert "// theirs" in inside
+    entry = json.loads(inside.replace("// theirs", "").replace("// a", ""))[key]["gateway"]
+    assert ["serve", "--config", str(place.folder / "mcp.json")] == entry["args"][-3:]
+    assert ("stdio" if client == "vscode" else None) == entry.get("type")
+    assert (text, text) == (backup.read_text(), file.read_text())
+    assert backup.name.startswith(f"{file.name}.2")
+    assert ".bak" == backup.suffix
+    assert 0o640 == file.stat().st_mode & 0o777 == backup.stat().st_mode & 0o777
+    assert second.json["backup"] is None
+
+
+def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_reported(
+    place: Place,
+) -> None:
+    """Nothing to copy; the variables that our configuration refers to."""
+    ran = place.at_home("install", "claude")
+
+    assert 0 == ran.code
+    assert "SOME_NAME" in ran.out
+    assert "restart the client" in ran.err
+    assert ["gateway"] == list(
+        json.loads((place.folder / FILE["claude"]).read_text())["mcpServers"]
+    )
+
+
+def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(place: Place) -> None:
+    """A project's own file, any other file."""
+    place.at_home("install", "claude", "--project")
+    file = place.folder / ".mcp.json"
+    other = place.put("other.json", {"mcpServers": {}})
+    before = file.read_text()
+    dry = place.at_home(
+        "install", "claude", "--to", str(file), "-c", str(other), "--dry-run", "--json"
+    )
+    unchanged = file.read_text()
+    anew = place.at_home("install", "claude", "--to", str(file), "-c", str(other), "--json")
+
+    assert before == unchanged
+    assert ("replaced", True) == (dry.json["done"], dry.json["dry_run"])
+    assert anew.json["backup"]
+    assert str(other) in file.read_text()
+
+
+def test_what_is_not_ours_is_never_touched(place: Place) -> None:
+    """Nor is anything installed that could not run."""
+    file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
+    before = file.read_text()
+    taken = place.at_home("install", "cursor", "--to", str(file))
+    unremoved = place.at_home("uninstall", "cursor", "--to", str(file))
+    missing = place.at_home("install", "cursor", "-c", "none.json")
+    folder = place.at_home("install", "cursor", "--to", str(place.folder))
+
+    assert [2, 2, 2, 2] == [item.code for item in (taken, unremoved, missing, folder)]
+    assert "--name" in taken.err
+    assert before == file.read_text()
+    assert "none.json" in missing.err
+    assert "cannot be read" in folder.err
+
+
+def test_the_servers_of_the_client_move_behind_the_gateway_and_come_back(place: Place) -> None:
+    """What was secret stays in the client's file, where the gateway gets it."""
+    secret = "ghp_" + "a1B2" * 9
+    hub = f'{{"command": "npx", "env": {{"API_KEY": "{secret}"}}}}'
+    text = f'{{\n  "mcpServers": {{\n    "git hub": {hub}, // mine\n    "odd": 7\n  }}\n}}\n'
+    file = place.put(FILE["claude"], text)
+    dry = place.at_home("install", "claude", "--take-over", "--dry-run", "--json")
+    untouched = file.read_text(), place.own_config
+    moved = place.at_home("install", "claude", "--take-over", "--json")
+    again = place.at_home("install", "claude", "--take-over", "--json")
+    servers = json.loads(file.read_text())["mcpServers"]
+    entry = place.own_config["mcpServers"]["git-hub"]
+    back = place.at_home("uninstall", "claude", "--json")
+
+    assert (["git hub"], ["git hub"]) == (dry.json["moved"], moved.json["moved"])
+    assert (text, ["time"]) == (untouched[0], list(untouched[1]["mcpServers"]))
+    assert ["odd", "gateway"] == list(servers)
+    assert secret == servers["gateway"]["env"]["GIT_HUB_API_KEY"]
+    assert {"command": "npx", "env": {"API_KEY": "${GIT_HUB_API_KEY}"}} == entry
+    assert ["SOME_NAME"] == moved.json["variables"]
+    assert secret not in (place.folder / "mcp.json").read_text() + moved.out + moved.err
+    assert ("there", []) == (again.json["done"], again.json["moved"])
+    assert (["git hub"], text) == (back.json["restored"], file.read_text())
+    assert "'odd' stays: it is no object" in place.at_home("install", "claude", "--take-over").err
+
+
+def test_what_the_user_changed_meanwhile_stays_when_servers_come_back(place: Place) -> None:
+    """Only what was taken over is put back."""
+    file = place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
+    place.at_home("install", "cursor", "--take-over")
+    table = json.loads(file.read_text())
+    table["mcpServers"]["b"] = {"command": "y"}
+    place.put(FILE["cursor"], table)
+    place.at_home("uninstall", "cursor")
+
+    assert {"a": {"command": "x"}, "b": {"command": "y"}} == json.loads(file.read_text())[
+        "mcpServers"
+    ]
+
+
+def test_a_client_that_shows_its_servers_twice_is_reported(place: Place) -> None:
+    """Whoever installs the gateway learns that the client's own servers stay beside it."""
+    place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
+    ran = place.at_home("install", "cursor")
+
+    assert "cursor shows its own servers (a) beside the gateway: --take-over" in ran.err

@@ -1,0 +1,123 @@
+"""`gateway lint`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.commands.lint import rules_diff
+from gateway.errors import ConfigError
+from gateway.plugins.quality.suggestions import Suggestion
+from gateway.testing import ScriptedModel, Turn
+from tests.apps.cli.running import EXCEL, TIME, Place
+
+ASKED = """
+| request | tool |
+| --- | --- |
+| clickable grandma chooser thingamajig | add_slicer |
+"""
+
+
+@pytest.fixture
+def files(place: Place) -> Place:
+    """Two servers, and a request in words that no tool has."""
+    place.config({"time": TIME, "excel": EXCEL})
+    place.put("asked.md", ASKED)
+    return place
+
+
+def config(files: Place) -> tuple[str, ...]:
+    return "-c", str(files.folder / "servers.json"), "--strategy", "graph"
+
+
+def test_findings_have_their_effect_and_fail_only_if_strict(files: Place) -> None:
+    """The server of workbooks describes few parameters."""
+    words = ("lint", *config(files), "--no-suggest")
+    data, shown, strict = (
+        files.run(*words, "--json"),
+        files.run(*words),
+        files.run(*words, "--strict"),
+    )
+
+    assert (0, 0, 1) == (data.code, shown.code, strict.code)
+    found = {(each["tool"], each["code"]) for each in data.json["findings"]}
+    assert ("excel/add_slicer", "undescribed_parameters") in found
+    assert "time" not in {tool.partition("/")[0] for tool, _ in found}
+    (effect,) = [each for each in data.json["effects"] if each["code"] == "undescribed_parameters"]
+    assert "rules" == effect["source"]
+    assert 0 < effect["with_it"] <= 1
+    assert "these parameters have no description" in shown.out
+    assert "excel/clear_range" in shown.out
+    assert [] == data.json["suggestions"]
+
+
+def test_what_a_model_writes_becomes_a_diff_that_can_be_applied(files: Place) -> None:
+    """The configuration stays as it is until somebody applies it; then the request is served."""
+    written = "A clickable chooser for grandma, also called thingamajig."
+    words = ("lint", *config(files), "--requests", str(files.folder / "asked.md"))
+    before = (files.folder / "servers.json").read_text()
+    diff = files.folder / "lint.diff"
+    with ScriptedModel(lambda _: Turn(written)) as model:
+        env = {"GATEWAY_NORMALIZE_BASE_URL": model.base_url, "GATEWAY_NORMALIZE_API_KEY": "k"}
+        more = ("--model", "m", "--out", str(diff), "--json")
+        ran, again = (
+            files.run(*words, *more, env={**env, "NO_PROXY": "127.0.0.1"}) for _ in range(2)
+        )
+
+    (kept,) = [each for each in ran.json["suggestions"] if each["tool"] == "excel/add_slicer"]
+    assert (0, "user", written, 0, 1) == (
+        ran.code, kept["judged_by"], kept["search_text"], kept["before"], kept["after"]
+    )  # fmt: skip
+    assert before == (files.folder / "servers.json").read_text()
+    assert ran.json["diff"] == diff.read_text()
+    assert 2 == again.code
+    search = ("search", "grandma thingamajig", *config(files), "--json")
+    missed = files.run(*search)
+    apply(diff)
+    assert "add_slicer" not in missed.out
+    assert "add_slicer" in files.run(*search).out
+
+
+def apply(diff: Path) -> None:
+    """As it is accepted."""
+    subprocess.run(["git", "apply", diff.name], cwd=diff.parent, check=True)  # noqa: S607
+
+
+def suggestion(tool: str) -> Suggestion:
+    return Suggestion(
+        tool=tool, search_text="Words.", judged_by="user", requests=1, before=0, after=1
+    )
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{\n  // mine\n  "rules": {}\n}\n', ""])
+def test_the_diff_changes_the_rules_alone(tmp_path: Path, text: str) -> None:
+    """Comments stay, and a file without a last newline is patched too."""
+    file = tmp_path / "mcp.json"
+    file.write_text(text)
+    diff = tmp_path / "lint.diff"
+    diff.write_text(rules_diff(file, [suggestion("a/b"), suggestion("a/c")]))
+    apply(diff)
+
+    assert all(line in file.read_text() for line in text.splitlines() if "mine" in line)
+    without = file.read_text().replace("// mine", "")
+    assert {key: {"search_text": "Words."} for key in ("a/b", "a/c")} == json.loads(without)[
+        "rules"
+    ]
+
+
+def test_what_a_rule_says_already_stays(tmp_path: Path) -> None:
+    """And of no suggestion comes no diff."""
+    file = tmp_path / "mcp.json"
+    file.write_text('{"rules": {"a/b": {"tags": ["x"]}}}')
+
+    assert '"tags": [' in rules_diff(file, [suggestion("a/b")]).partition("+++")[2]
+    assert "" == rules_diff(file, [])
+
+
+def test_a_file_that_is_not_there_is_told(files: Place) -> None:
+    assert 2 == files.run("lint", *config(files), "--requests", "nowhere.md").code
+    with pytest.raises(ConfigError):
+        rules_diff(files.put("bad.json", "[]"), [suggestion("a/b")])

@@ -1,0 +1,69 @@
+"""Every command of the README, in its order, in a clean folder with a clean cache."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.apps.cli.running import BIN, Place
+
+_README = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+_ELSEWHERE = ("demo ", "console ", "serve ", "login NAME ", "graph propose ")
+"""They go on until they are ended, or need a person or a model: tested on their own."""
+_CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
+"""Nothing was called in a task yet, and nobody wrote a request."""
+_PLAN = "provision crawl a web site"
+"""It is refused, with exit code 1, if the machine's installers lead to a server with a key."""
+_FOUND = {
+    "search what time is it in Kyiv --explain": "get_current_time",
+    "search котра година --normalize gpt-5.4-mini": "get_current_time",
+    "search a week in Rome --kind agent": "planner",
+    "search what time is it --graph graph/": "get_current_time",
+    "discover work with time zones": "convert_time",
+    "graph find time zones": "convert_time",
+    "tools": "get_current_time",
+    "doctor": "server time",
+    _PLAN: "name here",
+}
+"""What the output names."""
+
+
+def _commands() -> Iterator[list[str]]:
+    for block in re.findall(r"```sh\n(.*?)```", _README, re.DOTALL):
+        for line in block.splitlines():
+            for part in re.split(r"&&|;", re.sub(r"\s+#.*", "", line)):
+                words = shlex.split(part)
+                if words and words[0] == "gateway":
+                    yield words[1:]
+
+
+def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Place) -> None:
+    card = {"name": "planner", "description": "A week in Rome.", "url": "https://a.example"}
+    place.put("agents/planner.json", {**card, "version": "1", "skills": []})
+    place.put("skills/report/SKILL.md", "---\nname: report\ndescription: Reports.\n---\nText.\n")
+    place.put(".claude.json", {"mcpServers": {"other": {"command": "mcp-server-time"}}})
+    home = str(place.folder)
+    env = {
+        "PATH": str(BIN),
+        "HOME": home,
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_DATA_HOME": f"{home}/.data",
+        # Nothing answers there: the query stays as it is.
+        "GATEWAY_NORMALIZE_BASE_URL": "http://127.0.0.1:9/v1",
+        "GATEWAY_NORMALIZE_API_KEY": "none",
+    }
+    ended: dict[str, tuple[int, bool]] = {}
+    with contextlib.chdir(place.folder):
+        for words in _commands():
+            command = " ".join(words)
+            if not f"{command} ".startswith(_ELSEWHERE):
+                ran = place.run(*words, env=env)
+                ended[command] = ran.code, _FOUND.get(command, "") in ran.out
+
+    assert len(ended) > 20
+    assert ended.pop(_PLAN) in {(0, True), (1, True)}
+    assert {each: (_CODES.get(each, 0), True) for each in ended} == ended
+    assert _FOUND.keys() | _CODES.keys() <= ended.keys() | {_PLAN}

@@ -1,0 +1,155 @@
+"""What was mistyped, for whoever asked for JSON. The commands are those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from gateway.cli.app import COMMANDS, app, load_command
+from gateway.cli.exit_codes import USAGE
+from tests.apps.cli.running import Place, Ran
+
+VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}
+"""What an argument takes that does not take any text."""
+MORE: Mapping[str, tuple[str, ...]] = {
+    "catalog export": ("--servers",),
+    "graph accept": ("--graph", "graph"),
+    "graph reject": ("--graph", "graph"),
+    "graph propose": ("--model", "m"),
+    "import": ("--from", "theirs.json"),
+    "servers add": ("--url", "https://h"),
+}
+"""What a command wants besides before it looks at the configuration."""
+
+
+def commands(group: object, *path: str) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Every command and group, by its path."""
+    yield path, group
+    for name, each in getattr(group, "commands", {}).items():
+        yield from commands(each, *path, name)
+
+
+ROOT = get_command(app)
+EVERY: dict[tuple[str, ...], Any] = {(): ROOT}
+for name in COMMANDS:
+    EVERY.update(commands(load_command(name), name))
+LEAVES = {path: each for path, each in EVERY.items() if path and not hasattr(each, "commands")}
+
+
+def needed(command: object) -> list[Any]:
+    """The arguments that a command cannot do without."""
+    found = getattr(command, "params", ())
+    return [each for each in found if each.param_type_name == "argument" and each.required]
+
+
+def takes(command: object, option: str) -> bool:
+    return any(option in each.opts for each in getattr(command, "params", ()))
+
+
+named = partial(pytest.mark.parametrize, "path", ids=" ".join)
+NEEDY = [path for path, each in LEAVES.items() if needed(each)]
+CONFIGURED = [
+    path for path, each in LEAVES.items() if takes(each, "--config") and takes(each, "--json")
+]
+
+
+@pytest.fixture
+def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Run what never comes to a command: the whole need not be made again for each."""
+
+    def run(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            ROOT.main(arguments, "gateway")
+        out, err = capsys.readouterr()
+        return Ran(code=int(str(ended.value.code)), out=out, err=err)
+
+    return run
+
+
+def error_of(ran: Ran) -> Mapping[str, str]:
+    """What standard output says, after a look at the rest."""
+    error: Mapping[str, str] = ran.json["error"]
+
+    assert (USAGE, {"error"}) == (ran.code, set(ran.json))
+    assert ran.err.strip()
+    return error
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
+    """The list of commands is printed without loading them."""
+    text = str(EVERY[name,].help)
+
+    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name]
+
+
+@named(list(EVERY))
+def test_an_unknown_option_is_reported_by_every_command(
+    typed: Callable[..., Ran], path: tuple[str, ...]
+) -> None:
+    """`serve` and `graph export` have no `--json` of their own: that is what they say."""
+    error = error_of(typed(*path, "--json", "--no-such-option"))
+
+    assert ["type", "message", "hint"] == list(error)
+    assert "UsageError" == error["type"]
+    assert error["message"].startswith("No such option: --")
+    assert f"see {' '.join(('gateway', *path))} --help" == error["hint"]
+
+
+@named(NEEDY)
+def test_a_missing_argument_is_reported_by_every_command(
+    typed: Callable[..., Ran], path: tuple[str, ...]
+) -> None:
+    error = error_of(typed(*path, "--json"))
+
+    first = needed(LEAVES[path])[0]
+    assert error["message"].startswith(f"Missing argument '{first.metavar or first.name}'.")
+
+
+@named(CONFIGURED)
+def test_a_bad_configuration_is_reported_by_every_command(
+    place: Place, path: tuple[str, ...]
+) -> None:
+    """Each finds it out by itself; whoever forgets to report it is found out here."""
+    broken = place.put("broken.json", '{"mcpServers": [')
+    place.put("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
+    place.put("x", "---\nname: a\n---\n")
+    place.put("asked.md", "| what is asked | a |")
+    values = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
+
+    ran = place.at_home(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
+
+    output = (
+        next(each["detail"] for each in ran.json["checks"] if each["verdict"] == "fail")
+        if (path == ("doctor",))
+        else error_of(ran)["message"]
+    )
+    assert "broken.json' is not JSON: line 1, column 17" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("search", "x", "--limit", "0"), "'--limit'"),
+        (("search", "x", "--strategy", "magic"), "'magic'"),
+        (("index", "burn"), "'burn'"),
+        (("index", "show", "--rebuild"), "--rebuild goes with build"),
+        (("import", "nobody"), "'nobody'"),
+        (("call", "a", "{}", "more"), "more"),
+        (("fly",), "fly"),
+        (("graph", "shw"), "'show'"),
+    ],
+)
+def test_a_bad_value_is_reported(
+    typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in error_of(typed(*arguments, "--json"))["message"]
+
+
+def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:
+    """It belongs to the server that is added."""
+    assert "" == typed("servers", "add", "--", "--json").out

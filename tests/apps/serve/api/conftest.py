@@ -1,0 +1,132 @@
+"""A catalog of several kinds, in a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
+from gateway.types import ALL_SCOPES, Hints
+from tests.apps.serve.api.client import open_client
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import Shelf, tool
+
+Mixed = Callable[..., Gateway]
+
+ENTRIES = (
+    Entry(
+        kind="agent",
+        name="courier",
+        title="Courier",
+        description="Writes and sends e-mail for you.",
+        hints=Hints(tags=("Mail", "prod")),
+        metadata={"path": "/agents/courier-one", "config": {"region": "eu", "size": 3}},
+    ),
+    Entry(
+        kind="agent",
+        name="Rail Planner",
+        description="Plans journeys by train.",
+        metadata={"url": "https://agents.example/rail", "skills": [{"id": "plan"}]},
+    ),
+    Entry(
+        kind="skill",
+        name="letter-writing",
+        description="How to write a good letter or an e-mail.",
+        metadata={"author": "Ada", "version": "1.2", "skill_md_url": "https://a.example/SKILL.md"},
+    ),
+    Entry(
+        kind="agent",
+        name="drafted",
+        description="An agent for e-mail that is not ready.",
+        status="draft",
+    ),
+    Entry(
+        kind="agent", name="retired", description="An agent for e-mail of old.", status="deprecated"
+    ),
+    Entry(
+        kind="agent",
+        name="asleep",
+        description="An agent for e-mail that is switched off.",
+        hints=Hints(enabled=False),
+    ),
+    Entry(
+        kind="agent",
+        name="accountant",
+        description="Sends e-mail to debtors.",
+        scopes=frozenset({"billing"}),
+    ),
+    Entry(
+        kind="recipe",
+        name="soup",
+        status="beta",
+        description="Cook a soup of onions.",
+        hints=Hints(tags=("kitchen",)),
+    ),
+)
+
+
+@pytest.fixture
+def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
+    """Make gateways whose entries are the test's own: requests may put some."""
+    own_options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
+
+    def build(*tools: object, **options: object) -> Gateway:
+        return open_gateway(*tools, **{"options": own_options, **options})
+
+    return build
+
+
+@pytest.fixture
+def mixed(open_gateway: OpenGateway) -> Mixed:
+    """Make a gateway with a server of three tools."""
+
+    def build(**options: object) -> Gateway:
+        options.setdefault("strategy", "auto")
+        options.setdefault("embedder", HashingEmbedder())
+        gateway = open_gateway(**options)
+        shelf = Shelf(
+            (
+                tool("send_email", "Send an e-mail to somebody."),
+                tool("read_email", "Read the newest e-mail."),
+                tool("play_music", "Play a song."),
+            )
+        )
+        gateway.add_server("mail", server=shelf.server)
+        return gateway
+
+    return build
+
+
+@pytest.fixture
+async def full(mixed: Mixed) -> Gateway:
+    """A gateway with that server and all `ENTRIES`."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    return gateway
+
+
+@pytest.fixture
+async def client(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of that gateway, without a token."""
+    async with open_client(full) as client:
+        yield client
+
+
+@pytest.fixture
+async def writer(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of that gateway that sees everything, and so may add anywhere."""
+    async with open_client(full, scopes=(ALL_SCOPES,)) as client:
+        yield client
+
+
+@pytest.fixture
+async def empty(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of an empty catalog."""
+    async with open_client(open_gateway()) as client:
+        yield client

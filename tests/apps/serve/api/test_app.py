@@ -1,0 +1,263 @@
+"""The API's door: who comes in, and how a request is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import MutableMapping, Sequence
+
+import httpx2
+import pytest
+
+from gateway import errors
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.serve.api.app import api_app
+from gateway.serve.api.problems import refusal
+from gateway.serve.auth import ADMIN, WRITE, BearerToken
+from gateway.serve.http_options import HttpOptions
+from gateway.types import ALL_SCOPES, ANYONE
+from tests.apps.serve.api.client import SECRET, open_client, until
+from tests.apps.serve.api.conftest import Mixed
+from tests.conftest import OpenGateway
+
+PROBLEM = "application/problem+json"
+
+
+def code(answer: httpx2.Response) -> tuple[int, str]:
+    """Status and code of a problem, which must be one."""
+    assert PROBLEM == answer.headers["content-type"]
+    body = answer.json()
+    assert ("about:blank", answer.status_code) == (body["type"], body["status"])
+    assert body["title"]
+    assert body["detail"]
+    return answer.status_code, body["code"]
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/openapi.json", "/api/nothing"])
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_a_web_page_cannot_reach_it(
+    empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
+) -> None:
+    """DNS rebinding, before anything else is looked at."""
+    answer = await empty.get(path, headers=headers)
+
+    assert (status, "foreign") == code(answer)
+
+
+async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
+    """Named hosts and origins are let in."""
+    http = HttpOptions(hosts=("gateway.example",), origins=("https://console.example",))
+    async with open_client(open_gateway(), http) as client:
+        answer = await client.get(
+            "/api/health", headers={"Host": "gateway.example", "Origin": "https://console.example"}
+        )
+
+    assert 200 == answer.status_code
+
+
+async def test_it_starts_and_ends_under_any_server(open_gateway: OpenGateway) -> None:
+    """Servers announce both before and after the requests; there is no Host to check."""
+    announced = iter(["lifespan.startup", "lifespan.shutdown"])
+    answers: list[object] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": next(announced)}
+
+    async def send(message: MutableMapping[str, object]) -> None:
+        answers.append(message["type"])
+
+    await api_app(open_gateway(), HttpOptions())({"type": "lifespan"}, receive, send)
+
+    assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
+
+
+async def test_what_is_not_there_is_a_problem(empty: httpx2.AsyncClient) -> None:
+    """Paths without a redirect, methods with those that there are."""
+    nowhere = await empty.get("/api/nothing")
+    slash = await empty.get("/api/search/tags/")
+    wrong = await empty.delete("/api/entities")
+    head = await empty.head("/api/health")
+
+    assert (404, "unknown_path") == code(nowhere)
+    assert (404, "unknown_path") == code(slash)
+    assert (405, "wrong_method") == code(wrong)
+    assert {"GET", "HEAD", "POST"} == set(wrong.headers["allow"].split(", "))
+    assert 200 == head.status_code
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
+async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header: str) -> None:
+    """RFC 6750, section 3: a challenge, with an error code if a token was given."""
+    async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
+        answer = await client.get("/api/search/tags", headers={"Authorization": header})
+        wrong = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
+        public = [await client.get(path) for path in ("/api/health", "/openapi.json")]
+
+    assert (401, "token_missing") == code(answer)
+    assert 'Bearer realm="gateway"' == answer.headers["www-authenticate"]
+    assert (401, "token_unknown") == code(wrong)
+    assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
+    assert "guess" not in wrong.text
+    assert [200, 401] == [each.status_code for each in public]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "expected"),
+    [
+        ((), [200, 403, 403]),
+        ((WRITE,), [200, 201, 403]),
+        ((ADMIN,), [200, 403, 202]),
+        ((ALL_SCOPES,), [200, 201, 202]),
+    ],
+)
+async def test_a_token_allows_what_its_scopes_say(
+    mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
+) -> None:
+    """Reading, writing, rebuilding."""
+    other = BearerToken.from_secret("other", "another-secret", ANYONE)
+    async with open_client(mixed(), scopes=scopes, tokens=[other]) as client:
+        answers = [
+            await client.get("/api/search/tags"),
+            await client.post("/api/entities", json={"kind": "agent", "name": "anybody"}),
+            await client.post("/api/index/rebuild"),
+        ]
+        await until(client, "/api/index", "rebuilding", value=False)
+
+    assert expected == [each.status_code for each in answers]
+    refused = [each for each in answers if each.status_code == 403]
+    assert all(code(each) == (403, "scope_missing") for each in refused)
+    assert all("insufficient_scope" in each.headers["www-authenticate"] for each in refused)
+
+
+@pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
+async def test_a_body_is_not_read_without_the_right(mixed: Mixed, content: bytes) -> None:
+    async with open_client(mixed(), scopes=()) as client:
+        answer = await client.post(
+            "/api/entities", content=content, headers={"Content-Type": "application/json"}
+        )
+
+    assert (403, "scope_missing") == code(answer)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/entities/agent:catalog%2Fcourier", 200),
+        ("HEAD", "/api/entities/agent:catalog/courier", 200),
+        ("DELETE", "/api/entities/agent:catalog/courier", 204),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/api/entities?limit=0", 422),
+        ("GET", "/api/nothing", 404),
+        ("POST", "/api/entities/agent:catalog/courier", 405),
+    ],
+)
+async def test_no_cache_keeps_a_response(
+    writer: httpx2.AsyncClient, method: str, path: str, status: int
+) -> None:
+    answer = await writer.request(method, path)
+
+    assert status == answer.status_code
+    assert "no-store" == answer.headers["cache-control"]
+    assert "nosniff" == answer.headers["x-content-type-options"]
+
+
+async def test_a_405_names_all_methods_of_the_path(empty: httpx2.AsyncClient) -> None:
+    answer = await empty.post("/api/entities/agent:catalog/courier")
+
+    assert {"DELETE", "GET", "HEAD", "PATCH", "PUT"} == set(answer.headers["allow"].split(", "))
+
+
+OBSERVED = """
+import asyncio
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from gateway.gateway import Gateway
+from tests.apps.serve.api.client import open_client
+
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+
+
+async def main():
+    async with Gateway() as gateway, open_client(gateway) as client:
+        assert 422 == (await client.get("/api/entities?limit=0")).status_code
+        assert 200 == (await client.get("/api/entities")).status_code
+
+
+asyncio.run(main())
+names = {span.instrumentation_scope.name for span in exporter.get_finished_spans()}
+print(names - {"tool-gateway"})
+"""
+
+
+def test_no_span_is_that_of_a_framework() -> None:
+    """FastAPI would note exceptions with their messages, which may hold a secret."""
+    done = subprocess.run(
+        [sys.executable, "-c", OBSERVED], capture_output=True, text=True, check=True
+    )
+
+    assert "set()" == done.stdout.strip()
+
+
+class Endless:
+    """An embedder that never answers."""
+
+    def __init__(self) -> None:
+        self.info = EmbedderInfo(model_id="endless", provider="test", dimensions=8)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
+    """Whatever it waits for."""
+    async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
+        answer = await client.post("/api/search/semantic", json={"query": "a refund"})
+
+    assert (503, "too_slow") == code(answer)
+    assert "1" == answer.headers["retry-after"]
+
+
+async def test_a_closed_gateway_says_so(open_gateway: OpenGateway) -> None:
+    """Until the process is gone, too."""
+    gateway = open_gateway()
+    await gateway.aclose()
+    async with open_client(gateway) as client:
+        answers = [await client.get("/api/health"), await client.get("/api/search/tags")]
+
+    assert [(503, "closed")] * 2 == [code(each) for each in answers]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "is_shown"),
+    [
+        (errors.InvalidRequestError("message"), 422, True),
+        (errors.ConfigError("message"), 422, True),
+        (errors.StoreError("message"), 503, True),
+        (errors.EmbeddingError("message"), 503, True),
+        (errors.UpstreamError("server", "message"), 502, True),
+        (errors.ClosedError("message"), 503, True),
+        (ValueError("message"), 500, False),
+    ],
+)
+def test_only_our_errors_speak_for_themselves(
+    error: Exception, status: int, is_shown: bool
+) -> None:
+    """They hold no secret and no query; foreign ones may hold anything."""
+    refused = refusal(errors.Failed(error))
+
+    assert (status, is_shown) == (refused.status, "message" in refused.details.detail)

@@ -1,0 +1,65 @@
+"""The document says what the API does, and so do the pages for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from gateway.serve.http_options import HttpOptions
+from tests.apps.serve.api.client import HERE, SECRET, open_client
+from tests.conftest import OpenGateway
+
+PAGE = (Path(__file__).parents[4] / "docs" / "http.md").read_text(encoding="utf-8")
+
+
+async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[str, Any]:
+    async with open_client(open_gateway(), http) as client:
+        headers = {"Authorization": f"Bearer {http.token}"} if http.token else {}
+        answer = await client.get("/openapi.json", headers=headers)
+    spec: dict[str, Any] = answer.json()
+    return spec
+
+
+async def test_every_reference_leads_somewhere(open_gateway: OpenGateway) -> None:
+    """And every operation has a name, a summary and its answers."""
+    spec = await document(open_gateway)
+    names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(spec)))
+    every = [each for path in spec["paths"].values() for each in path.values()]
+
+    assert spec["openapi"].startswith("3.1")
+    assert names == set(spec["components"]["schemas"])
+    assert len(every) == len({each["operationId"] for each in every})
+    assert all(each["summary"].endswith(".") for each in every)
+    assert all("503" in each["responses"] for each in every)
+
+
+async def test_a_token_is_asked_for_where_one_is_needed(open_gateway: OpenGateway) -> None:
+    """Not for health, and nowhere on an open server."""
+    guarded = await document(open_gateway, HttpOptions(token=SECRET))
+    open_to_all = await document(open_gateway)
+
+    assert [{"bearer": []}] == guarded["paths"]["/api/index"]["get"]["security"]
+    assert [] == guarded["paths"]["/api/health"]["get"]["security"]
+    assert "401" in guarded["paths"]["/api/index"]["get"]["responses"]
+    assert [] == open_to_all["paths"]["/api/index"]["get"]["security"]
+    assert "securitySchemes" not in open_to_all["components"]
+
+
+async def test_the_page_for_people_names_every_operation(open_gateway: OpenGateway) -> None:
+    """And no other."""
+    spec = await document(open_gateway)
+    offered = {
+        f"{method.upper()} {path}" for path, each in spec["paths"].items() for method in each
+    }
+
+    assert offered == set(re.findall(r"^\| `([A-Z]+ /api/[^`]+)` \|", PAGE, re.MULTILINE))
+
+
+async def test_what_people_are_shown_works(open_gateway: OpenGateway) -> None:
+    """Every field of the page's request is one."""
+    spec = await document(open_gateway)
+    fields = set(spec["components"]["schemas"]["SemanticSearch"]["properties"])
+
+    assert fields == set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))

@@ -1,0 +1,184 @@
+"""The page of what wants attention, over real servers that change, die and want a sign-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.mcp.servers import HttpServer, OAuth
+from gateway.runtime.background_loop import Bridge
+from gateway.serve.auth import ADMIN, BearerToken
+from gateway.serve.console.attention import MAX_ISSUES
+from gateway.serve.http_options import HttpOptions
+from gateway.types import Caller
+from tests.apps.serve.console.catalogs import MARKUP
+from tests.apps.serve.console.conftest import Open, Serve, Served, check_access
+from tests.apps.serve.console.test_access import SECRET
+from tests.conftest import OpenGateway
+from tests.core.mcp.conftest import until
+from tests.core.registration.live_servers import guarded_server, live_server, patient
+from tests.core.registration.test_attention import POISON
+from tests.fakes import ListSource, tool
+
+ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN})))
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    """The loop of the servers beside the gateway."""
+    made = Bridge("upstream")
+    yield made
+    made.close()
+
+
+async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
+    data = await served.data("/attention", **query)
+    return [(issue["kind"], issue["id"]) for issue in data["issues"]]
+
+
+async def do(served: Served, action: str, **fields: str) -> str:
+    """Press a button; return the page that follows."""
+    async with served.signed_in() as client:
+        answer = await served.send(client, f"/attention/{action}", fields)
+        assert 303 == answer.status_code, answer.text
+        return (await client.get(answer.headers["location"].removeprefix("/console"))).text
+
+
+async def test_a_change_is_looked_at_and_approved(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve, visit: Open
+) -> None:
+    """With its difference, whose text is text; the next page has a note and no row."""
+    gateway = open_gateway(options=patient(tmp_path, on_change="block"))
+    async with live_server(bridge, [tool("add", "Add two numbers.")]) as server:
+        gateway.add_server("srv", url=server.url)
+        await gateway.report()
+        server.shelf.tools[0] = tool("add", f"Add three numbers. {MARKUP}")
+        await gateway.refresh()
+        served = await serve_console(gateway, config=tmp_path / "mcp.json")
+        page = await visit(served, "/attention?kind=waiting")
+        await check_access(page)
+        shown = await page.locator("pre").inner_text()
+        command = await page.get_by_text("gateway approve srv/add").count()
+        await page.get_by_role("button", name="Approve").click()
+        note = await page.get_by_role("status").inner_text()
+        rest = await page.locator("article").count()
+        broken = await page.evaluate("window.broken")
+        found = await gateway.search("add three numbers")
+
+    assert "-" == shown.splitlines()[1][0]
+    assert "<script>window.broken=1</script>" in shown
+    assert 1 == command
+    assert "Approved srv/add" in note
+    assert (0, None) == (rest, broken)
+    assert "srv/add" == found.matches[0].id
+
+
+async def test_a_server_that_died_is_tried_again(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
+) -> None:
+    """The page says why it fails, as long as it does."""
+    gateway = open_gateway(options=patient(tmp_path))
+    served = await serve_console(gateway)
+    async with live_server(bridge, [tool("add")]) as server:
+        pass
+    gateway.add_server("srv", url=server.url)
+    before = await kinds(served)
+    still = await do(served, "retry", id="srv", kind="failing")
+    async with live_server(bridge, [tool("add")], server.port):
+        after = await do(served, "retry", id="srv")
+
+    assert [("failing", "srv")] == before
+    assert "Not done: " in still
+    assert "nothing answers" in still
+    assert 'aria-current="true">Failing (1)' in still
+    assert "srv answers and is listed." in after
+    assert "Nothing wants attention." in after
+
+
+async def test_a_person_signs_in_from_the_page(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
+) -> None:
+    """It shows the address, and the command for a person elsewhere."""
+    gateway = open_gateway(options=patient(tmp_path))
+    served = await serve_console(gateway)
+    async with guarded_server(bridge, tmp_path) as server:
+        gateway.add_server("srv", server=HttpServer(server.url, auth=OAuth()))
+        before = await kinds(served)
+        begun = await do(served, "sign_in", id="srv")
+        (issue,) = (await served.data("/attention"))["issues"]
+        await server.agree(issue["address"])
+        await until(lambda: not gateway.bridge.call(gateway.issues))
+        after = await kinds(served)
+
+    assert [("signed_out", "srv")] == before
+    assert "<code>gateway login srv</code>" in begun
+    assert issue["address"].split("?")[0] in begun
+    assert [] == after
+
+
+async def test_only_who_may_change_entities_disables_one(
+    open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
+) -> None:
+    gateway = open_gateway(options=patient(tmp_path))
+    gateway.add_source(ListSource("srv", [tool("poison", POISON)]))
+    limited = await serve_console(
+        gateway, http=HttpOptions(port=0, tokens=(ONLY_ADMIN,)), token=SECRET
+    )
+    async with limited.signed_in() as client:
+        shown = await client.get("/attention")
+        refused = await limited.send(client, "/attention/disable", {"id": "srv/poison"})
+    served = await serve_console(gateway)
+    before = await kinds(served)
+    await do(served, "disable", id="srv/poison")
+    after = await kinds(served)
+
+    assert [("suspicious", "srv/poison")] == before
+    assert ("srv/poison" in shown.text, "Disable" in shown.text) == (True, False)
+    assert 403 == refused.status_code
+    assert [] == after
+
+
+async def test_a_kind_is_chosen_where_there_are_many(
+    open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
+) -> None:
+    """So many are shown, and the others counted."""
+    gateway = open_gateway(options=patient(tmp_path))
+    gateway.add_source(ListSource("a", [tool(f"get_{n:03}_role") for n in range(105)]))
+    gateway.add_source(ListSource("b", [tool(f"get_{n:03}_roles") for n in range(105)]))
+    gateway.add_source(ListSource("bad", [replace(tool("x"), input_schema={"type": 7})]))
+    served = await serve_console(gateway)
+    everything = await served.data("/attention")
+    similar = await served.data("/attention", kind="similar")
+
+    assert {"quarantined": 1, "similar": 105} == everything["counts"] == similar["counts"]
+    assert [("quarantined", "bad")] == await kinds(served, kind="quarantined")
+    assert (MAX_ISSUES, 5) == (len(similar["issues"]), similar["more"])
+    await do(served, "accept", id=similar["issues"][0]["id"])
+    assert 104 == (await served.data("/attention"))["counts"]["similar"]
+
+
+async def test_a_file_that_was_mended_is_read_again(
+    open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
+) -> None:
+    """And everything is listed again at will; what is no action is no page."""
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"bad": {"args": []}}}), "utf-8")
+    gateway: Gateway = open_gateway(options=patient(tmp_path))
+    gateway.add_config(file)
+    served = await serve_console(gateway, config=file)
+    before = await kinds(served)
+    file.write_text(json.dumps({"mcpServers": {}}), "utf-8")
+    after = await do(served, "reload", id="config_warning")
+    again = await do(served, "refresh", id="")
+    async with served.signed_in() as client:
+        unknown = await served.send(client, "/attention/destroy", {"id": "x"})
+
+    assert [("configuration", "config_warning")] == before
+    assert "Nothing wants attention." in after
+    assert "listed again" in again
+    assert 404 == unknown.status_code

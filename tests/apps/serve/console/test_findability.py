@@ -1,0 +1,389 @@
+"""Findability: runs with progress, reports, and comparisons of two."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.options import UsageOptions
+from gateway.plugins.quality import EvalReport, EvalRequest, Outcome, list_reports, save_report
+from gateway.plugins.quality.evaluation import summarize
+from gateway.plugins.quality.findability import find_confusions, report_tools
+from gateway.plugins.quality.report import Cost, CurvePoint
+from gateway.plugins.usage.call_log import CallNote
+from gateway.serve.auth import ADMIN, BearerToken
+from gateway.serve.http_options import HttpOptions
+from gateway.types import Access, Caller
+from tests.apps.serve.console.catalogs import MARKUP, RIGHT_TO_LEFT, SMALL
+from tests.apps.serve.console.conftest import Open, Serve, Served, check_access
+from tests.apps.serve.console.test_access import SECRET
+from tests.apps.serve.console.test_pages import check_layout
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+
+ASKED = (
+    "| request | tool |\n| --- | --- |\n| write to somebody | send_email |\n| fly | gone/fly |\n"
+)
+TOKEN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN})))
+
+
+def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
+    """What a request of a user's found."""
+    found = [*others]
+    if place:
+        found.insert(place - 1, tool)
+    hit = {"hit@1": float(place == 1), "recall@5": float(bool(place)), "ndcg@10": 1 / (place or 9)}
+    return Outcome(
+        request=EvalRequest(text=text, wanted=((tool,),)),
+        found=tuple(found),
+        places=(place,),
+        tools=(tool,),
+        missed=place is None,
+        figures={**hit, "complete@10": hit["recall@5"]},
+        missing_words={} if place else {tool: (text.partition(" ")[0],)},
+    )
+
+
+def report(*outcomes: Outcome, **more: Any) -> EvalReport:
+    """What an evaluation of all tools that are named would report."""
+    ids = {key for each in outcomes for key in (*each.tools, *each.found)}
+    summary = summarize(outcomes)
+    values = {
+        "catalog": dict.fromkeys(sorted(ids), "digest"),
+        "strategy": "graph",
+        "limit": 5,
+        "summary": summary,
+        "by_source": {"user": summary},
+        "by_language": {},
+        "tools": report_tools(outcomes, limit=5),
+        "untested": (),
+        "unknown": (),
+        "pairs": find_confusions(outcomes, {}),
+        "outcomes": outcomes,
+    }
+    return EvalReport(**{**values, **more})
+
+
+GOOD = (
+    outcome("send it", "mail/send_email", 1),
+    outcome("read it", "mail/read_email", 2, "mail/send_email"),
+    outcome("a song", "mail/play_music", None, "mail/read_email"),
+)
+POOR = (
+    outcome("send it", "mail/send_email", None, "mail/play_music"),
+    outcome("read it", "mail/read_email", 1),
+    GOOD[2],
+)
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """A file that nobody can read before somebody writes it."""
+
+    path: Path
+
+    async def write(self, text: str) -> None:
+        """Let whoever reads it read this."""
+        await asyncio.to_thread(self.path.write_text, text, "utf-8")
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[Pipe]:
+    """Where a run waits for its requests."""
+    path = tmp_path / "asked.md"
+    os.mkfifo(path)
+    yield Pipe(path)
+    # Nobody may wait for it any more.
+    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+
+async def ended(served: Served) -> Any:
+    """Return the data of the page after the end of the run."""
+    while (await served.data("/findability/run"))["run"]["running"]:
+        pass
+    return await served.data("/findability")
+
+
+async def test_a_run_shows_its_progress_and_its_report(
+    small_gateway: Gateway, serve_console: Serve, visit: Open, pipe: Pipe, tmp_path: Path
+) -> None:
+    """The page follows it; requests of the file and of rules are asked; searches go on."""
+    served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
+    page = await visit(served, "/findability")
+
+    await page.get_by_role("button", name="Start a run").click()
+    await page.get_by_role("progressbar").wait_for()
+    cancel = page.get_by_role("button", name="Cancel")
+    await cancel.focus()
+    async with page.expect_response("**/findability/run"):
+        pass
+    during = await served.data("/ask", q="e-mail")
+    await check_access(page)
+    focused = await page.evaluate("document.activeElement.textContent")
+    await pipe.write(ASKED)
+    await page.get_by_role("link", name="show its report").click()
+    await page.get_by_role("heading", name="Figures").wait_for()
+    await check_access(page)
+    data = await served.data("/findability")
+
+    assert "Cancel" == focused
+    assert during
+    assert {"user", "rules", "held_out"} == {*data["report"]["by_source"]}
+    assert 2 == data["report"]["by_source"]["user"]["requests"]
+    assert ["gone/fly"] == data["report"]["unknown"]
+    assert [data["run"]["report"]] == [each["name"] for each in data["reports"]]
+    assert data["report"]["cost"]["answer_p95"] >= data["report"]["cost"]["answer_p50"] > 0
+    assert 3 == data["counts"]["catalog"]
+
+
+async def test_one_run_goes_on_at_a_time(
+    small_gateway: Gateway, serve_console: Serve, pipe: Pipe, tmp_path: Path
+) -> None:
+    """It can be cancelled, and then another one begun."""
+    served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
+
+    async with served.signed_in() as client:
+        await served.send(client, "/findability/run", {})
+        page = (await client.get("/findability")).text
+        await served.send(client, "/findability/run", {})
+        second = (await client.get("/findability")).text
+        await served.send(client, "/findability/cancel", {})
+        cancelled = await served.data("/findability")
+        await pipe.write("")
+        await served.send(client, "/findability/run", {})
+        await pipe.write("")
+        data = await ended(served)
+
+    assert "The run has begun." in page
+    assert "<progress" in page
+    assert "Start a run" not in page
+    assert "One run goes on already." in second
+    assert (False, "it was cancelled") == (cancelled["run"]["running"], cancelled["run"]["error"])
+    assert ("", 1) == (data["run"]["error"], len(data["reports"]))
+
+
+async def test_a_run_with_a_curve_asks_again_among_more_tools(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    served = await serve_console(small_gateway, reports=tmp_path / "reports")
+
+    async with served.signed_in() as client:
+        await served.send(client, "/findability/run", {"curve": "yes"})
+        data = await ended(served)
+        page = (await client.get("/findability")).text
+
+    curve = data["report"]["curve"]
+    assert [3, 9, 30] == [point["tools"] for point in curve]
+    assert data["report"]["summary"]["figures"] == curve[0]["figures"]
+    assert "among 30 tools" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"\xff\xfe", "save it as UTF-8"),
+        (b"| only one cell |", "line 1: | what is asked | tool |"),
+        (b"no table", "neither a table row nor JSON"),
+        (f'{{"request": "x", "tools": ["{MARKUP[:9]}"]'.encode(), "neither a table row nor JSON"),
+        (b'{"request": 7}', "must be a text"),
+        (b"x" * (8 * 1024 * 1024 + 1), "is longer than"),
+    ],
+)
+async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path, content: bytes, error: str
+) -> None:
+    file = tmp_path / "asked.md"
+    file.write_bytes(content)
+    served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=file)
+
+    async with served.signed_in() as client:
+        await served.send(client, "/findability/run", {})
+        data = await ended(served)
+        page = (await client.get("/findability")).text
+
+    assert error in data["run"]["error"]
+    assert () == list_reports(tmp_path / "reports")
+    assert "The last run ended without a report" in page
+    assert "Start a run" in page
+
+
+async def test_without_a_folder_nothing_is_run(
+    small_gateway: Gateway, serve_console: Serve
+) -> None:
+    served = await serve_console(small_gateway)
+
+    async with served.signed_in() as client:
+        page = (await client.get("/findability")).text
+        refused = await served.send(client, "/findability/run", {})
+        nothing = await served.send(client, "/findability/cancel", {})
+
+    assert "Start a run" not in page
+    assert "no folder for reports" in page
+    assert (422, 303) == (refused.status_code, nothing.status_code)
+
+
+async def test_tools_are_sorted_searched_and_paged(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    """Never found ones come first; a page beyond the last is the last; most are gone by now."""
+    ids = [f"large/tool_{n}" for n in range(4997)] + [f"mail/{each.name}" for each in SMALL]
+    found = [outcome(f"request {n}", key, n % 5 + 1, *ids[:6]) for n, key in enumerate(ids)]
+    found[3] = outcome("request 3", ids[3], None, ids[0])
+    save_report(report(*found), tmp_path)
+    served = await serve_console(small_gateway, reports=tmp_path)
+
+    first = await served.data("/findability")
+    last = await served.data("/findability", sort="place", page="999999")
+    asked = await served.data("/findability", q="REQUEST 3")
+    tokens = await served.data("/findability", sort="tokens")
+    async with served.signed_in() as client:
+        page = (await client.get("/findability", params={"q": "large", "page": "2"})).text
+
+    assert (ids[3], 50) == (first["report"]["tools"][0]["id"], len(first["report"]["tools"]))
+    assert (1, 100, 5000, 1) == tuple(
+        (first | first["counts"])[key] for key in ("page", "pages", "tools", "never_found")
+    )
+    assert (100, 1) == (last["page"], last["report"]["tools"][-1]["median_place"])
+    assert (0, [ids[3]]) == (asked["counts"]["tools"], asked["report"]["outcomes"][0]["tools"])
+    shown = [tokens["tokens"].get(each["id"], 0) for each in tokens["report"]["tools"]]
+    assert shown == sorted(shown, reverse=True)
+    assert 3 == sum(map(bool, shown))
+    assert "Page 2 of 100" in page
+    assert "q=large&amp;sort=&amp;page=3" in page
+    assert len(page) < 200_000
+
+
+async def test_calls_are_shown_where_they_are_noted(
+    open_gateway: OpenGateway, small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    """A run of its own is none of them."""
+    options = replace(small_gateway.options, usage=UsageOptions(record=True))
+    noting = open_gateway(options=options)
+    noting.add_source(ListSource("mail", SMALL))
+    await noting.usage.note(CallNote(tool="mail/play_music", outcome="ok"))
+    save_report(report(*GOOD), tmp_path)
+    silent, noted = [
+        await serve_console(each, reports=tmp_path) for each in (small_gateway, noting)
+    ]
+
+    without = await silent.data("/findability")
+    data = await noted.data("/findability", sort="calls")
+
+    assert None is without["calls"]
+    assert {"mail/play_music": 1, "mail/read_email": 0, "mail/send_email": 0} == data["calls"]
+    assert "mail/play_music" == data["report"]["tools"][0]["id"]
+
+
+async def test_two_reports_are_compared(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    """With what got better and worse by name; other catalogs and requests are told apart."""
+    before, after, other, foreign = (
+        save_report(each, tmp_path).name
+        for each in (
+            report(*GOOD),
+            report(*POOR),
+            report(*GOOD, catalog={"mail/send_email": "changed"}),
+            report(outcome("else", "mail/send_email", 1)),
+        )
+    )
+    served = await serve_console(small_gateway, reports=tmp_path)
+
+    data = await served.data("/findability", **{"run": after, "with": before})
+    differs = await served.data("/findability", **{"run": after, "with": other})
+    nothing = await served.data("/findability", **{"run": after, "with": foreign})
+    newest = await served.data("/findability")
+    async with served.signed_in() as client:
+        page = (await client.get("/findability", params={"run": after, "with": before})).text
+
+    found = data["comparison"]
+    assert (["read it"], ["send it"]) == tuple(
+        [each["request"] for each in found[key]] for key in ("wins", "losses")
+    )
+    assert (["mail/send_email"], True) == (
+        found["lost_tools"],
+        found["changes"]["recall@5"]["worse"],
+    )
+    assert [True, False] == [each["same_catalog"] for each in (data, differs)]
+    assert "no request is in both" in nothing["error"]
+    assert nothing["report"]
+    assert foreign == newest["name"]
+    assert "Requests that are worse: 1" in page
+    assert "No longer found" in page
+
+
+async def test_a_report_is_a_file_to_keep(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    """A name is no path, and what cannot be read is named."""
+    kept = save_report(report(*GOOD), tmp_path / "reports")
+    (tmp_path / "reports" / "z.json").write_text(f'"{MARKUP}', "utf-8")
+    (tmp_path / "other.json").write_bytes(kept.read_bytes())
+    served = await serve_console(small_gateway, reports=tmp_path / "reports")
+
+    async with served.client() as client:
+        names = (kept.name, "../other.json", "z.json", "")
+        answers = [await client.get("/findability/report", params={"run": name}) for name in names]
+        page = (await client.get("/findability")).text
+        lost = (await client.get("/findability", params={"run": "../other.json"})).text
+
+    headers = answers[0].headers
+    assert [200, 422, 422, 422] == [each.status_code for each in answers]
+    assert f'attachment; filename="findability-{kept.stem}.html"' == headers["content-disposition"]
+    assert "sandbox" in headers["content-security-policy"]
+    assert "a song" in answers[0].text
+    assert "cannot be read" in page
+    assert "a song" in page
+    assert "there is no such report" in lost
+
+
+async def test_a_report_of_tools_that_a_caller_may_not_see_is_closed(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    """Its figures alone are listed."""
+    access = Access(scopes=frozenset({"billing"}))
+    small_gateway.add_source(ListSource("bank", [tool("pay", "Pay money out.")]), access=access)
+    hidden = save_report(report(outcome("pay it", "bank/pay", 1)), tmp_path).name
+    served = await serve_console(
+        small_gateway, http=HttpOptions(port=0, tokens=(TOKEN,)), token=SECRET, reports=tmp_path
+    )
+
+    async with served.client() as client:
+        page = await client.get("/findability", params={"run": hidden})
+        file = await client.get("/findability/report", params={"run": hidden})
+
+    assert "names tools that your token may not see" in page.text
+    assert [200, 403] == [page.status_code, file.status_code]
+    assert "pay it" not in page.text
+    assert "bank/pay" not in page.text + file.text
+
+
+async def test_what_servers_call_their_tools_does_no_harm(
+    hostile_gateway: Gateway, serve_console: Serve, visit: Open, tmp_path: Path
+) -> None:
+    """Nor does a text of a request; every part of the page is open, and fits a phone."""
+    ids = (f"hostile/{MARKUP}", f"hostile/{RIGHT_TO_LEFT}", "x" * 5000)
+    bad = tuple(outcome(text, key, None, *ids[:2]) for key in ids for text in (MARKUP, "x" * 9000))
+    cost = Cost(catalog=9, fixed=1, answer_p50=2, answer_p95=3, schemas_p50=4, break_even=5)
+    curve = (CurvePoint(tools=3, figures={"hit@1": 0.5}), CurvePoint(tools=9, figures={}))
+    good = tuple(replace(each, missed=False, places=(1,)) for each in bad)
+    more = {"cost": cost, "curve": curve, "unknown": ids, "untested": ids}
+    older = save_report(report(*good, **more), tmp_path).name
+    newer = save_report(report(*bad, **more), tmp_path).name
+    served = await serve_console(hostile_gateway, reports=tmp_path, requests=Path(MARKUP))
+    page = await visit(served, f"/findability?run={newer}&with={older}")
+
+    await check_layout(page)
+    await check_access(page)
+    await page.get_by_role("searchbox").fill("9")
+    await page.get_by_text("Tools: 0").wait_for()
+
+    assert await page.evaluate("window.broken") is None
+    assert "q=9" in page.url

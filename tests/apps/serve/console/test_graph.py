@@ -1,0 +1,222 @@
+"""The page Graph: neighbourhoods, paths, orders and decisions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.serve.auth import WRITE, BearerToken
+from gateway.serve.http_options import HttpOptions
+from gateway.types import Caller
+from tests.apps.serve.console.catalogs import SMALL, many
+from tests.apps.serve.console.conftest import Open, Serve, check_access
+from tests.apps.serve.console.test_access import READER, SECRET
+from tests.apps.serve.console.test_pages import check_layout
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, Shelf, tool
+
+DECIDE = "/graph/-/decide"
+PROPOSED = "# Mail\n\n- mail/send_email --requires--> mail/read_email\n"
+EDGE = {"subject": "mail/send_email", "predicate": "requires", "object": "mail/read_email"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The host's documents: one states an edge, one proposes another."""
+    folder = tmp_path / "graph"
+    (folder / "proposed").mkdir(parents=True)
+    (folder / "proposed" / "mail.md").write_text(PROPOSED, "utf-8")
+    note = "---\ntitle: play_music\nrequires: [read_email]\n---\n"
+    (folder / "music.md").write_text(note, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def gateway(folder: Path, open_gateway: OpenGateway) -> Gateway:
+    """A gateway that reads these documents."""
+    gateway = open_gateway(graph=folder)
+    gateway.add_server("mail", server=Shelf(SMALL).server)
+    return gateway
+
+
+async def test_a_node_shows_what_lies_around_it_and_what_it_needs(
+    gateway: Gateway, folder: Path, serve_console: Serve
+) -> None:
+    """The same as `gateway graph show`, `order` and `path` give."""
+    served = await serve_console(gateway, documents=folder)
+
+    chosen = await served.data("/graph", q="music")
+    most = await served.data("/graph")
+    data = await served.data("/graph/mail/play_music", hops="2", to="send_email")
+    lost = await served.data("/graph/mail/play_music", to="nothing")
+
+    assert "mail/play_music" == chosen["found"][0]["id"]
+    assert "mail/read_email" == most["found"][0]["id"]
+    assert ["proposed/mail.md:3"] == [edge["source"] for edge in chosen["proposed"]]
+    stated = data["around"]["edges"][0]
+    assert ("declared", "music.md:3") == (stated["origin"], stated["source"])
+    assert ["mail/read_email", "mail/play_music"] == [node["id"] for node in data["order"]["nodes"]]
+    assert 1 < len(data["paths"][0])
+    assert ("", True) == (data["fault"], "nothing" in lost["fault"])
+    async with served.client() as client:
+        assert 404 == (await client.get("/graph/mail/gone")).status_code
+
+
+async def test_a_decision_is_written_once_its_difference_was_shown(
+    gateway: Gateway, folder: Path, serve_console: Serve
+) -> None:
+    """The next page reads it; a document that changed in between is shown again."""
+    served, file = await serve_console(gateway, documents=folder), folder / "reviewed" / "mail.md"
+    derived = next(
+        edge
+        for edge in (await served.data("/graph/mail/send_email"))["around"]["edges"]
+        if edge["origin"] == "derived"
+    )
+    other = {key: derived[key] for key in EDGE}
+
+    accepted = await served.data(DECIDE, verdict="accept", **EDGE)
+    rejected = await served.data(DECIDE, verdict="reject", **other)
+    is_written = file.exists()
+    async with served.signed_in() as client:
+        await served.send(client, DECIDE, accepted)
+        first = file.read_text("utf-8")
+        changed = await served.send(client, DECIDE, rejected)
+        shown = await client.get(served.url + changed.headers["location"])
+        fresh = re.findall(r'name="revision" value="(\w+)"', shown.text)[0]
+        is_same = first == file.read_text("utf-8")
+        done = await served.send(client, DECIDE, {**rejected, "revision": fresh})
+        page = await client.get(served.url + done.headers["location"])
+
+    after = (await served.data("/graph/mail/send_email"))["around"]["edges"]
+    said = {key: edge for edge in after if (key := tuple(edge[each] for each in EDGE))}
+    assert (False, True) == (is_written, is_same)
+    assert f'+  - {{subject: "{EDGE["subject"]}"' in accepted["diff"]
+    assert (303, 303) == (changed.status_code, done.status_code)
+    assert "was changed meanwhile" in shown.text
+    assert "rejected: " in page.text
+    assert ("declared", "reviewed/mail.md:5") == (
+        said[tuple(EDGE.values())]["origin"],
+        said[tuple(EDGE.values())]["source"],
+    )
+    assert tuple(other.values()) not in said
+    assert [] == (await served.data("/graph"))["proposed"]
+
+
+async def test_only_who_may_write_decides_and_only_where_there_is_a_folder(
+    gateway: Gateway, folder: Path, serve_console: Serve
+) -> None:
+    """Others see the edges without a way to change them."""
+    http = HttpOptions(port=0, tokens=(READER,))
+    reader = await serve_console(gateway, http=http, token=SECRET, documents=folder)
+    embedded = await serve_console(gateway)
+    sent = {"verdict": "accept", **EDGE}
+
+    for served, status in ((reader, 403), (embedded, 404)):
+        async with served.signed_in() as client:
+            looked = await client.get(DECIDE, params=sent)
+            answer = await served.send(client, DECIDE, sent)
+            page = await client.get("/graph")
+        assert (status, status) == (looked.status_code, answer.status_code)
+        assert ("proposed/mail.md:3" in page.text, "accept:" in page.text) == (
+            served is reader,
+            False,
+        )
+    assert not (folder / "reviewed").exists()
+
+
+async def test_the_graph_is_drawn_and_moved_in(
+    gateway: Gateway, folder: Path, serve_console: Serve, visit: Open
+) -> None:
+    """By a click on the drawing, or by the links of the table; then an edge is decided on."""
+    served = await serve_console(gateway, documents=folder)
+    page = await visit(served, "/graph/mail/play_music?hops=2", color_scheme="dark")
+    await page.locator("#graph canvas").first.wait_for()
+    await check_access(page)
+    shapes = await page.evaluate("document.getElementById('graph')._cyreg.cy.nodes().length")
+    where = await page.evaluate(
+        "document.getElementById('graph')._cyreg.cy.$id('mail/read_email').renderedPosition()"
+    )
+
+    await page.locator("#graph").click(position={"x": where["x"], "y": where["y"]})
+    await page.wait_for_url("**/graph/mail/read_email")
+    await page.get_by_role("link", name="accept: mail/send_email requires").click()
+    await check_access(page)
+    await page.get_by_role("button", name="Write").click()
+
+    assert 2 < shapes
+    assert "accepted" in await page.get_by_role("status").inner_text()
+    assert (folder / "reviewed" / "mail.md").exists()
+
+
+@pytest.fixture
+def crowded_gateway(open_gateway: OpenGateway) -> Gateway:
+    """A gateway whose groups have more members than one drawing shows."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("large", many(600)))
+    return gateway
+
+
+@pytest.mark.parametrize("which", ["small", "hostile", "crowded"])
+async def test_a_node_of_any_catalog_can_be_looked_at(
+    which: str, request: pytest.FixtureRequest, serve_console: Serve, visit: Open
+) -> None:
+    """No text of a server runs, breaks the layout or is lost on a screen reader."""
+    gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
+    served = await serve_console(gateway)
+    found = (await served.data("/graph"))["found"][0]["id"]
+    data = await served.data(f"/graph/{quote(found)}", hops="3")
+
+    page = await visit(served, f"/graph/{quote(found)}?hops=2&to=nothing")
+    await page.locator("#graph canvas").first.wait_for()
+    await check_access(page)
+    await check_layout(page)
+
+    assert await page.evaluate("window.broken") is None
+    assert len(data["around"]["nodes"]) <= 60
+    assert (which == "crowded") == (data["around"]["omitted"] > 0)
+
+
+async def test_names_of_an_upstream_are_only_names(
+    folder: Path, open_gateway: OpenGateway, serve_console: Serve
+) -> None:
+    """In links, in forms and in the document."""
+    gateway = open_gateway(graph=folder)
+    names = ['"><b>', "a&b=c"]
+    gateway.add_server("odd", server=Shelf([tool(name) for name in names]).server)
+    served = await serve_console(gateway, documents=folder)
+    ids = [entity.id for entity in await gateway.list_tools()]
+
+    edge = {"subject": ids[0], "predicate": "nextStep", "object": ids[1]}
+    async with served.signed_in() as client:
+        looked = await client.get(DECIDE, params={"verdict": "accept", **edge})
+        data = await served.data(DECIDE, verdict="accept", **edge)
+        done = await served.send(client, DECIDE, data)
+        page = await client.get(served.url + done.headers["location"])
+
+    assert ["<b>" in each.text for each in (looked, page)] == [False, False]
+    assert [200, 303, 200] == [each.status_code for each in (looked, done, page)]
+    around = (await served.data(f"/graph/{quote(ids[0])}"))["around"]["edges"]
+    assert ("declared", *ids) == (around[0]["origin"], around[0]["subject"], around[0]["object"])
+
+
+async def test_a_difference_names_no_tool_that_its_reader_may_not_see(
+    gateway: Gateway, folder: Path, serve_console: Serve
+) -> None:
+    """Edges of it stand in the same document."""
+    file = folder / "reviewed" / "mail.md"
+    file.parent.mkdir()
+    hidden = '  - {subject: "mail/send_email", predicate: "requires", object: "mail/play_music"}'
+    file.write_text(f"---\ntitle: Mail\ngraph_edges:\n{hidden}\n---\n", "utf-8")
+    gateway.bridge.call(lambda: gateway.catalog.change(["mail/play_music"], {"scopes": ["top"]}))
+    writer = BearerToken.from_secret("writer", SECRET, Caller(scopes=frozenset({WRITE})))
+    http = HttpOptions(port=0, tokens=(writer,))
+    served = await serve_console(gateway, http=http, token=SECRET, documents=folder)
+
+    data = await served.data(DECIDE, verdict="accept", **EDGE)
+
+    assert "mail/read_email" in data["diff"]
+    assert "play_music" not in data["diff"]

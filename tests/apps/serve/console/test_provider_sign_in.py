@@ -1,0 +1,48 @@
+"""A browser signs in with an account of an identity provider, which is another site."""
+
+from __future__ import annotations
+
+from playwright.async_api import Browser
+
+from gateway.gateway import Gateway
+from tests.apps.serve.conftest import RealProvider
+from tests.apps.serve.console.conftest import Serve, check_access
+from tests.apps.serve.test_account import free_resource, http_options
+
+
+async def test_a_browser_comes_back_signed_in_to_each_page(
+    empty_gateway: Gateway, serve_console: Serve, browser: Browser, real_provider: RealProvider
+) -> None:
+    """The cookie of the session is strict, and yet there after the way from the other site."""
+    resource, port = free_resource()
+    http = http_options(real_provider.url, resource=resource, port=port)
+    served = await serve_console(empty_gateway, http=http)
+    page = await (await browser.new_context()).new_page()
+
+    await page.goto(f"{served.url}/console/catalog?q=pay")
+    await check_access(page)
+    await page.get_by_role("link", name="Sign in at localhost").click()
+    await page.locator("[name=login]").fill("ada")
+    await page.locator("[name=password]").fill("any")
+    await page.get_by_role("button").click()
+    await page.get_by_role("button", name="Continue").click()
+    await page.wait_for_url(f"{served.url}/console/catalog?q=pay")
+    console = await page.content()
+    await page.get_by_role("button", name="Sign out").click()
+    await page.wait_for_url("**/account/signed-out**")
+    there = await page.get_by_role("link", name="too").get_attribute("href")
+
+    await page.goto(f"{served.url}/sign-in/srv")
+    # The provider knows the browser, and only asks whether it may tell us.
+    await page.get_by_role("link", name="Sign in at localhost").click()
+    await page.get_by_role("button", name="Continue").click()
+    await page.wait_for_url(f"{served.url}/sign-in/srv")
+    await check_access(page)
+    upstream = await page.content()
+    await page.get_by_role("button", name="Sign in to srv").click()
+    told = page.get_by_text("no user signs in to 'srv'")
+
+    assert "Sign out" in console
+    assert f"{real_provider.url}/session/end?client_id=browser" == there
+    assert f"{real_provider.url}#ada" in upstream
+    assert await told.is_visible()

@@ -1,0 +1,268 @@
+"""Tokens that attackers would send, made by hand, and tokens that are good."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+from jwt.algorithms import HMACAlgorithm, RSAAlgorithm
+
+from gateway.errors import Failed, attempt
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.authenticator import Authenticator
+from gateway.serve.identity.access_tokens import LEEWAY_S
+from tests.apps.serve.identity.conftest import EC_KEY, RSA_KEY, Provider, public_key
+
+Make = Callable[[Provider], str]
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PEM = RSA_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+NOW = int(time.time())
+HOUR = 3600
+
+
+def encoded(value: object) -> str:
+    """JSON as a part of a token."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
+    """A token under HMAC, which PyJWT would not make with a public key."""
+    text = f"{encoded(header)}.{encoded(provider.claims())}"
+    signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
+    return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+
+@pytest.fixture(scope="module")
+def accepting(shared_provider: Provider) -> Authenticator:
+    """What accepts the provider, and fetches its keys once for all tests."""
+    return Authenticator(shared_provider.options())
+
+
+def with_header(key: Any = RSA_KEY, algorithm: str = "RS256", /, **header: object) -> Make:
+    own = {"kid": "rsa", "typ": "at+jwt", **header}
+    return lambda provider: jwt.encode(
+        provider.claims(), key, algorithm, headers={k: v for k, v in own.items() if v is not None}
+    )
+
+
+def with_claims(**claims: Any) -> Make:
+    return lambda provider: provider.token(**claims)
+
+
+ATTACKS: Mapping[str, Mapping[str, Make]] = {
+    "its signature algorithm is not accepted here": {
+        "no algorithm": lambda p: (
+            f"{encoded({'alg': 'none', 'kid': 'rsa'})}.{encoded(p.claims())}."
+        ),
+        "no algorithm, other letters": lambda p: (
+            f"{encoded({'alg': 'nOnE', 'kid': 'rsa'})}.{encoded(p.claims())}."
+        ),
+        "public key as HMAC secret": lambda p: signed_by_hand(
+            p, {"alg": "HS256", "kid": "rsa"}, PEM
+        ),
+        "public JWK as HMAC secret": lambda p: signed_by_hand(
+            p, {"alg": "HS256", "kid": "rsa"}, json.dumps(p.keys[0]).encode()
+        ),
+        "algorithm that is not listed": with_header(RSA_KEY, "RS512"),
+    },
+    "its signature is wrong": {
+        "no signature": lambda p: p.token().rpartition(".")[0] + ".",
+        "changed claims": lambda p: ".".join(
+            [(t := p.token().split("."))[0], encoded(p.claims(sub="root")), t[2]]
+        ),
+        "another key": with_header(STRANGER),
+        "another key, embedded": with_header(STRANGER, jwk=public_key(STRANGER, "rsa")),
+        "another key, by jku": with_header(STRANGER, jku="https://evil.example/jwks"),
+        "another key, by x5u": with_header(STRANGER, x5u="https://evil.example/cert"),
+    },
+    "it names no key of its issuer": {
+        "another key id": with_header(kid="none"),
+        "key id as a path": with_header(kid="../../dev/null"),
+        "no key id": with_header(kid=None),
+    },
+    "it cannot be verified": {
+        "key of another kind": with_header(kid="ec"),
+        "algorithm that the key is not for": with_header(EC_KEY, "ES256", kid="rsa"),
+        "expiry that is no number": with_claims(exp="soon"),
+        "subject that is no text": with_claims(sub=7),
+    },
+    "this bearer token is not known here": {
+        "critical header": with_header(crit=["exp"], exp=NOW + HOUR),
+        "detached payload": with_header(b64=False),
+        "deeply nested header": lambda p: f"{encoded('[' * 9000)}.{encoded(p.claims())}.x",
+        "no base64": lambda p: "a.b!.c",
+        "not three parts": lambda p: "aaaa.bbbb",
+        "not ASCII": lambda p: "ä.ö.ü",
+        "half of a surrogate pair": lambda p: "\ud800.b.c",
+        "empty parts": lambda p: "..",
+    },
+    "it is for another audience": {
+        "another audience": with_claims(aud="https://other.example"),
+        "audience that begins like ours": with_claims(aud="http://127.0.0.1:8930/mcp/other"),
+    },
+    "a claim is missing: it needs iss, aud, sub and exp": {
+        "no audience": with_claims(aud=None),
+        "never expires": with_claims(exp=None),
+        "no subject": with_claims(sub=None),
+    },
+    "its issuer is not accepted here": {
+        "another issuer": with_claims(iss="https://evil.example"),
+        "issuer with a slash more": lambda p: p.token(iss=f"{p.url}/"),
+        "issuer as a list": lambda p: jwt.PyJWS().encode(
+            json.dumps(p.claims(iss=[p.url])).encode(), RSA_KEY, "RS256", {"kid": "rsa"}
+        ),
+        "no issuer": with_claims(iss=None),
+    },
+    "it has expired": {"expired": with_claims(exp=NOW - HOUR)},
+    "it is not valid yet": {
+        "not yet valid": with_claims(nbf=NOW + HOUR),
+        "issued in the future": with_claims(iat=NOW + HOUR),
+    },
+    "it has no text 'sub'": {"empty subject": with_claims(sub="")},
+    "its 'sub' is no label": {"subject with a line break": with_claims(sub="ada\nroot")},
+    "its type is not that of an access token": {
+        "ID token by type": with_header(typ="ID+JWT"),
+        "logout token": with_header(typ="logout+jwt"),
+    },
+    "it is an ID token": {
+        "ID token by at_hash": lambda p: p.token(headers={"typ": "JWT"}, at_hash="x"),
+        "ID token by nonce": lambda p: p.token(headers={"typ": "JWT"}, nonce="x"),
+    },
+    "it is another kind of token": {
+        "ID token of Keycloak": lambda p: p.token(headers={"typ": "JWT"}, typ="ID"),
+        "ID token of Cognito": with_claims(token_use="id"),
+    },
+    "it is bound to a key: only plain bearer tokens are accepted": {
+        "bound to a key": with_claims(cnf={"jkt": "x"})
+    },
+    "it is too long": {"huge": with_claims(padding="x" * 20_000)},
+}
+"""By the reason that the refusal gives."""
+
+
+@pytest.mark.parametrize(
+    ("reason", "attack"), [(reason, attack) for reason, made in ATTACKS.items() for attack in made]
+)
+async def test_what_an_attacker_sends_is_refused(
+    provider: Provider, accepting: Authenticator, reason: str, attack: str
+) -> None:
+    """Always with 401 and a challenge, and for the right reason."""
+    token = ATTACKS[reason][attack](provider)
+
+    with pytest.raises(RefusedError) as refused:
+        await accepting.authenticate([f"Bearer {token}"])
+
+    assert (401, reason) == (refused.value.status, str(refused.value))
+    assert 'error="invalid_token"' in (refused.value.headers or {})["WWW-Authenticate"]
+
+
+GOOD: Mapping[str, Make] = {
+    "access token": lambda p: p.token(),
+    "audience among others": lambda p: p.token(aud=["https://other.example", *[p.claims()["aud"]]]),
+    "type with its prefix": with_header(typ="application/at+jwt"),
+    "plain type": with_header(typ="JWT"),
+    "another algorithm of the key": with_header(RSA_KEY, "PS256"),
+    "another key": with_header(EC_KEY, "ES256", kid="ec"),
+    "clock that is behind": with_claims(nbf=NOW + LEEWAY_S / 2, iat=NOW + LEEWAY_S / 2),
+    "nonce in an access token": with_claims(nonce="x"),
+    "nonce in an access token of Keycloak": lambda p: p.token(
+        headers={"typ": "JWT"}, typ="Bearer", nonce="x"
+    ),
+    "headers that lead elsewhere": with_header(
+        jku="http://127.0.0.1:9/jwks", x5u="http://127.0.0.1:9/cert"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+async def test_what_a_provider_signs_for_us_is_accepted(
+    provider: Provider, accepting: Authenticator, kind: str
+) -> None:
+    """Its user is known with the issuer; no header decides where keys come from."""
+    bearer = await accepting.authenticate([f"Bearer {GOOD[kind](provider)}"])
+
+    assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
+
+
+async def test_a_provider_can_be_held_to_typed_access_tokens(provider: Provider) -> None:
+    """RFC 9068: an ID token cannot pass then, whatever its claims."""
+    authenticator = Authenticator(provider.options(only_access_tokens=True))
+    await authenticator.authenticate([f"Bearer {provider.token()}"])
+
+    with pytest.raises(RefusedError, match="type is not that"):
+        await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
+
+
+async def test_a_short_key_is_not_trusted(provider: Provider) -> None:
+    """An RSA key under 2048 bits can be factored."""
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505  (the point)
+    provider.keys = [public_key(short, "rsa")]
+    with pytest.warns(jwt.InsecureKeyLengthWarning):
+        token = with_header(short)(provider)
+
+    with pytest.raises(RefusedError, match="cannot be verified"):
+        await Authenticator(provider.options()).authenticate([f"Bearer {token}"])
+
+
+async def test_a_required_scope_is_named_by_the_refusal(provider: Provider) -> None:
+    """A client knows then what to ask its provider for (RFC 6750, section 3.1)."""
+    authenticator = Authenticator(provider.options(required_scopes=["tools.use"]))
+    await authenticator.authenticate([f"Bearer {provider.token(scope='other tools.use')}"])
+
+    with pytest.raises(RefusedError) as refused:
+        await authenticator.authenticate([f"Bearer {provider.token(scope='other')}"])
+
+    header = (refused.value.headers or {})["WWW-Authenticate"]
+    assert 403 == refused.value.status
+    assert 'error="insufficient_scope", scope="tools.use", resource_metadata="http' in header
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+CLAIMS = st.sampled_from(
+    ["iss", "sub", "aud", "exp", "nbf", "iat", "scope", "scp", "groups", "typ", "token_use", "cnf"]
+)
+HEADERS = st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "zip", "cty"])
+
+
+@given(
+    header=st.dictionaries(HEADERS, JSON, max_size=4),
+    claims=st.dictionaries(CLAIMS, JSON, max_size=4),
+    signature=st.none() | st.binary(max_size=30),
+)
+def test_whatever_a_token_holds_it_is_accepted_or_refused(
+    shared_provider: Provider,
+    accepting: Authenticator,
+    header: dict[str, Any],
+    claims: dict[str, Any],
+    signature: bytes | None,
+) -> None:
+    """Also what the provider itself signs: no claim of another type breaks a request."""
+    good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
+    text = f"{encoded(good | header)}.{encoded(shared_provider.claims() | claims)}"
+    if signature is None:
+        signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(text.encode(), RSA_KEY)
+    token = f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+    named = asyncio.run(attempt(accepting.authenticate([f"Bearer {token}"])))
+
+    if isinstance(named, Failed):
+        assert isinstance(named.error, RefusedError), named
+        assert 401 == named.error.status
+    else:
+        assert named.caller.user.startswith(f"{shared_provider.url}#")
+        assert not named.caller.scopes

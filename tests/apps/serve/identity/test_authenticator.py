@@ -1,0 +1,198 @@
+"""What the served gateway answers where identity providers are accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
+
+from gateway.serve.api.app import api_routes
+from gateway.serve.auth import BearerToken
+from gateway.serve.authenticator import Authenticator
+from gateway.serve.console.access import Sessions
+from gateway.serve.guard import Guard
+from gateway.serve.http import http_app
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.access_tokens import LEEWAY_S
+from gateway.serve.mcp_server import mcp_server
+from gateway.types import Caller
+from tests.apps.serve.conftest import RESOURCE
+from tests.apps.serve.identity.conftest import Provider
+from tests.conftest import OpenGateway
+
+METADATA = "/.well-known/oauth-protected-resource"
+URL = RESOURCE.removesuffix("/mcp")
+STATIC = "s3cret-of-a-token-file"
+
+
+@asynccontextmanager
+async def client_of(
+    open_gateway: OpenGateway, options: HttpOptions, authenticator: Authenticator | None = None
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of a server with everything on."""
+    gateway = open_gateway()
+    app = http_app(
+        mcp_server(gateway),
+        options,
+        routes=api_routes(gateway, options),
+        metrics=PlainTextResponse("# EOF"),
+        authenticator=authenticator,
+    )
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        app.app.router.lifespan_context(app.app),
+        httpx2.AsyncClient(transport=transport, base_url=URL) as client,
+    ):
+        yield client
+
+
+async def test_the_metadata_of_the_resource_need_no_token(
+    open_gateway: OpenGateway, provider: Provider
+) -> None:
+    """Under both addresses that clients try, by the names of the configuration (RFC 9728)."""
+    options = provider.options(scopes={"bills.read": ["billing"]}, required_scopes=["use"])
+    async with client_of(open_gateway, options) as client:
+        found = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
+        others = [await client.get(f"{METADATA}/other"), await client.post(METADATA)]
+        foreign = await client.get(METADATA, headers={"Host": "evil.example"})
+
+    assert [200, 200] == [each.status_code for each in found]
+    assert (
+        {
+            "resource": RESOURCE,
+            "authorization_servers": [provider.url],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["bills.read", "use"],
+        }
+        == found[0].json()
+        == found[1].json()
+    )
+    assert [401, 401] == [each.status_code for each in others]
+    assert 421 == foreign.status_code
+
+
+async def test_refusals_lead_to_the_metadata(open_gateway: OpenGateway, provider: Provider) -> None:
+    """At every door; a missing right is named as the provider calls it."""
+    options = provider.options(scopes={"gw.write": ["catalog:write"]}, required_scopes=["use"])
+    async with client_of(open_gateway, options) as client:
+        missing = await client.post("/mcp", json={})
+        token = provider.token(scope="use")
+        bearer = {"Authorization": f"Bearer {token}"}
+        lacking = await client.put("/api/entities/skill:a/b", json={}, headers=bearer)
+        metrics = await client.get("/metrics", headers=bearer)
+
+    end = f'resource_metadata="{URL}{METADATA}/mcp"'
+    assert [401, 403, 403] == [each.status_code for each in (missing, lacking, metrics)]
+    assert [
+        f'Bearer realm="gateway", scope="use", {end}',
+        f'Bearer realm="gateway", error="insufficient_scope", scope="gw.write", {end}',
+        f'Bearer realm="gateway", error="insufficient_scope", {end}',
+    ] == [each.headers["www-authenticate"] for each in (missing, lacking, metrics)]
+    assert token not in lacking.text
+
+
+@pytest.mark.parametrize("way", ["query", "query beside the header", "twice", "twice the same"])
+async def test_a_token_comes_in_one_header(
+    open_gateway: OpenGateway, provider: Provider, way: str
+) -> None:
+    """Logs keep addresses; of two headers, a proxy may have checked the other one."""
+    good, bad = (f"Bearer {token}" for token in (provider.token(), "other"))
+    headers = {
+        "query": [],
+        "query beside the header": [("Authorization", good)],
+        "twice": [("Authorization", good), ("Authorization", bad)],
+        "twice the same": [("Authorization", good)] * 2,
+    }[way]
+    query = {"access_token": provider.token()} if way.startswith("query") else {}
+    async with client_of(open_gateway, provider.options()) as client:
+        answer = await client.get("/api/search/tags", params=query, headers=headers)
+
+    assert (400, "token_misplaced") == (answer.status_code, answer.json()["code"])
+    assert 'error="invalid_request"' in answer.headers["www-authenticate"]
+
+
+async def test_who_is_accepted_may_change_while_it_serves(
+    open_gateway: OpenGateway, provider: Provider
+) -> None:
+    """A token that is taken out of the file is refused by the next request; keys stay."""
+    file = BearerToken.from_secret("ci", STATIC, Caller(user="ci"))
+    options = replace(provider.options(), tokens=(file,))
+    authenticator = Authenticator(options)
+    async with client_of(open_gateway, options, authenticator) as client:
+
+        async def statuses() -> list[int]:
+            tokens = (STATIC, provider.token())
+            bearers = [{"Authorization": f"Bearer {token}"} for token in tokens]
+            found = [await client.get("/api/search/tags", headers=each) for each in bearers]
+            return [each.status_code for each in found]
+
+        before = await statuses()
+        authenticator.replace(replace(options, tokens=()))
+        without_file = await statuses()
+        authenticator.replace(replace(options, issuers=(), resource=""))
+        without_provider = await statuses()
+
+    assert [[200, 200], [401, 200], [200, 401]] == [before, without_file, without_provider]
+    assert 1 == provider.fetches
+
+
+class Expiring(Authenticator):
+    """Names parties whose tokens end in a moment."""
+
+    async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
+        bearer = await super().authenticate(authorization, query)
+        return replace(bearer, expires_at=time.time() + 0.05)
+
+
+async def test_a_stream_ends_with_its_token(provider: Provider) -> None:
+    """Whoever is no longer let in hears nothing more; a call that runs is not cut."""
+    released, sent = asyncio.Event(), list[str]()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"1", "more_body": True})
+        await released.wait()
+        sent.append(scope["method"])
+        await send({"type": "http.response.body", "body": b"2"})
+
+    app = Starlette(routes=[Mount("/", answer)])
+    guard = Guard(app, provider.options(), authenticator=Expiring(provider.options()))
+    bearer = {"Authorization": f"Bearer {provider.token()}"}
+    transport = httpx2.ASGITransport(app=guard)
+    async with httpx2.AsyncClient(transport=transport, base_url=URL, headers=bearer) as client:
+        stream = await client.get("/mcp")
+        listened = await client.post("/mcp", headers={"Mcp-Method": "subscriptions/listen"})
+        call = asyncio.create_task(client.post("/mcp"))
+        await asyncio.wait({call}, timeout=0.1)
+        released.set()
+        called = await call
+
+    assert ["1", "1", "12"] == [stream.text, listened.text, called.text]
+    assert ["POST"] == sent
+
+
+async def test_a_session_of_the_console_ends_with_its_token(provider: Provider) -> None:
+    """And when whom the server accepts changes; one of another user goes on."""
+    options = provider.options()
+    authenticator = Authenticator(options)
+    sessions = Sessions(options, authenticator)
+    claims = provider.claims()
+    first = await sessions.begin(provider.token())
+    late = await sessions.begin(provider.token(exp=claims["iat"], sub="bob"))
+
+    assert ("", f"{provider.url}#ada") == (sessions.launch_token, first.caller.user)
+    assert claims["exp"] + LEEWAY_S >= first.bearer.expires_at > late.bearer.expires_at
+    assert first is sessions.of_cookie(first.key)
+    late.bearer = replace(late.bearer, expires_at=claims["iat"] - 1)
+    assert None is sessions.of_cookie(late.key)
+    authenticator.replace(provider.options(user_claim="email"))
+    assert None is sessions.of_cookie(first.key)

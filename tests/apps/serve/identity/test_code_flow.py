@@ -1,0 +1,222 @@
+"""What an identity provider, or somebody in its place, may answer to a sign-in; and how we ask."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.authenticator import Authenticator
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.code_flow import ProviderSignIn
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity.provider_keys import RETRY_S
+from tests.apps.serve.conftest import RESOURCE
+from tests.apps.serve.identity.conftest import Provider
+from tests.apps.serve.identity.test_provider_keys import Time
+
+CODE = "c0de-of-the-provider"
+Settings = Mapping[str, object]
+
+
+def sign_in_at(provider: Provider, /, **settings: Any) -> ProviderSignIn:
+    """Give what signs people in; settings of the issuer, and ``own`` of its sign-in."""
+    own = {"client_id": "browser", **settings.pop("own", {})}
+    issuer = provider.issuer(sign_in=own, groups={"platform": ["catalog:write"]}, **settings)
+    options = HttpOptions(issuers=(issuer,), resource=RESOURCE)
+    return Authenticator(options).sign_ins[provider.url]
+
+
+async def completed(
+    provider: Provider, sign_in: ProviderSignIn, changes: Mapping[str, Any], **access: Any
+) -> Any:
+    """Sign in; the ID token has *changes*, the access token those of *access*."""
+    _, pending = await sign_in.begin()
+    provider.answer = {
+        "access_token": provider.token(**access),
+        "id_token": provider.id_token(**{"nonce": pending.nonce, **changes}),
+        "token_type": "Bearer",
+    }
+    return await sign_in.complete(pending, CODE, provider.url)
+
+
+async def test_the_caller_is_that_of_the_access_token(
+    provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As if a client had sent it: mapping, end, and the token itself, for servers that want it."""
+    caplog.set_level(logging.DEBUG)
+    until = int(time.time()) + 60
+    bearer = await completed(
+        provider, sign_in_at(provider), {"sub": "pairwise"}, exp=until, groups=["platform"]
+    )
+
+    assert f"{provider.url}#ada" == bearer.caller.user
+    assert frozenset({"catalog:write"}) == bearer.caller.scopes
+    assert until <= bearer.expires_at <= until + 60
+    assert provider.answer["access_token"] == bearer.caller.token.reveal()
+    assert CODE not in caplog.text
+
+
+async def test_or_that_of_the_id_token_by_the_same_mapping(provider: Provider) -> None:
+    """It is nobody's access token: no server gets it in exchange, and the API refuses it."""
+    own = {"caller_from": "id_token"}
+    sign_in = sign_in_at(provider, own=own)
+    bearer = await completed(provider, sign_in, {"groups": ["platform"]}, aud="another API")
+    authenticator = Authenticator(provider.options(sign_in={"client_id": "browser", **own}))
+    with pytest.raises(RefusedError) as refused:
+        await authenticator.authenticate([f"Bearer {provider.answer['id_token']}"])
+    with pytest.raises(RefusedError) as lacking:
+        await completed(provider, sign_in_at(provider, own=own, required_scopes=["use"]), {})
+
+    assert f"{provider.url}#ada" == bearer.caller.user
+    assert (frozenset({"catalog:write"}), None) == (bearer.caller.scopes, bearer.caller.token)
+    assert (401, "it is for another audience") == (refused.value.status, str(refused.value))
+    assert (403, "scope_missing") == (lacking.value.status, lacking.value.details.code)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"nonce": "of another sign-in"}, "its nonce is not that"),
+        ({"nonce": None}, "its nonce is not that"),
+        ({"iss": "https://evil.example"}, "its issuer is not accepted"),
+        ({"aud": "another client"}, "it is for another audience"),
+        ({"aud": ["browser", "another client"]}, "it is for another client"),
+        ({"azp": "another client"}, "it is for another client"),
+        ({"exp": 1}, "it has expired"),
+        ({"sub": None}, "a claim is missing"),
+    ],
+)
+async def test_an_id_token_that_is_not_of_this_sign_in_is_refused(
+    provider: Provider, changes: Settings, reason: str
+) -> None:
+    with pytest.raises(RefusedError, match=reason) as refused:
+        await completed(provider, sign_in_at(provider), changes)
+
+    assert 401 == refused.value.status
+
+
+async def test_an_access_token_for_another_audience_signs_nobody_in(provider: Provider) -> None:
+    with pytest.raises(RefusedError, match="for another audience"):
+        await completed(provider, sign_in_at(provider), {}, aud="https://other.example")
+
+
+async def test_an_access_token_of_another_provider_signs_nobody_in(provider: Provider) -> None:
+    """No provider names the users of another one, even if both have the same keys."""
+    sign_in = provider.issuer(sign_in={"client_id": "browser"})
+    other = Issuer(issuer="https://other.example", jwks_uri=f"{provider.url}/jwks")
+    options = HttpOptions(issuers=(sign_in, other), resource=RESOURCE)
+    sign_ins = Authenticator(options).sign_ins
+    with pytest.raises(RefusedError, match="of another issuer"):
+        await completed(provider, sign_ins[provider.url], {}, iss=other.issuer)
+
+
+@pytest.mark.parametrize(("issuer", "says_issuer"), [("https://evil.example", False), (None, True)])
+async def test_the_answer_of_another_provider_costs_no_code(
+    provider: Provider, issuer: str | None, says_issuer: bool
+) -> None:
+    """RFC 9207: mixed up, the code would go to the wrong one."""
+    provider.metadata["authorization_response_iss_parameter_supported"] = says_issuer
+    sign_in = sign_in_at(provider)
+    _, pending = await sign_in.begin()
+    with pytest.raises(RefusedError, match="another identity provider"):
+        await sign_in.complete(pending, CODE, issuer)
+
+    assert [] == provider.redeemed
+
+
+@pytest.mark.parametrize(
+    ("own", "methods", "sent"),
+    [
+        ({}, None, ({"browser"}, set(), 0)),
+        ({"client_secret": "s3cret"}, None, (set(), set(), 1)),
+        ({"client_secret": "s3cret"}, ["client_secret_post"], ({"browser"}, {"s3cret"}, 0)),
+    ],
+    ids=["a public client", "basic", "post"],
+)
+async def test_a_code_is_redeemed_by_our_client_with_its_proof(
+    provider: Provider, own: Settings, methods: list[str] | None, sent: object
+) -> None:
+    if methods:
+        provider.metadata["token_endpoint_auth_methods_supported"] = methods
+    sign_in = sign_in_at(provider, own=own, scopes={"billing.read": ["billing"]})
+    url, _ = await sign_in.begin()
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    await completed(provider, sign_in, {})
+
+    form = provider.redeemed[-1]
+    assert ("code", "browser", "S256") == (
+        asked["response_type"],
+        asked["client_id"],
+        asked["code_challenge_method"],
+    )
+    assert ("openid billing.read", RESOURCE) == (asked["scope"], asked["resource"])
+    assert asked["redirect_uri"] == "http://127.0.0.1:8930/account/callback"
+    assert ([CODE], [asked["redirect_uri"]], [RESOURCE]) == (
+        form["code"],
+        form["redirect_uri"],
+        form["resource"],
+    )
+    assert 43 <= len(form["code_verifier"][0])
+    client = set(form.get("client_id", [])), set(form.get("client_secret", []))
+    assert sent == (*client, len(form["authorization"]))
+
+
+def no_tokens(provider: Provider) -> None:
+    provider.answer = {"access_token": provider.token()}
+
+
+def error(provider: Provider) -> None:
+    provider.status = 400
+    provider.answer = {"error": "invalid_grant", "error_description": CODE}
+
+
+@pytest.mark.parametrize("fail", [no_tokens, error])
+async def test_a_provider_that_gives_no_tokens_is_named_and_no_secret_is(
+    provider: Provider, fail: Callable[[Provider], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    sign_in = sign_in_at(provider, own={"client_secret": "s3cret"})
+    _, pending = await sign_in.begin()
+    fail(provider)
+    with pytest.raises(RefusedError) as refused:
+        await sign_in.complete(pending, CODE, provider.url)
+
+    told = f"{refused.value} {caplog.text}"
+    assert 503 == refused.value.status
+    assert provider.url.partition("://")[2] in str(refused.value)
+    for secret in (
+        CODE,
+        "s3cret",
+        pending.verifier,
+        pending.nonce,
+        pending.state,
+        provider.token()[:40],
+    ):
+        assert secret not in told
+    assert "s3cret" not in repr(
+        provider.issuer(sign_in={"client_id": "x", "client_secret": "s3cret"})
+    )
+
+
+async def test_a_provider_that_is_down_is_asked_again_after_a_while(provider: Provider) -> None:
+    """And not by each browser: a flood of sign-ins costs it one request."""
+    time = Time()
+    options = provider.options(sign_in={"client_id": "browser"})
+    sign_in = Authenticator(options, clock=time).sign_ins[provider.url]
+    provider.metadata = {"token_endpoint": "http://elsewhere.example/token"}
+    with pytest.raises(RefusedError, match="cannot be reached") as refused:
+        await sign_in.begin()
+    provider.metadata = {}
+    with pytest.raises(RefusedError, match="cannot be reached"):
+        await sign_in.begin()
+    time.now += RETRY_S
+    url, _ = await sign_in.begin()
+
+    assert (503, "10") == (refused.value.status, (refused.value.headers or {})["Retry-After"])
+    assert url.startswith(f"{provider.url}/authorize?")

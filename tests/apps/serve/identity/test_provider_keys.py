@@ -1,0 +1,180 @@
+"""Keys of a provider: found, fetched again, kept while it is down, and never fetched by a flood."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from gateway.errors import GatewayError, UpstreamError
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.authenticator import Authenticator
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity.provider_keys import (
+    MAX_AGE_S,
+    REFRESH_S,
+    RETRY_S,
+    UNUSED_S,
+    ProviderKeys,
+)
+from gateway.serve.identity.provider_metadata import MAX_BYTES
+from tests.apps.serve.identity.conftest import Provider, running
+
+
+class Time:
+    """Tells the time that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_flood_of_unknown_keys_costs_one_fetch(provider: Provider) -> None:
+    """Requests at the same time share it; later ones fetch again only after a while."""
+    time = Time()
+    authenticator = Authenticator(provider.options(), clock=time)
+    unknown = [provider.token(headers={"kid": f"k{number}"}) for number in range(100)]
+
+    async def refused(token: str) -> int:
+        with pytest.raises(RefusedError) as error:
+            await authenticator.authenticate([f"Bearer {token}"])
+        return error.value.status
+
+    assert {401} == {*await asyncio.gather(*map(refused, unknown))}
+    assert 1 == provider.fetches
+    time.now += RETRY_S - 1
+    await refused(unknown[0])
+    assert 1 == provider.fetches
+    time.now += 1
+    await asyncio.gather(*map(refused, unknown))
+    assert 2 == provider.fetches
+
+
+async def test_a_rotated_key_is_found_and_the_old_one_is_dropped(provider: Provider) -> None:
+    """The first token with the new key has the keys fetched."""
+    time = Time()
+    keys = ProviderKeys(provider.issuer(), clock=time)
+    assert await keys.find("rsa")
+    provider.keys = [{**provider.keys[0], "kid": "new"}]
+
+    assert await keys.find("new") is None
+    time.now += RETRY_S
+    assert await keys.find("new")
+    assert await keys.find("rsa") is None
+
+
+async def test_known_keys_are_fetched_again_behind_the_request(provider: Provider) -> None:
+    """A key that the provider took out is refused after an hour, without an unknown one."""
+    time = Time()
+    keys = ProviderKeys(provider.issuer(), clock=time)
+    await keys.find("rsa")
+    provider.keys = provider.keys[1:]
+    time.now += REFRESH_S
+
+    assert await keys.find("rsa")
+    assert await keys.find("other") is None
+    assert 2 == provider.fetches
+    assert await keys.find("rsa") is None
+
+
+async def test_after_a_time_without_requests_keys_are_fetched_first(provider: Provider) -> None:
+    """A key that was taken out is good for no request; a fetch that fails changes nothing."""
+    time = Time()
+    keys = ProviderKeys(provider.issuer(), clock=time)
+    assert await keys.find("ec")
+    provider.keys = provider.keys[1:]
+    time.now += UNUSED_S
+
+    assert await keys.find("rsa") is None
+    provider.status = 500
+    time.now += UNUSED_S
+    assert await keys.find("ec")
+
+
+async def test_while_the_provider_is_down_its_keys_are_kept_for_a_day() -> None:
+    """What cannot be judged is no wrong token: the client may try again."""
+    time = Time()
+    with running() as provider:
+        options = provider.options()
+        authenticator = Authenticator(options, clock=time)
+        known, unknown = provider.token(), provider.token(headers={"kid": "new"})
+        await authenticator.authenticate([f"Bearer {known}"])
+
+    async def status(token: str, asked: Authenticator = authenticator) -> tuple[int, Any]:
+        try:
+            await asked.authenticate([f"Bearer {token}"])
+        except RefusedError as error:
+            return error.status, (error.headers or {}).get("Retry-After")
+        return 200, None
+
+    time.now += MAX_AGE_S - 1
+    assert (200, None) == await status(known)
+    assert (503, "10") == await status(unknown)
+    assert (503, "10") == await status(known, Authenticator(options, clock=time))
+    time.now += RETRY_S
+    assert (503, "10") == await status(known)
+
+
+async def test_one_request_that_goes_away_ends_no_fetch(provider: Provider) -> None:
+    """The others still get the keys."""
+    keys = ProviderKeys(provider.issuer())
+    first = asyncio.create_task(keys.find("rsa"))
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert await keys.find("rsa")
+    assert first.cancelled()
+    assert 1 == provider.fetches
+
+
+async def test_keys_may_be_named_without_metadata(provider: Provider) -> None:
+    """For a provider that has none."""
+    provider.metadata = {"issuer": "https://other.example"}
+    keys = ProviderKeys(provider.issuer(jwks_uri=f"{provider.url}/jwks"))
+
+    assert await keys.find("rsa")
+
+
+METADATA: list[tuple[dict[str, object], str]] = [
+    ({"issuer": "https://other.example"}, "is of another issuer"),
+    ({"jwks_uri": "http://keys.example/jwks"}, "names no https address"),
+    ({"jwks_uri": 7}, "names no https address"),
+    ({"jwks_uri": "https://10.0.0.1/jwks"}, "private network"),
+    ({"jwks_uri": "https://169.254.169.254/keys"}, "private network"),
+]
+DOCUMENTS: list[tuple[dict[str, object], str]] = [
+    ({"status": 302}, "answered 302"),
+    ({"status": 500}, "answered 500"),
+    ({"document": [1]}, "sent no set of keys"),
+    ({"document": {"keys": []}}, "has no key"),
+    ({"document": {"keys": ["x" * MAX_BYTES]}}, f"sent more than {MAX_BYTES} bytes"),
+    ({"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}, "has no key"),
+    ({"keys": [{"kty": "RSA", "n": "x", "e": "AQAB", "kid": "rsa", "use": "enc"}]}, "has no key"),
+    ({"keys": [{"kty": "RSA", "n": "x", "e": "AQAB", "kid": 7}]}, "has no key"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), [*(({"metadata": each}, why) for each, why in METADATA), *DOCUMENTS]
+)
+async def test_what_no_provider_should_send_is_named(
+    provider: Provider, changes: dict[str, Any], message: str
+) -> None:
+    """`gateway doctor` shows it."""
+    vars(provider).update(changes)
+
+    with pytest.raises(GatewayError, match=message):
+        await ProviderKeys(provider.issuer()).fetch()
+
+
+async def test_a_provider_that_sends_nothing_is_given_up() -> None:
+    """It must not hold requests."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        issuer = Issuer(issuer=url, jwks_uri=f"{url}/jwks")
+
+        with pytest.raises(UpstreamError, match="did not answer within"):
+            await ProviderKeys(issuer, timeout_s=0.05).fetch()

@@ -1,0 +1,388 @@
+"""People sign in with their accounts, at a real identity provider, and cannot be tricked."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from dataclasses import dataclass, replace
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+
+from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.serve.account import account_routes
+from gateway.serve.auth import BearerToken
+from gateway.serve.console.access import Sessions
+from gateway.serve.console.app import console_routes
+from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.guard import Guard, guarded
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.sealed_cookies import SealedCookie
+from gateway.serve.sign_in import sign_in_routes
+from gateway.types import Caller
+from tests.apps.serve.conftest import RESOURCE, SECRET, RealProvider
+from tests.conftest import OpenGateway
+
+ROOT = RESOURCE.removesuffix("/mcp")
+OPTIONS = Options(host_key="k" * 32)
+TO = "/console/catalog?q=pay&kind=tool"
+LONG = "/console/" + "é" * 600
+"""Encrypted, it would not fit into a cookie."""
+
+
+def free_resource() -> tuple[str, int]:
+    """Give an address of ``/mcp`` where nothing listens, and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return f"http://127.0.0.1:{port}/mcp", port
+
+
+def http_options(
+    issuer: str, *, resource: str = RESOURCE, port: int = 8930, **own: Any
+) -> HttpOptions:
+    """Accept *issuer*, at which people sign in."""
+    sign_in = {"client_id": "browser", "client_secret": SECRET, **own}
+    groups = {"platform": ["catalog:write"]}
+    entry = {"issuer": issuer, "sign_in": sign_in, "groups": groups}
+    return HttpOptions(port=port, issuers=(Issuer.model_validate(entry),), resource=resource)
+
+
+@dataclass
+class Site:
+    """A gateway whose pages are asked without a network; its provider is real."""
+
+    app: Guard
+    sessions: Sessions
+    issuer: str
+
+    def browser(self) -> httpx2.AsyncClient:
+        """Give a browser, which keeps its cookies."""
+        here = {ROOT: httpx2.ASGITransport(self.app)}
+        return httpx2.AsyncClient(base_url=ROOT, mounts=here, trust_env=False)
+
+    def begin(self, to: str = TO) -> str:
+        """The address where a sign-in begins that leads to *to*."""
+        return str(httpx2.URL("/account/sign-in", params={"issuer": self.issuer, "to": to}))
+
+
+def site_of(gateway: Gateway, http: HttpOptions) -> Site:
+    sessions = Sessions(http)
+
+    async def name_caller(token: str) -> Caller:
+        return (await sessions.authenticator.authenticate([f"Bearer {token}"])).caller
+
+    routes = [
+        *account_routes(sessions, OPTIONS),
+        *sign_in_routes(gateway, name_caller, sessions),
+        *console_routes(gateway, ConsoleOptions(), sessions),
+    ]
+    app = guarded(Starlette(routes=routes), http, has_console=True)
+    return Site(app, sessions, next((each.issuer for each in http.issuers), ""))
+
+
+@pytest.fixture
+def site(open_gateway: OpenGateway, real_provider: RealProvider) -> Site:
+    return site_of(open_gateway(), http_options(real_provider.url))
+
+
+def links_of(answer: httpx2.Response) -> list[str]:
+    return [unescape(each) for each in re.findall('href="([^"#]+)"', answer.text)]
+
+
+async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """With the rights that its groups give; no page holds what the provider gave."""
+    async with site.browser() as browser:
+        asked = await browser.get(TO)
+        page = await browser.get(asked.headers["location"])
+        begin = next(each for each in links_of(page) if each.startswith("/account/"))
+        away = await browser.get(begin)
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        done = await browser.get(back)
+        there = await browser.get(TO)
+        cookies = done.headers.get_list("set-cookie")
+        found = (site.sessions.of_cookie(each.value or "") for each in browser.cookies.jar)
+        session = next(filter(None, found))
+        upstream = await browser.get("/sign-in/srv")
+        out = await browser.post("/console/sign-out", data={"csrf": session.csrf})
+        left = await browser.get(out.headers["location"])
+        after = [await browser.get(TO), await browser.get("/sign-in/srv")]
+
+    assert (303, 200, 303, 200) == (
+        asked.status_code,
+        page.status_code,
+        away.status_code,
+        done.status_code,
+    )
+    assert f'content="0;url={TO.replace("&", "&amp;")}"' in done.text
+    assert (200, "Sign out") == (there.status_code, "Sign out" if "Sign out" in there.text else "")
+    assert f"{site.issuer}#ada" == session.caller.user
+    assert session.caller.holds({"catalog:write"})
+    assert session.caller.token is not None
+    state = parse_qs(urlsplit(back).query)
+    for secret in (*state["code"], *state["state"], session.caller.token.reveal(), SECRET):
+        assert secret not in done.text + there.text + str(cookies)
+    assert any(
+        each.startswith("gateway_console_") and each.endswith("; Path=/; SameSite=strict")
+        for each in cookies
+    )
+    assert all("HttpOnly" in each for each in cookies)
+    assert "no-referrer" == done.headers["referrer-policy"]
+    assert f"signed in here as {site.issuer}#ada" in upstream.text
+    assert f"{site.issuer}/session/end?client_id=browser" in links_of(left)
+    assert (303, False) == (after[0].status_code, "signed in here" in after[1].text)
+
+
+async def test_an_answer_is_good_once_and_in_the_browser_that_began(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """Eve sends Ada an answer of the provider, or takes one of Ada's: nobody is signed in."""
+    async with site.browser() as ada, site.browser() as eve:
+        addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
+        before = dict(ada.cookies)
+        own = await real_provider.sign_in(ada, addresses[0], "ada")
+        lure = await real_provider.sign_in(eve, addresses[1], "eve")
+        code = parse_qs(urlsplit(own).query)["code"][0]
+        refused = [
+            await site.browser().get(own),
+            await ada.get(lure),
+            await eve.get(own),
+            await ada.get(own.replace("state=", "state=x")),
+            await ada.get(f"/account/callback?code={code}"),
+        ]
+        first = await ada.get(own)
+        async with site.browser() as again:
+            again.cookies.update(before)
+            refused += [await again.get(own), await ada.get(own)]
+
+    assert [400] * 7 == [each.status_code for each in refused]
+    assert [False] * 7 == ["set-cookie" in each.headers for each in refused]
+    assert 200 == first.status_code
+    assert code not in "".join(each.text for each in refused)
+
+
+async def test_with_a_key_of_the_host_another_replica_takes_the_answer(
+    site: Site, open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """It has the session then. The first one, asked later, gets nothing for the same code."""
+    other = site_of(open_gateway(), http_options(real_provider.url))
+    async with site.browser() as browser, other.browser() as moved:
+        away = await browser.get(site.begin())
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        for each in browser.cookies.jar:
+            moved.cookies.jar.set_cookie(each)
+        done = await moved.get(back)
+        there, here = await moved.get(TO), await browser.get(back)
+
+    assert [200, 200, 503] == [each.status_code for each in (done, there, here)]
+
+
+async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """An attacker has what a browser has got, or the ID token of another application."""
+    sign_in = site.sessions.authenticator.sign_ins[site.issuer]
+    url, pending = await sign_in.begin()
+    async with site.browser() as browser:
+        back = await real_provider.sign_in(browser, url, "ada")
+        code = parse_qs(urlsplit(back).query)["code"][0]
+        fields = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": sign_in.redirect_uri,
+            "code_verifier": pending.verifier,
+            "resource": RESOURCE,
+        }
+        auth = ("browser", SECRET)
+        tokens = (await browser.post(f"{site.issuer}/token", data=fields, auth=auth)).json()
+        answers = [
+            await browser.get("/mcp", headers={"Authorization": f"Bearer {tokens[name]}"})
+            for name in ("id_token", "access_token")
+        ]
+        url, other = await sign_in.begin()
+        query = parse_qs(urlsplit(url).query)
+        replayed = f"/account/callback?code={code}&state={query['state'][0]}&iss={site.issuer}"
+        cookie(browser, pending=other, to=TO, until=time.time() + 60)
+        again = await browser.get(replayed)
+
+    # Behind the guard there is no /mcp here.
+    assert [401, 404] == [each.status_code for each in answers]
+    assert "for another audience" in answers[0].json()["detail"]
+    assert (503, False) == (again.status_code, code in again.text)
+
+
+def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) -> None:
+    """Put the cookie of a sign-in that began into *browser*, as the host with its key can."""
+    response = Response()
+    content = {
+        "pending": {
+            name: getattr(pending, name) for name in ("issuer", "state", "nonce", "verifier")
+        },
+        "to": to,
+        "until": until,
+    }
+    SealedCookie("gateway_account", OPTIONS, 600).set(response, content, secure=False)
+    name, _, value = response.headers["set-cookie"].partition(";")[0].partition("=")
+    browser.cookies.set(name, value, domain="127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
+)
+async def test_a_sign_in_leads_to_a_page_of_ours_alone(
+    site: Site, real_provider: RealProvider, to: str
+) -> None:
+    async with site.browser() as browser:
+        away = await browser.get(site.begin(to))
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        done = await browser.get(back)
+
+    assert 'content="0;url=/console">' in done.text
+    assert "evil" not in done.text
+    assert len(away.headers["set-cookie"]) < 4096
+
+
+async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
+    site: Site, open_gateway: OpenGateway
+) -> None:
+    """Refused at the provider; too late; a provider that is not known, or down."""
+    sign_in = site.sessions.authenticator.sign_ins[site.issuer]
+    _, pending = await sign_in.begin()
+    denied = f"/account/callback?error=access_denied&error_description=<b>&state={pending.state}"
+    denied += f"&iss={site.issuer}"
+    down = site_of(open_gateway(), http_options("http://127.0.0.1:9"))
+    async with site.browser() as browser, down.browser() as other:
+        cookie(browser, pending=pending, to=TO, until=time.time() - 1)
+        late = await browser.get(denied)
+        cookie(browser, pending=pending, to=TO, until=time.time() + 60)
+        refused = await browser.get(denied)
+        unknown = await browser.get("/account/sign-in?issuer=https://evil.example")
+        unreachable = await other.get(down.begin())
+
+    answers = [late, refused, unknown, unreachable]
+    assert [400, 400, 404, 503] == [each.status_code for each in answers]
+    assert "Open the page that you want once more" in late.text
+    assert "did not sign you in" in refused.text
+    assert "<b>" not in refused.text
+    assert [site.begin(), TO] == [links_of(refused)[0], links_of(unreachable)[0]]
+    assert "127.0.0.1:9 cannot be reached" in unreachable.text
+
+
+async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """And has no session."""
+    http = http_options(real_provider.url)
+    (issuer,) = http.issuers
+    needs = issuer.model_copy(update={"required_scopes": frozenset({"tools.own"})})
+    site = site_of(open_gateway(), replace(http, issuers=(needs,)))
+    async with site.browser() as browser:
+        away = await browser.get(site.begin())
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        told = await browser.get(back)
+
+    assert (403, False) == (told.status_code, "gateway_console" in str(told.headers))
+    assert "but this needs a token with the scopes 'tools.own'. Ask the" in unescape(told.text)
+
+
+async def test_a_session_ends_with_its_token(site: Site) -> None:
+    bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
+    lasting = site.sessions.admit(bearer, 0)
+    ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)
+    pages = []
+    begun_before_a_change = site.sessions.admit(bearer, -1)
+    for session in (lasting, ended, begun_before_a_change):
+        async with site.browser() as browser:
+            browser.cookies.set("gateway_console_8930", session.key)
+            pages += [await browser.get("/sign-in/srv"), await browser.get("/console/ask")]
+
+    assert [True, True, *[False] * 4] == ["csrf" in each.text for each in pages]
+
+
+async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """The proxy before us ends TLS: what it sends us is plain."""
+    back = "https://tools.example/account/callback"
+    site = site_of(open_gateway(), http_options(real_provider.url, redirect_uri=back))
+    async with site.browser() as browser:
+        away = await browser.get(site.begin())
+
+    cookie_set = away.headers["set-cookie"]
+    async with site.browser() as browser:
+        # As a site beside ours could put it into another browser.
+        browser.cookies.set("gateway_account", cookie_set.partition(";")[0].partition("=")[2])
+        state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
+        lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
+
+    assert "less than ten minutes ago" in lure.text
+    assert cookie_set.startswith("__Host-gateway_account=")
+    for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
+        assert part in cookie_set
+    assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
+
+
+async def test_no_site_beside_ours_puts_a_session_into_a_browser(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """Its own one: Ada would sign in to servers for it."""
+    token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
+    gateway = open_gateway(options=Options(public_url="https://tools.example"))
+    own = http_options(real_provider.url, redirect_uri="https://tools.example/account/callback")
+    pages, names = [], []
+    for http in (replace(own, tokens=(token,)), HttpOptions(tokens=(token,))):
+        site = site_of(gateway, http)
+        async with site.browser() as eve, site.browser() as ada:
+            signed_in = await eve.post("/console/sign-in", data={"token": "of-eve-0123456789"})
+            name, _, value = signed_in.headers["set-cookie"].partition(";")[0].partition("=")
+            names.append(name)
+            ada.cookies.set("gateway_console_8930", value)
+            pages.append(await ada.get("/sign-in/srv"))
+            ada.cookies.clear()
+            pages.append(await ada.get("/sign-in/srv", headers={"Cookie": f"{name}={value}"}))
+
+    assert ["__Host-gateway_console_8930", "gateway_console_8930"] == names
+    assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
+
+
+async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
+    open_gateway: OpenGateway,
+) -> None:
+    site = site_of(open_gateway(), HttpOptions())
+    session = await site.sessions.begin(site.sessions.launch_token)
+    async with site.browser() as browser:
+        pages = [await browser.get("/sign-in/srv")]
+        browser.cookies.set("gateway_console_8930", session.key)
+        pages.append(await browser.get("/sign-in/srv"))
+
+    assert pages[0].text == pages[1].text
+    assert "password" not in pages[0].text
+
+
+async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
+    """And a page with it needs no token typed."""
+    session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")), 0)
+    fields = {"action": "sign_in"}
+    async with site.browser() as browser:
+        browser.cookies.set("gateway_console_8930", session.key)
+        forged = [
+            await browser.post("/sign-in/srv", data=fields),
+            await browser.post("/sign-in/srv", data=fields | {"csrf": "x" * 43}),
+        ]
+        own = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
+        left = await browser.post("/sign-in/srv", data={"action": "leave", "csrf": session.csrf})
+        nobody = await browser.post("/sign-in/srv", data=fields)
+
+    assert [403, 403] == [each.status_code for each in forged]
+    assert "no user signs in to" in unescape(own.text)
+    assert (303, 401) == (left.status_code, nobody.status_code)

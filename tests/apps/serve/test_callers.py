@@ -1,0 +1,205 @@
+"""The MCP server knows each caller apart: what it is sent, what it hears of, what it may resume."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
+
+from gateway.gateway import Gateway
+from gateway.options import UsageOptions
+from gateway.serve.api.app import api_routes
+from gateway.serve.auth import BearerToken
+from gateway.serve.http_options import HttpOptions
+from gateway.types import ANYONE, Access, Caller, Hints
+from tests.apps.serve.test_http import served
+from tests.conftest import PATIENT, OpenGateway
+from tests.core.call.test_resources import Shop, thing
+from tests.fakes import ListSource, tool
+
+CLERK = Caller(user="ada", tenant="acme", scopes=frozenset({"billing"}))
+SECRETS = {"clerk": "s3cret-of-the-clerk", "guest": "s3cret-of-the-guest"}
+OPTIONS = HttpOptions(
+    port=0,
+    tokens=(
+        BearerToken.from_secret("clerk", SECRETS["clerk"], CLERK),
+        BearerToken.from_secret("guest", SECRETS["guest"], ANYONE),
+    ),
+)
+PAID = Access(scopes=frozenset({"billing"}))
+
+
+def bearer(who: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {SECRETS[who]}"}
+
+
+@asynccontextmanager
+async def client_of(url: str, who: str) -> AsyncIterator[Client]:
+    """A client that bears the token of one of the two."""
+    async with (
+        httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http), cache=None) as client,
+    ):
+        yield client
+
+
+async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: OpenGateway) -> None:
+    """Of a tool for few the others hear nothing: their next news is of the prompt after it."""
+    gateway = open_gateway((tool("a"),))
+    async with (
+        served(gateway, OPTIONS, expose="all") as url,
+        client_of(url, "clerk") as clerk,
+        client_of(url, "guest") as guest,
+    ):
+        for client in (clerk, guest):
+            await client.list_tools()
+            await client.list_prompts()
+        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as all_others:
+            gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
+            first = await anext(few)
+            gateway.add_source(Shop("more", thing("prompt", "p")))
+            heard = [first, await anext(few), await anext(all_others)]
+
+    assert [ToolsListChanged(), PromptsListChanged(), PromptsListChanged()] == heard
+
+
+async def call(
+    url: str, who: str, name: str, arguments: dict[str, object], **more: object
+) -> httpx2.Response:
+    """The response to a call as a client of today sends it."""
+    meta = {
+        "protocolVersion": "2026-07-28",
+        "clientInfo": {"name": "test", "version": "1"},
+        "clientCapabilities": {"elicitation": {"form": {}}},
+    }
+    params = {
+        "name": name,
+        "arguments": arguments,
+        "_meta": {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()},
+        **more,
+    }
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": name,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        return await http.post(url, json=body, headers=headers | bearer(who))
+
+
+async def test_a_call_that_waits_is_resumed_by_its_caller_alone(open_gateway: OpenGateway) -> None:
+    """Whoever learns its state is told that there is no such call."""
+    gateway = open_gateway((tool("wipe", hints=Hints(destructive=True)),))
+    wipe: dict[str, object] = {"name": "wipe"}
+    async with served(gateway, OPTIONS) as url:
+        asked = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
+        answers = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
+        more = {"requestState": asked["requestState"], "inputResponses": answers}
+        stolen, own = [
+            await call(url, who, "call_tool", wipe, **more) for who in ("guest", "clerk")
+        ]
+
+    assert "names no call that waits" in stolen.text
+    assert "called wipe" in own.text
+
+
+async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
+    open_gateway: OpenGateway,
+) -> None:
+    """The SDK holds headers against schemas: of a hidden tool that would tell that it is there."""
+    secret = replace(
+        tool("pay"),
+        input_schema={
+            "type": "object",
+            "properties": {"account": {"type": "string", "x-mcp-header": "Account"}},
+        },
+    )
+    gateway = open_gateway((tool("a"),))
+    gateway.add_source(ListSource("bank", [secret]), access=PAID)
+    async with served(gateway, OPTIONS, expose="all") as url, client_of(url, "clerk") as clerk:
+        listed = [each.name for each in (await clerk.list_tools()).tools]
+        mine, others = [await call(url, who, "pay", {"account": "7"}) for who in SECRETS]
+
+    assert ["a", "pay"] == listed
+    assert 400 == mine.status_code
+    assert 200 == others.status_code
+    assert "unknown tool" in others.text
+
+
+@pytest.mark.parametrize("who", SECRETS)
+async def test_the_token_is_the_caller_at_both_doors(
+    open_gateway: OpenGateway, tmp_path: Path, who: str
+) -> None:
+    """One file of tokens: what it may see, and the tenant that its calls are noted for."""
+    options = replace(
+        PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3", usage=UsageOptions(record=True)
+    )
+    gateway: Gateway = open_gateway(options=options)
+    gateway.add_source(ListSource("bank", [tool("pay", "Pay a bill.")]), access=PAID)
+    routes = api_routes(gateway, OPTIONS)
+    async with (
+        served(gateway, OPTIONS, routes, expose="all") as url,
+        client_of(url, who) as client,
+        httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
+    ):
+        tools = [each.name for each in (await client.list_tools()).tools]
+        called = await client.call_tool("pay", {})
+        body = {"query": "pay a bill"}
+        found = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
+        unknown = await http.get(
+            url.replace("/mcp", "/api/search/tags"), headers={"Authorization": ""}
+        )
+
+    may = who == "clerk"
+    assert (["pay"] if may else []) == tools
+    assert may == (not called.is_error) == ("bank/pay" in found.text)
+    assert 401 == unknown.status_code
+    assert [True] * may == [bool(line["tenant"]) for line in gateway.usage.call_log.lines()]
+
+
+async def test_each_caller_is_told_of_its_own_catalog_while_it_changes(
+    open_gateway: OpenGateway,
+) -> None:
+    """The digest of the one names nothing of the other, and moves with its own changes alone."""
+    gateway = open_gateway((tool("a"),))
+    texts: dict[str, list[str]] = {"clerk": [], "guest": []}
+    async with (
+        served(gateway, OPTIONS) as url,
+        client_of(url, "clerk") as clerk,
+        client_of(url, "guest") as guest,
+    ):
+        clients = {"clerk": clerk, "guest": guest}
+
+        async def note() -> None:
+            for who, client in clients.items():
+                search, _ = (await client.list_tools()).tools
+                texts[who].append(search.description or "")
+
+        await note()
+        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        await guest.list_prompts()
+        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as others:
+            gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
+            heard = [await anext(few)]
+            gateway.add_source(Shop("more", thing("prompt", "p")))
+            heard.append(await anext(others))
+        await note()
+        gateway.set_rules({"bank": PAID, "bank/*": PAID, "shelf/a": PAID})
+        await note()
+
+    assert [ToolsListChanged(), PromptsListChanged()] == heard
+    assert texts["guest"][0] == texts["guest"][1] == texts["clerk"][0]
+    assert "bank (1: pay)" in texts["clerk"][1]
+    assert texts["clerk"][1] == texts["clerk"][2]
+    assert "The catalog" not in texts["guest"][2]

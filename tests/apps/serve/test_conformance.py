@@ -1,0 +1,72 @@
+"""The protocol's own conformance suite against `gateway serve --http --expose all`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.apps.serve.conftest import NODE, Script, node_env
+
+STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\dZ-]+$")
+"""When a scenario was run: the end of its folder's name."""
+LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
+"""Not passed through: the protocol has deprecated it."""
+HANGING_UP = frozenset({"server-sse-polling"})
+"""Needs a server that hangs up by itself and keeps events."""
+Checks = Mapping[str, Mapping[str, str]]
+MISSING: Mapping[str, frozenset[str]] = {
+    "2025-11-25": LOGGING | HANGING_UP,
+    "2026-07-28": frozenset(),
+}
+
+
+def checked(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
+    """Run the suite; return the status of each check by scenario, and what it printed."""
+    ran = subprocess.run(
+        [
+            *(str(NODE / "node"), str(conformance), "server", "--url", url),
+            *(*arguments, "--output-dir", str(folder)),
+        ],
+        env=node_env(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    found: dict[str, dict[str, str]] = {}
+    for written in folder.rglob("checks.json"):
+        scenario = STAMP.sub("", written.parent.name.removeprefix("server-"))
+        checks = json.loads(written.read_text(encoding="utf-8"))
+        found[scenario] = {each["id"]: each["status"] for each in checks}
+    return found, ran.stdout
+
+
+@pytest.mark.parametrize("version", list(MISSING))
+def test_the_suite_passes(conformance: Script, url: str, tmp_path: Path, version: str) -> None:
+    """Every scenario that the version has, but for those whose reason stands above."""
+    found, printed = checked(
+        conformance, url, tmp_path, "--suite", "all", "--spec-version", version
+    )
+
+    assert len(found) >= 30, printed
+    failed = {name for name, checks in found.items() if "FAILURE" in checks.values()}
+    assert MISSING[version] == failed, printed
+
+
+@pytest.mark.parametrize("scenario", ["enumeration", "manifest"])
+def test_the_suite_passes_for_skills(
+    conformance: Script, url: str, tmp_path: Path, scenario: str
+) -> None:
+    """An extension, which no suite of a version holds."""
+    found, printed = checked(
+        conformance, url, tmp_path, "--scenario", f"sep-2640-skills-{scenario}"
+    )
+
+    (checks,) = found.values()
+    assert "SUCCESS" in checks.values(), printed
+    assert "FAILURE" not in checks.values(), printed

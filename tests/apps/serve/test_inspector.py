@@ -1,0 +1,65 @@
+"""The MCP Inspector's command line lists and calls over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.embed.cache import MemoryVectorStore
+from gateway.gateway import Gateway
+from gateway.options import Options
+from tests.apps.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env
+
+
+def inspected(inspector: Script, home: Path, *arguments: str) -> Any:
+    """What the inspector prints; it waits for a slow server for more than its own 15 s."""
+    ran = subprocess.run(
+        [str(NODE / "node"), str(inspector), "--cli", *arguments, "--connect-timeout", "0"],
+        env={**node_env(), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert 0 == ran.returncode, ran.stderr + ran.stdout
+    return json.loads(ran.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a configuration, whose server was listed before."""
+    table = {"command": sys.executable, "args": list(FIXTURE), "cwd": str(ROOT)}
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"fixture": table}}), encoding="utf-8")
+
+    async def listed() -> int:
+        gateway = Gateway(vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT))
+        async with gateway:
+            gateway.add_config(path)
+            return len(await gateway.list_tools())
+
+    assert asyncio.run(listed()) > 20
+    return tmp_path
+
+
+def test_over_stdio(inspector: Script, folder: Path) -> None:
+    """Two tools for all, and one of them called; no other server has to be started for it."""
+    environment = [f"PYTHONPATH={ROOT}", f"GATEWAY_CACHE_DIR={os.environ['GATEWAY_CACHE_DIR']}"]
+    start = [each for value in environment for each in ("-e", value)]
+    serve = [sys.executable, "-m", "gateway", "serve", "--strategy", "graph"]
+    where = [*start, "--cwd", str(folder), "--transport", "stdio", *serve]
+    listed = inspected(inspector, folder, *where, "--method", "tools/list")
+    call = ["tools/call", "--tool-name", "search_tools", "--tool-arg", "query=simple text"]
+    called = inspected(inspector, folder, *where, "--method", *call)
+
+    assert ["search_tools", "call_tool"] == [each["name"] for each in listed["tools"]]
+    assert "fixture/test_simple_text" in [
+        each["id"] for each in called["structuredContent"]["tools"]
+    ]

@@ -1,0 +1,393 @@
+"""Clients hear when a list that they were sent, or a resource that they watch, has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, types
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+
+from gateway.errors import InvalidRequestError, UpstreamError
+from gateway.gateway import Gateway
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.mcp_server import Expose, mcp_server
+from gateway.serve.subscriptions import Subscriptions
+from gateway.types import Access
+from gateway.types.listing import WatchCallbacks
+from tests.apps.serve.conftest import Make
+from tests.apps.serve.test_http import served
+from tests.apps.serve.test_mcp_server import text_of
+from tests.apps.serve.upstream import UPSTREAMS, WATCHED
+from tests.conftest import OpenGateway
+from tests.core.call.test_resources import Shop, thing
+from tests.fakes import ListSource, suspicious, tool
+
+PLACED = f"gateway:/fixture/{WATCHED}"
+CHANGES: dict[str, tuple[str, object]] = {
+    "tool": ("notifications/tools/list_changed", ToolsListChanged()),
+    "prompt": ("notifications/prompts/list_changed", PromptsListChanged()),
+    "resource": ("notifications/resources/list_changed", ResourcesListChanged()),
+}
+
+
+class Listener:
+    """Notes which lists and which resources changed."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __call__(self, message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            self.heard.put_nowait(message.params.uri)
+        elif isinstance(message, types.ServerNotification):
+            self.heard.put_nowait(message.method)
+
+
+@asynccontextmanager
+async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[Client]:
+    """A client with a session."""
+    server = gateway if isinstance(gateway, str) else mcp_server(gateway, expose="all")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        async with Client(server, mode="legacy", message_handler=listener, cache=None) as client:
+            yield client
+
+
+def streaming(gateway: Gateway, expose: Expose = "all") -> Client:
+    """A client that opens streams."""
+    return Client(mcp_server(gateway, expose=expose), cache=None)
+
+
+async def listed(client: Client) -> dict[str, list[str]]:
+    """Every list, by kind."""
+    return {
+        "tool": [tool.name for tool in (await client.list_tools()).tools],
+        "prompt": [prompt.name for prompt in (await client.list_prompts()).prompts],
+        "resource": [resource.uri for resource in (await client.list_resources()).resources],
+    }
+
+
+@pytest.mark.parametrize("over", UPSTREAMS)
+@pytest.mark.parametrize("kind", list(CHANGES))
+async def test_a_client_of_today_hears_of_a_list_on_its_stream(
+    behind: Make, over: str, kind: str
+) -> None:
+    """And reads the new list."""
+    async with streaming(behind(over)) as client:
+        before = await listed(client)
+        async with client.listen(
+            tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+        ) as events:
+            await client.call_tool(f"test_trigger_{kind}_change")
+            event = await anext(events)
+        after = await listed(client)
+
+    assert CHANGES[kind][1] == event
+    assert [kind] == [name for name in before if before[name] != after[name]]
+    assert any(f"newer_{kind}_0" in name for name in after[kind])
+
+
+@pytest.mark.parametrize("over", UPSTREAMS)
+@pytest.mark.parametrize("kind", list(CHANGES))
+async def test_a_client_of_before_hears_of_a_list_in_its_session(
+    behind: Make, over: str, kind: str
+) -> None:
+    """It was told that it would."""
+    listener = Listener()
+    async with session(behind(over), listener) as client:
+        await listed(client)
+        await client.call_tool(f"test_trigger_{kind}_change")
+        heard, can = await listener.heard.get(), client.server_capabilities.tools
+
+    assert CHANGES[kind][0] == heard
+    assert can is not None
+    assert can.list_changed
+
+
+async def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> None:
+    """The list is another one when what was suspicious is so no longer."""
+    gateway = open_gateway((tool("a"),))
+    shop = ListSource("shop", [suspicious(tool("b"))])
+    gateway.add_source(shop)
+    async with streaming(gateway) as client:
+        await listed(client)
+        async with client.listen(tools_list_changed=True, prompts_list_changed=True) as events:
+            shop.tools = [suspicious(tool("b", "Anew."))]
+            gateway.add_source(Shop("more", thing("prompt", "p")))
+            await gateway.refresh()
+            heard: list[object] = [await anext(events)]
+            shop.tools = [tool("b")]
+            await gateway.refresh()
+            heard.append(await anext(events))
+        tools = (await listed(client))["tool"]
+
+    assert [PromptsListChanged(), ToolsListChanged()] == heard
+    assert ["a", "b"] == tools
+
+
+async def test_a_tool_of_the_host_changes_the_whole_catalog(open_gateway: OpenGateway) -> None:
+    """And the two meta-tools, which tell of it."""
+    gateway = open_gateway((tool("a"),))
+    async with streaming(gateway) as client, streaming(gateway, "meta") as other:
+        await listed(client)
+        await listed(other)
+        async with (
+            client.listen(tools_list_changed=True) as events,
+            other.listen(tools_list_changed=True, prompts_list_changed=True) as others,
+        ):
+            gateway.add_source(ListSource("new", [tool("c")]))
+
+            assert ToolsListChanged() == await anext(events) == await anext(others)
+            gateway.add_source(Shop("more", thing("prompt", "p")))
+            assert PromptsListChanged() == await anext(others)
+
+
+async def test_a_list_that_nobody_was_sent_is_not_announced(open_gateway: OpenGateway) -> None:
+    """A client that never listed has nothing to throw away; a change that is none is none."""
+    gateway = open_gateway((tool("a"),))
+    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+        gateway.add_source(ListSource("one", [tool("b")]))
+        await client.list_tools()
+        gateway.add_source(ListSource("empty", []))
+        gateway.add_source(ListSource("two", [tool("c")]))
+
+        assert ToolsListChanged() == await anext(events)
+
+
+async def test_a_catalog_that_cannot_be_read_announces_nothing(open_gateway: OpenGateway) -> None:
+    """The server lives on."""
+    gateway = open_gateway((tool("a"),))
+    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+        await client.list_tools()
+        gateway.add_source(ListSource("late", [tool("b")]))
+        # Without a turn of the loop between: whatever hears of it finds the gateway closed.
+        gateway.close()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(events), 0.2)
+
+
+@pytest.mark.parametrize("over", UPSTREAMS)
+@pytest.mark.parametrize("address", [PLACED, WATCHED])
+async def test_a_client_of_today_hears_of_a_resource_on_its_stream(
+    behind: Make, over: str, address: str
+) -> None:
+    """Under the address that it gave; what is not there is not promised."""
+    async with (
+        streaming(behind(over)) as client,
+        client.listen(resource_subscriptions=[address, "test://no-such"]) as events,
+    ):
+        await client.call_tool("test_touch", {"uri": "test://static-text"})
+        await client.call_tool("test_touch", {})
+
+        assert [address] == events.honored.resource_subscriptions
+        assert ResourceUpdated(uri=address) == await anext(events)
+
+
+@pytest.mark.parametrize(
+    ("over", "part"), [("object", ""), ("modern", ""), ("legacy", ""), ("legacy", "/part")]
+)
+async def test_a_client_of_before_hears_of_a_resource_in_its_session(
+    behind: Make, over: str, part: str
+) -> None:
+    """Only of what it watches itself, and of its parts."""
+    listener, other, gateway = Listener(), Listener(), behind(over)
+    async with session(gateway, listener) as client, session(gateway, other) as bystander:
+        await bystander.subscribe_resource("test://static-text")
+        for _ in range(2):
+            await client.subscribe_resource(PLACED)
+        await client.call_tool("test_touch", {"uri": f"{WATCHED}{part}"})
+        heard = await listener.heard.get()
+        await client.call_tool("test_touch", {"uri": "test://static-text"})
+        elsewhere = await other.heard.get()
+        can = client.server_capabilities.resources
+
+    assert (PLACED, "test://static-text") == (heard, elsewhere)
+    assert listener.heard.empty()
+    assert can is not None
+    assert can.subscribe
+
+
+async def test_both_hear_it_over_http(behind: Make) -> None:
+    """On the stream of the session, and on the one that was opened for it."""
+    listener, touch = Listener(), {"name": "fixture/test_touch", "arguments": {}}
+    async with served(behind("modern"), HttpOptions(port=0)) as url:
+        async with session(url, listener) as client:
+            await client.subscribe_resource(PLACED)
+            await client.call_tool("call_tool", touch)
+            heard = await listener.heard.get()
+        async with (
+            Client(url, cache=None) as client,
+            client.listen(resource_subscriptions=[PLACED]) as events,
+        ):
+            await client.call_tool("call_tool", touch)
+            event = await anext(events)
+
+    assert (PLACED, ResourceUpdated(uri=PLACED)) == (heard, event)
+
+
+async def wait_until_watched(client: Client, watched: str) -> None:
+    """Ask the fixture until exactly this is watched."""
+    for _ in range(10_000):
+        if text_of(await client.call_tool("test_who_watches", {})) == watched:
+            return
+    raise AssertionError(watched)
+
+
+async def test_what_nobody_watches_any_more_is_let_go(behind: Make) -> None:
+    """By unsubscribing, and by going away; another who watches it keeps it."""
+    gateway = behind("legacy")
+    async with session(gateway, Listener()) as one:
+        async with session(gateway, Listener()) as other:
+            await one.subscribe_resource(PLACED)
+            await other.subscribe_resource(PLACED)
+            await one.unsubscribe_resource(PLACED)
+            await one.unsubscribe_resource(PLACED)
+            await wait_until_watched(one, WATCHED)
+        await wait_until_watched(one, "")
+
+
+@pytest.mark.parametrize("uri", ["test://static-binary", "test://no-such", "gateway:/no/x:y"])
+async def test_what_cannot_be_watched_is_refused(behind: Make, uri: str) -> None:
+    """The client hears why; nothing stays behind."""
+    async with session(behind("legacy"), Listener()) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.subscribe_resource(uri)
+
+    assert types.INVALID_PARAMS == refused.value.error.code
+
+
+class Reporting(ListSource):
+    """Reports changes until nobody watches."""
+
+    def __init__(self) -> None:
+        super().__init__("reporting", [tool("one")])
+        self.watched: asyncio.Queue[WatchCallbacks] = asyncio.Queue()
+        self.ended = asyncio.Event()
+
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Note the callbacks, and wait."""
+        self.watched.put_nowait(callbacks)
+        if uri == "a:never":
+            raise UpstreamError(self.server, "is not there")
+        callbacks.on_start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
+async def test_a_server_is_asked_once_for_all_who_watch(open_gateway: OpenGateway) -> None:
+    """And hears when the last one is gone."""
+    source, address = Reporting(), "gateway:/reporting/a:b"
+    gateway = open_gateway()
+    gateway.add_source(source)
+    async with streaming(gateway) as client:
+        async with client.listen(resource_subscriptions=[address]) as events:
+            callbacks = await source.watched.get()
+            async with client.listen(resource_subscriptions=[address]):
+                pass
+            ended_early = source.ended.is_set()
+            callbacks.on_change()
+            event = await anext(events)
+        await source.ended.wait()
+
+    assert ResourceUpdated(uri=address) == event
+    assert not ended_early
+    assert source.watched.empty()
+
+
+async def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> None:
+    """And what failed takes no place."""
+    gateway = open_gateway()
+    gateway.add_source(Reporting())
+    gateway.add_source(ListSource("silent", [tool("two")]))
+    watching = Subscriptions(gateway.library, max_watched=1)
+    with pytest.raises(UpstreamError, match="is not there"):
+        await watching.watch("gateway:/reporting/a:never")
+    with pytest.raises(InvalidRequestError, match="reports no changes"):
+        await watching.watch("gateway:/silent/a:b")
+    end = await watching.watch("gateway:/reporting/a:b")
+    with pytest.raises(InvalidRequestError, match="1 resources are watched"):
+        await watching.watch("gateway:/reporting/c:d")
+    end()
+
+
+async def test_what_was_closed_since_is_not_told_of(open_gateway: OpenGateway) -> None:
+    """A rule may hide a resource from those who watch it."""
+    source, paths = Reporting(), ("a:b", "c:d")
+    source.tools += [thing("resource", path) for path in paths]
+    gateway = open_gateway()
+    gateway.add_source(source)
+    addresses = [f"gateway:/reporting/{path}" for path in paths]
+    async with (
+        streaming(gateway) as client,
+        client.listen(resource_subscriptions=addresses) as events,
+    ):
+        by_start = [await source.watched.get() for _ in paths]
+        gateway.set_rules({"reporting/a:b": Access(enabled=False)})
+        for callbacks in by_start:
+            callbacks.on_change()
+        event = await anext(events)
+
+    assert addresses == events.honored.resource_subscriptions
+    assert ResourceUpdated(uri=addresses[1]) == event
+
+
+class SlowSession:
+    """Takes each notification only when the door is open."""
+
+    def __init__(self) -> None:
+        self.door = asyncio.Event()
+        self.taken: list[object] = []
+
+    async def send_notification(self, notification: object) -> None:
+        """Wait, and note it."""
+        self.taken.append(notification)
+        await self.door.wait()
+
+
+async def test_a_client_that_reads_slowly_hears_once_of_many_changes(
+    open_gateway: OpenGateway,
+) -> None:
+    """What waits for it takes no more memory with each change."""
+    source, slow = Reporting(), SlowSession()
+    gateway = open_gateway()
+    gateway.add_source(source)
+    watching = Subscriptions(gateway.library)
+    context: Any = SimpleNamespace(
+        method="notifications/initialized",
+        protocol_version="2025-11-25",
+        request=None,
+        lifespan_context=None,
+        session=slow,
+    )
+    params = types.SubscribeRequestParams(uri="gateway:/reporting/a:b")
+    await watching.subscribe(context, params)
+    callbacks = await source.watched.get()
+
+    async def call_next(_context: object) -> None:
+        return
+
+    notifying = asyncio.create_task(watching.notify_session(context, call_next))
+    for _ in range(100):
+        callbacks.on_change()
+        await asyncio.sleep(0)
+        await asyncio.gather(*(each for each in asyncio.all_tasks() if "publish" in str(each)))
+    slow.door.set()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    notifying.cancel()
+    await asyncio.wait({notifying})
+
+    assert 2 == len(slow.taken)

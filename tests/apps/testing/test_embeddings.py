@@ -1,0 +1,70 @@
+"""The embeddings endpoint as the real SDK sees it."""
+
+from __future__ import annotations
+
+import numpy as np
+import openai
+import pytest
+
+from gateway.testing import HashingEmbedder, script
+from tests.apps.testing.driving import talking
+
+TEXTS = ["what time is it", "send a letter"]
+
+
+def test_floats_and_base64_are_the_same_vectors() -> None:
+    """The SDK asks for base64 by default; others ask for floats."""
+    with talking(script()) as (_, client):
+        by_default = client.embeddings.create(model="e", input=TEXTS)
+        as_floats = client.embeddings.create(model="e", input=TEXTS, encoding_format="float")
+
+    expected = HashingEmbedder().vectors(TEXTS).astype(np.float64).tolist()
+    assert expected == [entry.embedding for entry in by_default.data]
+    assert expected == [entry.embedding for entry in as_floats.data]
+
+
+def test_usage_and_order_are_told() -> None:
+    """Tokens are estimates of the same rule as everywhere."""
+    with talking(script()) as (model, client):
+        answer = client.embeddings.create(model="e", input=TEXTS)
+
+    assert {"prompt_tokens": 8, "total_tokens": 8} == answer.usage.to_dict()
+    assert ([0, 1], "e") == ([entry.index for entry in answer.data], answer.model)
+    assert [tuple(TEXTS)] == model.embedding_requests
+    assert (1, 2) == (model.embedder.calls, model.embedder.texts)
+
+
+def test_fewer_dimensions_are_cut_and_scaled_again() -> None:
+    """As the service shortens its own models' vectors."""
+    with talking(script()) as (_, client):
+        answer = client.embeddings.create(model="e", input="letter", dimensions=16)
+
+    row = np.array(answer.data[0].embedding)
+    assert 16 == len(row)
+    assert np.linalg.norm(row) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "match"),
+    [
+        ("", "none of them empty"),
+        (["a", ""], "none of them empty"),
+        ([], "none of them empty"),
+        ([1, 2], "list of texts"),
+        (["a"] * 2049, "may hold 2048 texts, not 2049"),
+    ],
+)
+def test_texts_that_the_service_refuses_are_refused(texts: object, match: str) -> None:
+    """A batcher that oversteps must fail here, not in production."""
+    with talking(script()) as (_, client), pytest.raises(openai.BadRequestError, match=match):
+        client.post("/embeddings", cast_to=object, body={"model": "e", "input": texts})
+
+
+@pytest.mark.parametrize("dimensions", [0, 257])
+def test_dimensions_out_of_range_are_refused(dimensions: int) -> None:
+    """A model cannot grow its vectors."""
+    with (
+        talking(script()) as (_, client),
+        pytest.raises(openai.BadRequestError, match="between 1 and 256"),
+    ):
+        client.embeddings.create(model="e", input="a", dimensions=dimensions)

@@ -1,0 +1,401 @@
+"""Resources and prompts of all servers: found, read, filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import pytest
+
+from gateway.call.resources import ResourceLibrary
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
+from gateway.sources.combined import CombinedSource
+from gateway.sources.mcp import ClientCapabilities
+from gateway.sources.registry import Registration, Registry
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Access, Caller, Entity, Filters, Hints, JsonObject, Kind, ToolDefinition
+from gateway.types.listing import Listing
+from tests.apps.serve.upstream import Fixture
+from tests.conftest import CatalogOf, OpenGateway
+from tests.fakes import ListSource, every_id, tool
+
+
+class Shop(ListSource):
+    """Tools and things over lists; answers with what it was asked."""
+
+    def __init__(self, server: str, *things: ToolDefinition, tools: tuple[str, ...] = ()) -> None:
+        super().__init__(server, [tool(name) for name in tools])
+        self.things = things
+        self.answer: JsonObject = {}
+        self.asked: list[tuple[str, JsonObject]] = []
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        return Listing(definitions=(*listing.definitions, *self.things))
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        self.asked.append((method, params))
+        return self.answer
+
+
+def thing(kind: Kind, name: str, description: str = "") -> ToolDefinition:
+    """A resource or a prompt."""
+    return ToolDefinition(kind=kind, name=name, description=description)
+
+
+def kinds(kind: Kind) -> Filters:
+    """Only one kind."""
+    return Filters(kinds=frozenset({kind}))
+
+
+@pytest.fixture
+def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
+    """Two servers that share a resource and a prompt."""
+    common = (thing("resource", "a://both"), thing("prompt", "both", "Review the quarter."))
+    first = Shop(
+        "one", *common, thing("resource", "a://mine/{id}", "Invoices of a year."), tools=("both",)
+    )
+    second = Shop("two", *common, thing("prompt", "yours", "Draft a letter."))
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    gateway.add_source(first)
+    gateway.add_source(second)
+    return gateway, first, second
+
+
+async def test_a_search_finds_what_it_is_asked_for(two: tuple[Gateway, Shop, Shop]) -> None:
+    """Tools, unless the filters say otherwise; in no list anything else."""
+    gateway, *_ = two
+    tools = await gateway.search("review both of the quarter")
+    prompts = await gateway.search("review the quarter", filters=kinds("prompt"))
+    resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
+
+    assert {"one/both"} == set(every_id(tools))
+    assert {"prompt:one/both", "prompt:two/both"} == {each.id for each in prompts.matches[:2]}
+    assert {"prompt"} == {each.partition(":")[0] for each in every_id(prompts)}
+    assert "resource:one/a://mine/{id}" == resources.matches[0].id
+    assert "gateway:/one/a://mine/{id}" == resources.matches[0].name
+    assert ["both"] == [each.exposed_name for each in await gateway.list_tools()]
+
+
+async def test_only_tools_are_called(two: tuple[Gateway, Shop, Shop]) -> None:
+    """A prompt of the same name is something else."""
+    gateway, *_ = two
+
+    assert "called both" == (await gateway.invoke("both")).text
+    with pytest.raises(InvalidRequestError, match="unknown tool"):
+        await gateway.invoke("prompt:one/both")
+
+
+@pytest.mark.parametrize(
+    ("named", "server", "own"),
+    [
+        ("gateway:/two/a://both", "two", "a://both"),
+        ("resource:two/a://both", "two", "a://both"),
+        ("gateway:/two/b://in-no-list", "two", "b://in-no-list"),
+        ("a://mine/{id}", "one", "a://mine/{id}"),
+        ("a://mine/7", "one", "a://mine/7"),
+    ],
+)
+async def test_a_resource_is_read_from_its_server(
+    two: tuple[Gateway, Shop, Shop], named: str, server: str, own: str
+) -> None:
+    """By its id, its address, or its URI if one server alone has it."""
+    gateway, *shops = two
+    (shop,) = [each for each in shops if each.server == server]
+    shop.answer = {"contents": [{"uri": own, "text": "inner"}, "nothing", {"blob": "AA=="}]}
+    read = await gateway.read(named)
+
+    assert [("resources/read", {"uri": own})] == shop.asked
+    assert [("resource", "inner"), ("resource", "")] == [(each.type, each.text) for each in read]
+    assert {"blob": "AA=="} == read[1].data
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("a://both", "gateway:/one/a://both, gateway:/two/a://both"),
+        ("a://none", "no server has the resource"),
+        ("gateway:/three/a://both", "no server has"),
+        ("", "no server has"),
+    ],
+)
+async def test_a_resource_that_nobody_or_several_have(
+    two: tuple[Gateway, Shop, Shop], named: str, said: str
+) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(InvalidRequestError, match=said):
+        await two[0].read(named)
+
+
+async def test_a_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
+    """Pictures and resources in it come whole."""
+    gateway, _, second = two
+    held = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
+    second.answer = {
+        "description": "a letter",
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Dear Ada"}},
+            {"role": "assistant", "content": held},
+            {"role": "user", "content": "none"},
+            "none",
+        ],
+    }
+    filled = await gateway.prompt("yours", {"to": "Ada"})
+
+    assert [("prompts/get", {"name": "yours", "arguments": {"to": "Ada"}})] == second.asked
+    assert "a letter" == filled.description
+    assert ["Dear Ada", "inner", ""] == [each.content.text for each in filled.messages]
+    assert held == filled.messages[1].content.data
+    with pytest.raises(InvalidRequestError, match="one/both, two/both"):
+        await gateway.prompt("both")
+    await gateway.prompt("two/both")
+    assert {"name": "both", "arguments": {}} == second.asked[-1][1]
+
+
+async def test_completions_are_asked_of_the_owner(two: tuple[Gateway, Shop, Shop]) -> None:
+    """With its own name of the thing."""
+    gateway, first, second = two
+    argument: Mapping[str, Any] = {"argument": {"name": "id", "value": "4"}}
+    await gateway.library.complete("resource", "gateway:/one/a://mine/{id}", argument)
+    await gateway.library.complete("prompt", "two/yours", argument)
+
+    assert [
+        (
+            "completion/complete",
+            {**argument, "ref": {"type": "ref/resource", "uri": "a://mine/{id}"}},
+        )
+    ] == first.asked
+    assert [
+        ("completion/complete", {**argument, "ref": {"type": "ref/prompt", "name": "yours"}})
+    ] == second.asked
+
+
+async def test_a_source_of_tools_alone_holds_nothing_else(open_gateway: OpenGateway) -> None:
+    """It says so."""
+    gateway = open_gateway((tool("a"),))
+
+    with pytest.raises(InvalidRequestError, match="has no resources"):
+        await gateway.read("gateway:/shelf/a://b")
+    assert not gateway.library.holds("shelf")
+    assert not gateway.library.holds("nobody")
+
+
+async def test_a_change_of_the_catalog_is_told(open_gateway: OpenGateway) -> None:
+    """As long as somebody listens."""
+    gateway = open_gateway()
+    told: list[str] = []
+    end = gateway.library.watch(lambda: told.append("changed"))
+    gateway.add_source(ListSource("srv", [tool("a")]))
+    await gateway.remove_server("srv")
+    end()
+    gateway.add_source(ListSource("srv", [tool("a")]))
+
+    assert ["changed", "changed"] == told
+
+
+def test_the_blocking_twin_reads_too(open_gateway: OpenGateway) -> None:
+    """A real server, in this process."""
+    gateway = open_gateway()
+    gateway.add_server("fixture", server=Fixture().server())
+    twin = SyncGateway(gateway)
+    (read,) = twin.read("test://static-text")
+    filled = twin.prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "b"})
+
+    assert "This is the content of the static text resource." == read.text
+    assert "Prompt with arguments: arg1='a', arg2='b'" == filled.messages[0].content.text
+
+
+async def test_what_is_hidden_is_not_read_by_its_address_either(open_gateway: OpenGateway) -> None:
+    """Links lead to what is in no list, but not to what the host took out of it."""
+    hidden = Hints(enabled=False)
+    shop = Shop(
+        "one",
+        thing("resource", "a://open/{id}"),
+        ToolDefinition(kind="resource", name="a://open/secret", hints=hidden),
+        ToolDefinition(kind="resource", name="b://{id}", hints=hidden),
+        ToolDefinition(kind="prompt", name="plan", hints=hidden),
+    )
+    gateway = open_gateway()
+    gateway.add_source(shop)
+
+    for name in ("a://open/secret", "gateway:/one/a://open/secret", "gateway:/one/b://7", "b://7"):
+        with pytest.raises(InvalidRequestError, match="no server has the resource"):
+            await gateway.read(name)
+    with pytest.raises(InvalidRequestError, match="no server has the prompt"):
+        await gateway.prompt("plan")
+    for name in ("a://open/7", "gateway:/one/a://open/7", "gateway:/one/c://linked"):
+        await gateway.read(name)
+
+    assert ["a://open/7", "a://open/7", "c://linked"] == [each["uri"] for _, each in shop.asked]
+
+
+DISABLED = Access(enabled=False)
+PAID = Access(scopes=frozenset({"billing"}))
+SECRETS = ("note://of/secret", "note://of/Bob", "note://of/café")
+SPELLINGS = (
+    "note://of/%73ecret",
+    "note://of/s%65%63ret",
+    "note://of/x/../secret",
+    "note://of/x/%2E%2e/%73ecret",
+    "note://of/./secret",
+    "NOTE://OF/secret",
+    "note://of/B%6fb",
+    "note://of/caf%C3%a9",
+)
+
+
+def notes(server: str = "notes") -> Shop:
+    """Three notes, and a template for all that there are."""
+    return Shop(
+        server,
+        *(thing("resource", uri, "Of few.") for uri in SECRETS),
+        thing("resource", "note://of/{name}", "Of anybody."),
+    )
+
+
+async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:  # noqa: B008
+    """Why *uri* is not read, without its name."""
+    with pytest.raises(InvalidRequestError) as caught:
+        await gateway.read(uri, caller=caller)
+    return str(caught.value).replace(repr(uri), "NAME")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("access", [DISABLED, PAID], ids=["disabled", "a scope"])
+async def test_another_spelling_opens_no_hidden_resource(
+    open_gateway: OpenGateway, spelling: str, access: Access
+) -> None:
+    """Its server may read both as one, and an open template describes it."""
+    shop, gateway = notes(), open_gateway()
+    gateway.add_source(shop)
+    gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
+    gateway.set_rules({f"notes/{uri}": access for uri in SECRETS})
+    virtual = f"desk:{spelling[len('note://of/') :]}"
+
+    refused = {
+        await refusal(gateway, name)
+        for name in ("nowhere", spelling, f"gateway:/notes/{spelling}", f"gateway:/desk/{virtual}")
+    }
+    await gateway.read("gateway:/notes/note://of/s", caller=Caller(scopes=PAID.scopes))
+
+    assert 1 == len(refused)
+    assert ["note://of/s"] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_each_spelling_that_is_listed_is_a_resource_of_its_own(
+    open_gateway: OpenGateway,
+) -> None:
+    """A spelling that nothing lists is open if all of them are."""
+    upper, lower, third = "note://A/x", "note://a/x", "NOTE://a/x"
+    shop = Shop("notes", thing("resource", upper), thing("resource", lower))
+    gateway = open_gateway()
+    gateway.add_source(shop)
+    await gateway.read(f"gateway:/notes/{third}")
+    gateway.set_rules({f"notes/{upper}": DISABLED})
+
+    await gateway.read(f"gateway:/notes/{lower}")
+    for hidden in (upper, third):
+        await refusal(gateway, f"gateway:/notes/{hidden}")
+
+    assert [third, lower] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_the_narrowest_template_says_whether_a_resource_is_open(
+    open_gateway: OpenGateway,
+) -> None:
+    """A wide one that is open is no way around it, nor is a wide one that is hidden in the way."""
+    wide, narrow = "note://{+path}", "note://of/{name}"
+    shop, gateway = (
+        Shop("notes", *(thing("resource", uri) for uri in (wide, narrow))),
+        open_gateway(),
+    )
+    gateway.add_source(shop)
+    gateway.set_rules({"notes/note://of/{*": DISABLED})
+    await refusal(gateway, "gateway:/notes/note://of/bob")
+    await gateway.read("gateway:/notes/note://all")
+    gateway.set_rules({"notes/note://{*": DISABLED})
+    await gateway.read("gateway:/notes/note://of/bob")
+
+    assert ["note://all", "note://of/bob"] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_the_alias_of_a_template_opens_nothing_that_is_hidden_behind_it(
+    open_gateway: OpenGateway,
+) -> None:
+    """What is made of it leads to a resource with rules of its own."""
+    shop, gateway = notes(), open_gateway()
+    gateway.add_source(shop)
+    gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
+    gateway.set_rules({"notes/note://of/secret": DISABLED})
+
+    await gateway.read("gateway:/desk/desk:open")
+    refused = {await refusal(gateway, each) for each in ("gateway:/desk/desk:secret", "nowhere")}
+
+    assert 1 == len(refused)
+    assert [{"uri": "note://of/open"}] == [params for _, params in shop.asked]
+
+
+@pytest.mark.parametrize("spelling", ["note://of/secret", "note://of/%73ecret"])
+async def test_a_qualified_uri_of_a_combination_opens_nothing_that_is_hidden(
+    open_gateway: OpenGateway, spelling: str
+) -> None:
+    """What one source alone has is listed without its name, and rules know it by that."""
+    shop, gateway = notes("shop"), open_gateway()
+    gateway.add_source(CombinedSource("office", [shop, ListSource("other")]))
+    gateway.set_rules({"office/note://of/secret": DISABLED})
+
+    await gateway.read("gateway:/office/shop+note://linked")
+    for uri in (spelling, f"shop+{spelling}"):
+        with pytest.raises(InvalidRequestError):
+            await gateway.read(f"gateway:/office/{uri}")
+
+    assert [{"uri": "note://linked"}] == [params for _, params in shop.asked]
+
+
+class Counted(Sequence[Entity]):
+    """Entities that count how often one is looked at."""
+
+    def __init__(self, entities: Sequence[Entity]) -> None:
+        self._entities = entities
+        self.visits = 0
+
+    @overload
+    def __getitem__(self, at: int) -> Entity: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Entity]: ...
+    def __getitem__(self, at: int | slice) -> Entity | Sequence[Entity]:
+        self.visits += 1
+        return self._entities[at]
+
+    def __iter__(self) -> Iterator[Entity]:
+        for at in range(len(self)):
+            yield self[at]
+
+    def __len__(self) -> int:
+        return len(self._entities)
+
+
+@pytest.mark.parametrize("uri", ["gateway:/notes/note://of/bob", "note://of/bob"])
+@pytest.mark.parametrize("size", [10, 300])
+async def test_a_read_looks_at_its_own_server_alone(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, size: int, uri: str
+) -> None:
+    """However many tools others have."""
+    shop, gateway = notes(), open_gateway(catalog_of(size))
+    gateway.add_source(shop)
+    whole = await gateway.snapshot()
+    counted = Counted(whole.entities)
+
+    async def snapshot() -> Snapshot:
+        return replace(whole, entities=counted)
+
+    registry = Registry()
+    registry.add(Registration(shop))
+    library = ResourceLibrary(registry, snapshot, ClientCapabilities(), gateway.gate)
+    await library.read(uri)
+
+    assert counted.visits <= 3 * (len(SECRETS) + 1)

@@ -1,0 +1,64 @@
+"""The shared server, the ways to ask it, and a gateway with functions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from gateway import Gateway, Options
+from tests.conftest import OpenGateway
+from tests.core.chat.stage import Speaker, Stage
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    made = Stage()
+    with made.server:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def openai(stage: Stage) -> Iterator[OpenAI]:
+    with OpenAI(base_url=stage.server.base_url, api_key="test", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+async def speaker(openai: OpenAI) -> AsyncIterator[Speaker]:
+    async with Speaker(openai) as made:
+        yield made
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def divide(a: int, b: int) -> float:
+    """Divide one number by another."""
+    return a / b
+
+
+async def greet(name: str) -> str:
+    """Greet a person by name."""
+    return f"Hello {name}!"
+
+
+def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
+    """A gateway over two of them, with options of its parts."""
+    gateway = open_gateway(options=Options(**options))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    return gateway
+
+
+@pytest.fixture
+def functions(open_gateway: OpenGateway) -> Gateway:
+    """A gateway over three Python functions."""
+    gateway = open_gateway()
+    for each in (add, divide, greet):
+        gateway.add_tool(each)
+    return gateway

@@ -1,0 +1,175 @@
+"""One scripted server for many tests: every test plays a role of its own, named by the model.
+
+The four ways to call the wrapper are one question with one answer, so most tests ask all four.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self, get_args
+
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
+from openai.types.chat import ChatCompletionMessageParam
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.chat.accounting import Observer
+from gateway.testing import Call, ModelRequest, Policy, ScriptedModel, Turn, script
+from tests.apps.testing.driving import rejoin
+
+Way = Literal["whole", "async whole", "stream", "async stream"]
+WAYS: tuple[Way, ...] = get_args(Way)
+"""How the wrapper can be called."""
+
+
+def user_messages(text: str) -> list[ChatCompletionMessageParam]:
+    """A conversation that begins."""
+    return [{"role": "user", "content": text}]
+
+
+ASK = user_messages("Please help me.")
+
+
+def find(query: str, **named: str) -> Turn:
+    """The model searches."""
+    return Turn(calls=(look(query, **named),))
+
+
+def look(query: str, **named: str) -> Call:
+    """One search."""
+    return Call("search_tools", {"query": query}, **named)
+
+
+def function(name: str, **properties: object) -> dict[str, Any]:
+    """A tool of the host."""
+    schema = {"type": "object", "properties": properties}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A policy of its own on the shared server."""
+
+    model: str
+    _server: ScriptedModel
+
+    @property
+    def requests(self) -> list[ModelRequest]:
+        """What this role was asked."""
+        return [each for each in self._server.requests if each.model == self.model]
+
+    @property
+    def tool_names(self) -> list[tuple[str, ...]]:
+        """The tools it saw, request by request."""
+        return [each.tool_names for each in self.requests]
+
+    def results(self, request: int = -1) -> list[str]:
+        """The tool messages that one request ended with."""
+        return [str(each["content"]) for each in self.requests[request].last_tool_results()]
+
+    def result(self, request: int = -1) -> dict[str, Any]:
+        """The only tool message that one request ended with, read as JSON."""
+        (text,) = self.results(request)
+        read: dict[str, Any] = json.loads(text)
+        return read
+
+
+class Stage:
+    """A scripted server that all roles share."""
+
+    def __init__(self, *, chunk_chars: int = 7) -> None:
+        self._lock = threading.Lock()
+        self._policies: dict[str, Policy] = {}
+        self.server = ScriptedModel(self._play, chunk_chars=chunk_chars)
+
+    def _play(self, request: ModelRequest) -> Turn:
+        return self._policies[request.model](request)
+
+    def cast(self, *turns: Turn | Policy) -> Role:
+        """Give the script *turns* a model name of its own."""
+        return self.act(script(*turns))
+
+    def act(self, policy: Policy) -> Role:
+        """Give *policy* a model name of its own."""
+        with self._lock:
+            role = Role(f"role-{len(self._policies)}", self.server)
+            self._policies[role.model] = policy
+        return role
+
+
+class Speaker:
+    """Asks in any of the four ways, and gives the answer as the whole completion."""
+
+    def __init__(self, openai: OpenAI) -> None:
+        self.openai = openai
+        self._asynchronous: AsyncOpenAI | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._asynchronous is not None:
+            await self._asynchronous.close()
+
+    @property
+    def asynchronous(self) -> AsyncOpenAI:
+        """The async client of this test's loop."""
+        if self._asynchronous is None:
+            base_url = str(self.openai.base_url)
+            # Without TLS: reading the certificates takes longer than all the rest.
+            plain = DefaultAsyncHttpxClient(verify=False)
+            self._asynchronous = AsyncOpenAI(
+                base_url=base_url, api_key="test", max_retries=0, http_client=plain
+            )
+        return self._asynchronous
+
+    async def ask(
+        self,
+        way: Way,
+        gateway: Gateway,
+        role: Role,
+        *,
+        messages: Iterable[Any] = ASK,
+        observer: Observer | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Ask *role* through the wrapper."""
+        options |= {"model": role.model, "messages": messages}
+        if way.startswith("async"):
+            client = AsyncAutoDiscoveryClient(self.asynchronous, gateway, observer=observer)
+            if way == "async whole":
+                answer: dict[str, Any] = (await client.chat.completions.create(**options)).to_dict()
+                return answer
+            async with await client.chat.completions.create(stream=True, **options) as stream:
+                return rejoin([chunk async for chunk in stream])
+        blocking = AutoDiscoveryClient(self.openai, gateway, observer=observer)
+        if way == "whole":
+            whole: dict[str, Any] = blocking.chat.completions.create(**options).to_dict()
+            return whole
+        with blocking.chat.completions.create(stream=True, **options) as opened:
+            return rejoin(opened)
+
+
+def message(answer: dict[str, Any]) -> dict[str, Any]:
+    """What the model says in the end."""
+    reply: dict[str, Any] = answer["choices"][0]["message"]
+    return reply
+
+
+def text(answer: dict[str, Any]) -> str:
+    """The text of it."""
+    return str(message(answer)["content"])
+
+
+def calls(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and arguments of the calls that came back to the caller."""
+    listed = message(answer).get("tool_calls", [])
+    return [(call["function"]["name"], call["function"]["arguments"]) for call in listed]

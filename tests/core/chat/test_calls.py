@@ -1,0 +1,193 @@
+"""The model's calls: mended, answered once each, side by side, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import openai as sdk
+import pytest
+
+from gateway import AutoDiscoveryClient, Gateway, Options
+from gateway.options import ChatOptions, UsageOptions
+from gateway.testing import Call, Faults, Turn
+from tests.conftest import OpenGateway
+from tests.core.chat.conftest import summing
+from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, text
+from tests.fakes import Shelf, tool
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Call("add", '{"a": 1, '), "the arguments are not JSON: "),
+        (Call("add", "[1, 2]"), "the arguments must be a JSON object"),
+        (Call("add", {"a": 1, "b": "two"}), "invalid arguments for 'add': b: 'two' is not of type"),
+        (Call("add", {"a": 1}), "invalid arguments for 'add': 'b' is a required property"),
+        (Call("ad", {"a": 1, "b": 2}), "unknown tool 'ad'; near names: add"),
+        (Call("call_tool", {"name": "ad"}), "unknown tool 'ad'; near names: add"),
+        (Call("call_tool", "{"), "the arguments are not JSON: "),
+    ],
+)
+async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, message: str
+) -> None:
+    """An exception would end a conversation that one more turn can save."""
+    role = stage.cast(
+        Turn(calls=(wrong,)), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+    )
+
+    answer = await speaker.ask(way, functions, role)
+
+    body = role.result(1)
+    assert body["error"].startswith(message)
+    assert (wrong.name == "add") == (["a", "b"] == body.get("schema", {}).get("required"))
+    assert ["3"] == role.results(2)
+    assert "It is 3." == text(answer)
+
+
+async def test_a_tool_that_fails_is_an_answer_not_an_exception(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """A function that raises, a server that reports an error, a server that is not there."""
+    functions.add_server("shelf", server=Shelf([tool("fail", "Always fails.")]).server)
+    functions.add_server("gone", command="/nowhere/at-all")
+    role = stage.cast(
+        Turn(calls=(Call("divide", {"a": 1, "b": 0}), Call("fail", {}), Call("gone/x", {}))),
+        Turn("I could not."),
+    )
+
+    answer = await speaker.ask("whole", functions, role)
+
+    raised, failed, gone = role.results()
+    assert "The tool reported an error:\nZeroDivisionError: division by zero" == raised
+    assert "The tool reported an error:\ncalled fail" == failed
+    assert "unknown tool 'gone/x'" in gone
+    assert "I could not." == text(answer)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """Each waits until all have begun: one after the other would never end. The slowest stands
+    first, one fails, and every call has exactly one answer, at its place.
+    """
+    barrier = threading.Barrier(4)
+    last = threading.Event()
+
+    def slow(number: int) -> int:
+        """Wait for the others to be done."""
+        barrier.wait(10)
+        last.wait(10)
+        return number
+
+    def quick(number: int) -> int:
+        """Answer when all have begun."""
+        barrier.wait(10)
+        return number
+
+    def broken(number: int) -> int:
+        """Fail when all have begun."""
+        barrier.wait(10)
+        last.set()
+        raise OSError(number)
+
+    gateway = open_gateway()
+    for each in (slow, quick, broken):
+        gateway.add_tool(each)
+    names = enumerate(("slow", "quick", "nobody", "broken", "quick"))
+    called = tuple(Call(name, {"number": place}, id=f"c{place}") for place, name in names)
+    role = stage.cast(Turn(calls=called), Turn("Done."))
+
+    await speaker.ask(way, gateway, role)
+
+    answered = role.requests[1].last_tool_results()
+    assert [f"c{place}" for place in range(5)] == [each["tool_call_id"] for each in answered]
+    assert ["0", "1", "4"] == [str(answered[place]["content"]) for place in (0, 1, 4)]
+    assert "unknown tool 'nobody'" in str(answered[2]["content"])
+    assert "OSError: 3" in str(answered[3]["content"])
+
+
+async def test_no_more_calls_run_together_than_the_host_allows(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """Upstreams have limits, too; counted, not timed."""
+    pair = asyncio.Barrier(2)
+    running: list[int] = []
+    most: list[int] = []
+
+    async def work(number: int) -> int:
+        """Count who runs at the same time."""
+        running.append(number)
+        most.append(len(running))
+        async with asyncio.timeout(10):
+            await pair.wait()
+        running.remove(number)
+        return number
+
+    gateway = open_gateway(options=Options(chat=ChatOptions(max_parallel_calls=2)))
+    gateway.add_tool(work)
+    calls = tuple(Call("work", {"number": each}) for each in range(6))
+    role = stage.cast(Turn(calls=calls), Turn("Done."))
+
+    await speaker.ask("async whole", gateway, role)
+
+    assert [str(each) for each in range(6)] == role.results()
+    assert 2 == max(most)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("turn", [0, 1])
+async def test_an_error_of_the_service_is_the_sdks_own(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, turn: int
+) -> None:
+    """Callers catch what they always caught, on the first request and on a later one."""
+    role = stage.cast(*[find("add")] * turn)
+
+    with pytest.raises(sdk.BadRequestError, match="the script is over"):
+        await speaker.ask(way, functions, role)
+
+    stage.server.fail(Faults(status=429))
+    with pytest.raises(sdk.RateLimitError):
+        await speaker.ask(way, functions, role)
+    # Half an answer must not look like a whole one.
+    stage.server.fail(Faults(kind="drop"))
+    with pytest.raises(sdk.APIConnectionError):
+        await speaker.ask(way, functions, stage.cast(Turn("A longer text, of several chunks.")))
+
+
+async def test_arguments_that_are_no_messages_are_refused(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Before anything is sent; what is missing the SDK itself refuses."""
+    role = stage.cast(Turn("Hi."))
+
+    with pytest.raises(ValueError, match="'messages' must be a list of objects"):
+        await speaker.ask("whole", functions, role, messages="Hi")
+    with pytest.raises(ValueError, match="each of 'tools' must be an object, got str"):
+        await speaker.ask("whole", functions, role, tools=["mine"])
+    with pytest.raises(TypeError, match="Missing required arguments"):
+        AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(messages=ASK)  # type: ignore[call-overload]  # the fault under test
+
+    assert [] == role.requests
+
+
+async def test_the_calls_of_one_request_are_one_task_in_the_log_of_calls(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Two calls in the first, one in the second."""
+    path, usage = tmp_path / "catalog.sqlite3", UsageOptions(record=True)
+    gateway = summing(open_gateway, catalog_store_path=path, usage=usage)
+    sums = (Call("add", {"a": 1, "b": 2}), Call("add", {"a": 3, "b": 4}))
+    for calls in (sums, sums[:1]):
+        role = stage.cast(find("add two numbers"), Turn(calls=calls), Turn("Done."))
+        await speaker.ask("whole", gateway, role)
+
+    lines = [*gateway.usage.call_log.lines()]
+    first, second, third = [line["task"] for line in lines]
+    assert ["local/add"] * 3 == [line["tool"] for line in lines]
+    assert first == second != third
+    assert "" not in {first, third}

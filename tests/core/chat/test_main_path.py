@@ -1,0 +1,171 @@
+"""The main path: the model searches, sees what was found, calls it, and answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gateway import Gateway
+from gateway.testing import Call, HashingEmbedder, Turn
+from gateway.types import Strategy
+from tests.conftest import OpenGateway
+from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, text
+
+STRATEGIES: tuple[Strategy, ...] = ("graph", "embeddings", "auto")
+TIME_SERVER = str(Path(sys.executable).parent / "mcp-server-time")
+CONVERT = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+
+
+def strategic(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
+    embedder = None if strategy == "graph" else HashingEmbedder()
+    return open_gateway(strategy=strategy, embedder=embedder)
+
+
+@pytest.mark.requirement("auto:rule-9")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_function_is_found_shown_called_and_answered(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, strategy: Strategy
+) -> None:
+    """Rule 9: two meta-tools first, then what was found, with its own schema."""
+    charged: list[tuple[str, int]] = []
+
+    def send_invoice(customer: str, amount: int) -> str:
+        """Send an invoice to a customer."""
+        charged.append((customer, amount))
+        return "sent as number 17"
+
+    gateway = strategic(open_gateway, strategy)
+    gateway.add_tool(send_invoice)
+    role = stage.cast(
+        find("send an invoice to a customer"),
+        Turn(calls=(Call("send_invoice", {"customer": "Ada", "amount": 5}),)),
+        lambda request: Turn(f"Done: {request.last_tool_results()[0]['content']}."),
+    )
+
+    answer = await speaker.ask(way, gateway, role)
+
+    assert "Done: sent as number 17." == text(answer)
+    assert [("Ada", 5)] == charged
+    meta = ("search_tools", "call_tool")
+    assert [meta, (*meta, "send_invoice"), (*meta, "send_invoice")] == role.tool_names
+    assert {
+        "name": "send_invoice",
+        "description": "Send an invoice to a customer.",
+        "parameters": {
+            "type": "object",
+            "properties": {"customer": {"type": "string"}, "amount": {"type": "integer"}},
+            "required": ["customer", "amount"],
+            "additionalProperties": False,
+        },
+    } == role.requests[-1].functions["send_invoice"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_tool_of_a_real_server_is_found_shown_called_and_answered(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, strategy: Strategy
+) -> None:
+    """A child process, its own schema, its own answer; one gateway for all four ways."""
+    gateway = strategic(open_gateway, strategy)
+    gateway.add_server("time", command=TIME_SERVER)
+    real, _ = [each.definition for each in await gateway.list_tools()]
+    for way in WAYS:
+        role = stage.cast(
+            find("convert a time between timezones"),
+            Turn(calls=(Call("convert_time", CONVERT),)),
+            lambda request: Turn(str(request.last_tool_results()[0]["content"])),
+        )
+
+        answer = await speaker.ask(way, gateway, role)
+
+        target = json.loads(text(answer))["target"]
+        shown = role.requests[-1].functions["convert_time"]
+        assert ("Asia/Tokyo", "T21:00:00+09:00") == (target["timezone"], target["datetime"][10:])
+        assert (real.input_schema, real.description) == (shown["parameters"], shown["description"])
+
+
+async def test_the_four_ways_send_the_same_requests(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Streaming is how an answer travels; the model must not see a difference, not in one byte.
+
+    A streamed call carries the place of its fragments, which services refuse in a message.
+    """
+    sent = []
+    for way in WAYS:
+        role = stage.cast(
+            Turn("Let me see.", find("add two numbers").calls),
+            Turn(calls=(Call("add", {"a": 1, "b": 2}), Call("greet", {"name": "Ada"}))),
+            Turn("3"),
+        )
+        await speaker.ask(way, functions, role)
+        bodies = [dict(request.body) for request in role.requests]
+        for body in bodies:
+            body.pop("model")
+            body.pop("stream", None)
+        sent.append(json.dumps(bodies))
+
+    assert [sent[0]] * 4 == sent
+
+
+@pytest.mark.requirement("auto:rule-9")
+async def test_tools_are_only_ever_appended_and_stay_the_same_to_the_byte(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Tools stand at the head of the prompt: a change there costs the whole prompt cache."""
+    role = stage.cast(
+        find("add two numbers"), find("greet a person"), find("divide a number"), Turn("Done.")
+    )
+    host = [function("mine", zone={"type": "string"}), function("other")]
+
+    await speaker.ask("whole", functions, role, tools=host)
+
+    lists = [[json.dumps(tool) for tool in request.tools] for request in role.requests]
+    assert [json.dumps(tool) for tool in host] == lists[0][:2]
+    assert ("mine", "other", "search_tools", "call_tool") == role.tool_names[0]
+    assert all(earlier == later[: len(earlier)] for earlier, later in pairwise(lists))
+    assert {"add", "greet", "divide"} == set(role.tool_names[-1][4:])
+
+
+async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """It is the head of every prompt, of every conversation."""
+
+    def book_flight(city: str) -> str:
+        """Book a flight."""
+        return city
+
+    role = stage.act(lambda _: Turn("Hi."))
+    await speaker.ask("whole", functions, role)
+    await speaker.ask("async whole", functions, role, messages=[*ASK, *ASK])
+    functions.add_tool(book_flight)
+    await speaker.ask("whole", functions, role)
+
+    first, second, third = [
+        str(request.functions["search_tools"]["description"]) for request in role.requests
+    ]
+    assert first == second
+    assert "The catalog holds 3 tools: local (3: " in first
+    assert "The catalog holds 4 tools: local (4: " in third
+    assert "flight" in third
+
+
+@pytest.mark.parametrize("meta", ["search_tools", "call_tool"])
+async def test_meta_tools_are_neither_found_nor_called_through_another(
+    stage: Stage, speaker: Speaker, functions: Gateway, meta: str
+) -> None:
+    """A model that calls the caller would go in circles."""
+    role = stage.cast(
+        find(meta), Turn(calls=(Call("call_tool", {"name": meta, "arguments": {}}),)), Turn("Oh.")
+    )
+
+    await speaker.ask("whole", functions, role)
+
+    rows = role.result(1)["tools"]
+    assert [] == [row for row in rows if row["name"] == meta]
+    assert f"{meta!r} is called directly, not through call_tool" == role.result(2)["error"]

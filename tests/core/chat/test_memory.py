@@ -1,0 +1,140 @@
+"""What is left of conversations when they have ended: nothing. Objects are counted, not bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import openai as sdk
+import pytest
+from openai import OpenAI
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState
+from gateway.errors import LoopError
+from gateway.testing import Call, Faults, ModelRequest, Turn
+from tests.core.chat.stage import ASK, Role, Speaker, Stage, find, user_messages
+
+ROUNDS = 10
+OURS = (
+    "gateway.",
+    "openai.",
+    "httpx2.",
+    "builtins.async_generator",
+    "builtins.coroutine",
+    "builtins.generator",
+    "_asyncio.",
+    "asyncio.streams.",
+)
+MORE_A_ROUND = 0.5
+"""Objects: a leak would be one a conversation at least; what libraries do at times is less."""
+
+
+def working(request: ModelRequest) -> Turn:
+    """Search, call, answer; or err until nobody goes on."""
+    if request.user_text == "err":
+        return Turn(calls=(Call("call_tool", {"name": "nothing"}),))
+    if request.progress == 0:
+        return find("add two numbers")
+    if request.progress == 1:
+        return Turn(calls=(Call("add", {"a": 1, "b": 2}),))
+    return Turn("Done.")
+
+
+def counted(stage: Stage) -> Counter[str]:
+    """The objects of ours and of the SDK, by type; without what the server has logged, and what it
+    still does for somebody who hung up. What else is in the process (modules that are loaded
+    meanwhile, timers, logs) is nobody's conversation.
+    """
+    stage.server.settle()
+    stage.server.forget()
+    gc.collect()
+    kinds = (type(each) for each in gc.get_objects())
+    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return Counter(name for name in names if name.startswith(OURS))
+
+
+async def grown(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
+    """Give what there is more of after as many conversations again."""
+    await rounds()
+    await rounds()
+    before = counted(stage)
+    await rounds()
+    more = counted(stage) - before
+    return {kind: number for kind, number in more.items() if number > ROUNDS * MORE_A_ROUND}
+
+
+async def test_nothing_is_left_of_blocking_conversations(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """Whole, streamed, left in the middle, failed at the service, stopped at a limit."""
+    role = stage.act(working)
+    client = AutoDiscoveryClient(openai, functions)
+    create = client.chat.completions.create
+
+    def one() -> None:
+        create(model=role.model, messages=ASK)
+        list(create(model=role.model, messages=ASK, stream=True))
+        with create(model=role.model, messages=ASK, stream=True) as opened:
+            next(iter(opened))
+        create(model=role.model, messages=ASK, stream=True).close()
+        client.prepare(ASK, model=role.model)
+        stage.server.fail(Faults())
+        with pytest.raises(sdk.InternalServerError):
+            create(model=role.model, messages=ASK)
+
+    async def rounds() -> None:
+        for _ in range(ROUNDS):
+            await asyncio.to_thread(one)
+        with pytest.raises(LoopError):
+            await asyncio.to_thread(lambda: create(model=role.model, messages=user_messages("err")))
+
+    assert {} == await grown(stage, rounds)
+
+
+async def test_nothing_is_left_of_asynchronous_conversations(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Those that were cancelled too."""
+    role = stage.act(working)
+    create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
+
+    async def one() -> None:
+        await create(model=role.model, messages=ASK)
+        stream = await create(model=role.model, messages=ASK, stream=True)
+        assert [chunk async for chunk in stream]
+        with stage.server.gate() as gate:
+            request = asyncio.create_task(cancelled(role))
+            await gate.arrived()
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
+
+    async def cancelled(role: Role) -> None:
+        await create(model=role.model, messages=ASK)
+
+    async def rounds() -> None:
+        for _ in range(ROUNDS):
+            await one()
+
+    assert {} == await grown(stage, rounds)
+
+
+async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """A state each, the least recently used one goes: full, it grows no more."""
+    role = stage.act(working)
+    client = AutoDiscoveryClient(openai, functions)
+    context = client._context  # noqa: SLF001  (its memory is what is looked at)
+    for number in range(MAX_CONVERSATIONS):
+        context.store.put(f"old-{number}", ConversationState())
+
+    async def rounds() -> None:
+        for _ in range(ROUNDS):
+            await asyncio.to_thread(
+                lambda: client.responses.create(model=role.model, input="Please.")
+            )
+
+    assert {} == await grown(stage, rounds)

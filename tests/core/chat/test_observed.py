@@ -1,0 +1,379 @@
+"""What can be seen from outside: events, usage, spans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics.export import HistogramDataPoint
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.chat.accounting import Called, Event, Replied, Requested, Searched
+from gateway.errors import LoopError, UnknownToolError
+from gateway.options import ChatOptions, Options
+from gateway.testing import Call, HashingEmbedder, Turn
+from tests.conftest import OpenGateway
+from tests.core.chat.conftest import add, divide
+from tests.core.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look, text
+from tests.fakes import PanicError, tool, until
+from tests.metrics import Watch, recorded
+
+SECRET = "what no log may have"
+META = ("search_tools", "call_tool")
+
+
+def working(stage: Stage) -> Role:
+    """A search, two calls in one turn, an answer."""
+    return stage.cast(
+        find("add two numbers"),
+        Turn(calls=(Call("add", {"a": 1, "b": 2}), Call("divide", {"a": 1, "b": 0}))),
+        Turn("It is 3."),
+    )
+
+
+@pytest.fixture
+def watched() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def traced(open_gateway: OpenGateway, watched: Watch) -> Gateway:
+    gateway = open_gateway(
+        tracer_provider=watched.tracer, options=Options(chat=ChatOptions(max_turns=3))
+    )
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    return gateway
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_observer_is_told_each_thing_as_it_happens(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way
+) -> None:
+    """In the order of the conversation; parallel calls in the order of asking."""
+    events: list[Event] = []
+    await speaker.ask(
+        way,
+        functions,
+        working(stage),
+        observer=events.append,
+        **({"stream_options": {"include_usage": True}} if "stream" in way else {}),
+    )
+
+    first, searched, second, one, two, third, replied = events
+    assert isinstance(first, Requested)
+    assert (1, META, ()) == (first.turn, first.tools, first.proxies)
+    assert isinstance(searched, Searched)
+    assert (("add two numbers",), "add") == (searched.queries, searched.result.matches[0].name)
+    assert isinstance(second, Requested)
+    assert (2, (*META, *second.proxies)) == (second.turn, second.tools)
+    assert second.definition_tokens > first.definition_tokens
+    assert isinstance(one, Called)
+    assert ("add", {"a": 1, "b": 2}, "") == (one.tool, one.arguments, one.error)
+    assert "3" == (one.result.text if one.result else "")
+    assert isinstance(two, Called)
+    assert two.result is not None
+    assert two.result.is_error
+    assert isinstance(third, Requested)
+    assert isinstance(replied, Replied)
+    assert (3, "It is 3.") == (replied.turn, replied.text)
+    assert replied.accounting.prompt_tokens > 0 < replied.accounting.completion_tokens
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.requirement("auto:rule-9")
+async def test_a_host_that_keeps_what_happened_keeps_the_found_tools(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way
+) -> None:
+    """Nothing is history between two calls of the wrapper but what the messages say."""
+    events: list[Event] = []
+    await speaker.ask(way, functions, working(stage), observer=events.append)
+    replied = events[-1]
+    assert isinstance(replied, Replied)
+    later = stage.cast(Turn("Yes."))
+
+    messages = replied.accounting.messages
+    history = [*ASK, *messages, {"role": "assistant", "content": replied.text}]
+    again = {"role": "user", "content": "Really?"}
+    await speaker.ask(way, functions, later, messages=[*history, again])
+
+    roles = [each["role"] for each in messages]
+    assert ["assistant", "tool", "assistant", "tool", "tool"] == roles
+    assert {"add", "divide"} <= set(later.tool_names[0])
+
+
+async def test_a_call_that_was_not_sent_is_told_with_its_error(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """An unknown name, and a search that makes no sense."""
+    events: list[Event] = []
+    calls = (Call("nobody", {"x": 1}), Call("search_tools", "{"))
+    role = stage.cast(Turn(calls=calls), Turn("Oh."))
+    await speaker.ask("whole", functions, role, observer=events.append)
+
+    unknown, broken = (each for each in events if isinstance(each, Called))
+    assert ("nobody", {"x": 1}, None) == (unknown.tool, unknown.arguments, unknown.result)
+    assert "unknown tool 'nobody'" in unknown.error
+    assert ("search_tools", {}) == (broken.tool, broken.arguments)
+
+
+async def test_usage_is_that_of_all_turns(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """The caller pays for all of them."""
+    role = working(stage)
+    answer = await speaker.ask("whole", functions, role)
+
+    single = 0
+    for request in role.requests:
+        bare: Any = speaker.openai.chat.completions.create(**request.body)  # type: ignore[call-overload]  # as it was sent
+        single += bare.usage.prompt_tokens
+
+    assert single == answer["usage"]["prompt_tokens"]
+    assert answer["usage"]["total_tokens"] == single + answer["usage"]["completion_tokens"]
+
+
+@pytest.mark.requirement("auto:rule-10")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
+) -> None:
+    """In whatever thread or loop they run; and whatever began has ended."""
+    await traced.list_tools()
+    tracer = watched.tracer.get_tracer("host")
+    with tracer.start_as_current_span("host"):
+        await speaker.ask(way, traced, working(stage))
+
+    (host,) = watched.named("host")
+    (agent,) = watched.named("invoke_agent")
+    (search,) = watched.named("retrieval")
+    calls, turns = watched.named("execute_tool"), watched.named("chat")
+    assert ["add", "divide", "search_tools"] == sorted(
+        span.name.removeprefix("execute_tool ") for span in calls
+    )
+    assert [_id(agent)] * 6 == [
+        span.parent.span_id for span in (*calls, *turns) if span.parent is not None
+    ]
+    assert [search.parent] == [
+        span.get_span_context() for span in calls if span.name == "execute_tool search_tools"
+    ]
+    assert _id(host) == (agent.parent.span_id if agent.parent else 0)
+    assert 3 == (agent.attributes or {})["gateway.chat.turns"]
+    assert agent.status.is_ok or agent.status.is_unset
+    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+
+
+def _id(span: ReadableSpan) -> int:
+    context = span.get_span_context()
+    return context.span_id if context else 0
+
+
+@pytest.mark.requirement("auto:rule-10")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_conversation_that_fails_ends_its_span_with_the_error(
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
+) -> None:
+    """The service's, or ours; no message, which could hold what somebody said."""
+    with pytest.raises(LoopError):
+        await speaker.ask(way, traced, stage.act(lambda _: find("add")))
+    with pytest.raises(Exception, match="the script is over"):
+        await speaker.ask(way, traced, stage.cast())
+
+    loop, service = watched.named("invoke_agent")
+    assert ["LoopError", "BadRequestError"] == [
+        (span.attributes or {}).get("error.type") for span in (loop, service)
+    ]
+    assert not loop.status.is_ok
+    assert not loop.status.description
+    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+
+
+def read_some(stream: Any, reads: int) -> None:
+    """Leave a stream after its first chunk, or before."""
+    if reads:
+        for _ in stream:
+            break
+
+
+async def read_some_later(stream: Any, reads: int) -> None:
+    """The same of an async stream."""
+    if reads:
+        async for _ in stream:
+            break
+
+
+@pytest.fixture
+async def indexed(traced: Gateway, watched: Watch) -> Gateway:
+    """The same, with no spans so far."""
+    await traced.report()
+    watched.began.clear()
+    watched.spans.clear()
+    return traced
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+@pytest.mark.parametrize("is_raw", [False, True])
+@pytest.mark.parametrize("reads", [0, 1])
+async def test_a_stream_that_is_left_ends_its_spans_without_an_error(
+    stage: Stage,
+    speaker: Speaker,
+    indexed: Gateway,
+    watched: Watch,
+    reads: int,
+    is_raw: bool,
+    is_closed: bool,
+) -> None:
+    """Whether it is closed or only forgotten, also unread: to leave is no failure, and no reason
+    for which the model has stopped.
+    """
+    role = stage.cast(Turn("A longer answer."))
+    asked: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
+    blocking: Any = AutoDiscoveryClient(speaker.openai, indexed).chat.completions
+    waiting: Any = AsyncAutoDiscoveryClient(speaker.asynchronous, indexed).chat.completions
+
+    if is_raw:
+        stream = blocking.with_raw_response.create(**asked).http_response
+        later = (await waiting.with_raw_response.create(**asked)).http_response
+    else:
+        stream, later = blocking.create(**asked), await waiting.create(**asked)
+    read_some(stream.iter_raw() if is_raw else stream, reads)
+    await read_some_later(later.aiter_raw() if is_raw else later, reads)
+    if is_closed:
+        stream.close()
+        await (later.aclose() if is_raw else later.close())
+    else:
+        del stream, later
+
+    async def all_ended() -> bool:
+        return len(watched.finished) == len(watched.began)
+
+    await until(all_ended)
+    attributes = [span.attributes or {} for span in watched.finished]
+    kinds = sorted(span.name.partition(" ")[0] for span in watched.finished)
+    assert ["chat", "chat", "invoke_agent", "invoke_agent"] == kinds
+    assert not any(
+        {"error.type", "gen_ai.response.finish_reasons"} & {*each} for each in attributes
+    )
+    turns = [each["gateway.chat.turns"] for each in attributes if "gateway.chat.turns" in each]
+    assert [1, 1] == turns
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_a_stream_that_is_left_unread_gives_its_connection_back(
+    stage: Stage, speaker: Speaker, functions: Gateway, is_closed: bool
+) -> None:
+    """Else a client runs out of them."""
+    role = stage.cast(Turn("A longer answer."))
+    asked: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
+    stream = AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(**asked)
+    response = stream.response
+    if is_closed:
+        stream.close()
+    del stream
+
+    assert response.is_closed
+
+
+async def test_turns_are_counted_once_a_conversation(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
+) -> None:
+    """Also when a stream is closed more than once."""
+    gateway = open_gateway(meter_provider=watched.meter)
+    gateway.add_tool(add)
+    for way in WAYS:
+        await speaker.ask(way, gateway, stage.cast(Turn(calls=(look("add"),)), Turn("Done.")))
+
+    (point,) = [
+        point
+        for metric, point in recorded(watched.reader)
+        if metric.name == "gateway.chat.turns" and isinstance(point, HistogramDataPoint)
+    ]
+    assert (4, 8) == (point.count, point.sum)
+
+
+class Raising:
+    """A provider of which something raises: itself, or what it gives, or what that gives.
+
+    Args:
+        depth: After so many calls each other one raises.
+        error: What it raises.
+    """
+
+    def __init__(self, depth: int, error: BaseException) -> None:
+        self._depth = depth
+        self._error = error
+
+    def __getattr__(self, _name: str) -> Any:
+        return self._call
+
+    def _call(self, *_arguments: object, **_named: object) -> Raising:
+        if not self._depth:
+            raise self._error
+        return Raising(self._depth - 1, self._error)
+
+
+class RaisingProcessor(SpanProcessor):
+    """Raises when a span begins, or when it ends."""
+
+    def __init__(self, *, at_end: bool) -> None:
+        self._at_end = at_end
+
+    def on_start(self, span: object, parent_context: object = None) -> None:
+        if not self._at_end:
+            raise RuntimeError(SECRET)
+
+    def on_end(self, span: object) -> None:
+        raise RuntimeError(SECRET)
+
+
+def raising_sdk(*, at_end: bool) -> TracerProvider:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(RaisingProcessor(at_end=at_end))
+    return provider
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    **{
+        f"{kind} {depth} {type(error).__name__}": {kind: Raising(depth, error)}
+        for kind in ("tracer_provider", "meter_provider")
+        for depth in range(3)
+        for error in (RuntimeError(SECRET), PanicError(SECRET))
+    },
+    "span begins": {"tracer_provider": raising_sdk(at_end=False)},
+    "span ends": {"tracer_provider": raising_sdk(at_end=True)},
+}
+"""What a host gives, and how it is broken."""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_telemetry_that_raises_ends_no_work(
+    stage: Stage,
+    speaker: Speaker,
+    open_gateway: OpenGateway,
+    caplog: pytest.LogCaptureFixture,
+    broken: str,
+) -> None:
+    """Searches, calls and conversations go on, and one warning says that something is missing."""
+    gateway = open_gateway(
+        [tool("wash_car", "Wash the car.")],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(capture_content=True),
+        **BROKEN[broken],
+    )
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+
+    found = await gateway.search("wash the car")
+    called = await gateway.invoke("wash_car")
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("nobody")
+    texts = {text(await speaker.ask(way, gateway, working(stage))) for way in WAYS}
+
+    assert ("wash_car", "hybrid") == (found.matches[0].name, found.mode)
+    assert not called.is_error
+    assert {"It is 3."} == texts
+    (warning,) = [each for each in caplog.records if each.name == "gateway.telemetry"]
+    assert "spans or metrics are missing" in warning.getMessage()
+    assert SECRET not in caplog.text

@@ -1,0 +1,155 @@
+"""Replies in the SDK's other forms: parsed, raw, held open, as events of its helper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.chat.accounting import accounting_of
+from gateway.testing import Call, Turn
+from tests.core.chat.stage import ASK, Role, Speaker, Stage, function, look
+
+MINE: Any = function("mine", zone={"type": "string"})
+
+
+class Sum(BaseModel):
+    """What the reply is parsed as."""
+
+    total: int
+
+
+def working(stage: Stage) -> Role:
+    """Text that is no JSON comes with the search: only the reply is parsed."""
+    return stage.cast(
+        Turn("Let me look.", (look("add two numbers"),)),
+        Turn(calls=(Call("add", {"a": 1, "b": 2}),)),
+        Turn('{"total": 3}'),
+    )
+
+
+def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """Into the caller's own type, with what the call did beside it."""
+    role = working(stage)
+    client = AutoDiscoveryClient(openai, functions)
+
+    answer = client.chat.completions.parse(model=role.model, messages=ASK, response_format=Sum)
+
+    assert Sum(total=3) == answer.choices[0].message.parsed
+    spent = accounting_of(answer)
+    assert spent is not None
+    assert 3 == spent.turns
+
+
+def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """Its bytes are those of the reply that the caller would have got."""
+    role = working(stage)
+    chat = AutoDiscoveryClient(openai, functions).chat.completions
+    whole = chat.create(model=role.model, messages=ASK)
+
+    raw = chat.with_raw_response.create(model=role.model, messages=ASK)
+
+    assert 200 == raw.status_code
+    assert raw.elapsed.total_seconds() > 0
+    read = ChatCompletion.model_validate_json(raw.text)
+    for answer in (raw.parse(), read):
+        assert whole.choices == answer.choices
+        assert whole.usage is not None
+        assert answer.usage is not None
+        assert whole.usage.prompt_tokens == answer.usage.prompt_tokens
+
+
+def test_a_response_that_is_held_open_is_the_whole_call(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """The other kind of raw response."""
+    role = working(stage)
+    chat = AutoDiscoveryClient(openai, functions).chat.completions
+
+    with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
+        answer = response.parse()
+        assert '{"total": 3}' == answer.choices[0].message.content
+        assert b"total" in b"".join(response.iter_bytes())
+
+
+def test_a_raw_stream_joins_the_turns(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """Parsed, or line by line as it would have come."""
+    role = working(stage)
+    chat = AutoDiscoveryClient(openai, functions).chat.completions
+
+    raw = chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
+    texts = [chunk.choices[0].delta.content or "" for chunk in raw.parse()]
+    options: Any = {"model": role.model, "messages": ASK, "stream": True}
+    with chat.with_streaming_response.create(**options) as response:
+        lines = [line for line in response.iter_lines() if line]
+
+    assert 'Let me look.{"total": 3}' == "".join(texts)
+    assert "data: [DONE]" == lines[-1]
+    assert lines[0].startswith('data: {"id":')
+
+
+async def test_an_async_raw_stream_joins_the_turns(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """The twin."""
+    role = working(stage)
+    chat = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
+
+    raw = await chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
+    texts = [chunk.choices[0].delta.content or "" async for chunk in raw.parse()]
+
+    assert 'Let me look.{"total": 3}' == "".join(texts)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_other_choices_lose_our_calls_too(
+    stage: Stage, openai: OpenAI, functions: Gateway, streams: bool
+) -> None:
+    """The first choice decides; none may hand the caller a call that is ours."""
+    role = stage.cast(Turn("Both.", (look("add"), Call("mine", {"zone": "CET"}))), Turn("Done."))
+    chat = AutoDiscoveryClient(openai, functions).chat.completions
+    options: Any = {"model": role.model, "messages": ASK, "n": 2, "tools": [MINE]}
+
+    if streams:
+        with chat.stream(**options) as stream:
+            answer: Any = stream.get_final_completion()
+    else:
+        answer = chat.create(**options)
+
+    names = [[call.function.name for call in each.message.tool_calls] for each in answer.choices]
+    assert [["mine"], ["mine"]] == names
+    assert ["Both.", "Both."] == [each.message.content for each in answer.choices]
+
+
+def allowed(mode: str) -> dict[str, Any]:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": []}}
+
+
+NAMED = {"type": "function", "function": {"name": "add"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("required", "auto"),
+        (NAMED, "auto"),
+        ("none", "none"),
+        ("auto", "auto"),
+        (allowed("required"), allowed("auto")),
+    ],
+)
+def test_a_demand_for_calls_is_met_by_the_first(
+    stage: Stage, openai: OpenAI, functions: Gateway, before: Any, after: Any
+) -> None:
+    """Or the model would be made to call for ever."""
+    role = stage.cast(Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("3"))
+    client = AutoDiscoveryClient(openai, functions)
+
+    client.chat.completions.create(model=role.model, messages=ASK, tool_choice=before)
+
+    assert [before, after] == [request.body["tool_choice"] for request in role.requests]
+    assert ("add" in role.tool_names[0]) is (before == NAMED)

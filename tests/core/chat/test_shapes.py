@@ -1,0 +1,210 @@
+"""The SDK's own behaviour is the judge: over an empty catalog the bytes are those of the bare
+client, whatever is requested and however.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletionMessage
+from pydantic import BaseModel
+
+from gateway import AutoDiscoveryClient, Gateway
+from gateway.testing import ModelRequest, Turn
+from tests.conftest import OpenGateway
+from tests.core.chat.stage import Role, Stage, function
+
+USER: dict[str, Any] = {"role": "user", "content": "Hi."}
+CALL = {"id": "c1", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
+SAID = ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": [CALL]})
+MINE = function("mine", zone={"type": "string"})
+ITEM = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
+SCHEMA = {"name": "s", "schema": {"type": "object", "properties": {}}, "strict": False}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+NAMED = {"type": "function", "function": {"name": "mine"}}
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [NAMED]}}
+
+
+class Reading(BaseModel):
+    """What a reply is parsed as."""
+
+    value: int
+
+
+CHAT: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "system": {"messages": [{"role": "developer", "content": "Be brief."}, USER]},
+    "parts": {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, PICTURE]}]},
+    "unicode": {"messages": [{"role": "user", "content": "Grüße 你好 🎉  \x00"}]},
+    "tuple": {"messages": (USER,)},
+    "history": {
+        "messages": [USER, SAID, {"role": "tool", "tool_call_id": "c1", "content": "1"}],
+        "tools": [MINE],
+    },
+    "tools": {"tools": [MINE], "parallel_tool_calls": False},
+    "no tools": {"tools": None},
+    "auto": {"tools": [MINE], "tool_choice": "auto"},
+    "none": {"tools": [MINE], "tool_choice": "none"},
+    "required": {"tools": [MINE], "tool_choice": "required"},
+    "named": {"tools": [MINE], "tool_choice": NAMED},
+    "allowed": {"tools": [MINE], "tool_choice": ALLOWED},
+    "custom": {"tools": [{"type": "custom", "custom": {"name": "grep"}}]},
+    "functions": {"functions": [MINE["function"]], "function_call": "auto"},
+    "several": {"n": 3, "seed": 1, "stop": ["x", "y"], "logprobs": True, "top_logprobs": 2},
+    "sampling": {"temperature": 0.0, "top_p": 0.5, "presence_penalty": 1, "logit_bias": {"1": 2}},
+    "json": {"response_format": {"type": "json_object"}},
+    "schema": {"response_format": {"type": "json_schema", "json_schema": SCHEMA}},
+    "reasoning": {"reasoning_effort": "low", "max_completion_tokens": 9, "verbosity": "low"},
+    "stored": {"store": True, "metadata": {"a": "b"}, "service_tier": "flex", "user": "u"},
+    "extra": {"extra_body": {"own": 1, "tools": [MINE]}, "extra_headers": {"x-own": "1"}},
+    "nulls": {"temperature": None, "stop": None, "n": None},
+    "stream": {"stream": True},
+    "stream of several": {"stream": True, "n": 3},
+    "stream with usage": {"stream": True, "stream_options": {"include_usage": True}},
+}
+RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {"input": "Hi."},
+    "items": {"input": [USER], "instructions": "Be brief.", "store": False},
+    "functions": {"input": "Hi.", "tools": [ITEM], "tool_choice": "required"},
+    "hosted": {"input": "Hi.", "tools": [{"type": "web_search"}], "include": []},
+    "format": {"input": "Hi.", "text": {"format": {"type": "json_object"}}, "truncation": "auto"},
+    "conversation": {"input": "Hi.", "conversation": "conv_1", "max_output_tokens": 16},
+    "stream": {"input": "Hi.", "stream": True},
+}
+Ask = Callable[[Any, dict[str, Any]], Any]
+
+
+def drained(reply: Any) -> Any:
+    """Read a stream to its end."""
+    return list(reply) if hasattr(reply, "__next__") else reply
+
+
+def created(client: Any, options: dict[str, Any]) -> Any:
+    return drained(client.chat.completions.create(**options))
+
+
+def raw(client: Any, options: dict[str, Any]) -> Any:
+    return drained(client.chat.completions.with_raw_response.create(**options).parse())
+
+
+def client_raw(client: Any, options: dict[str, Any]) -> Any:
+    return drained(client.with_raw_response.chat.completions.create(**options).parse())
+
+
+def held(client: Any, options: dict[str, Any]) -> Any:
+    with client.chat.completions.with_streaming_response.create(**options) as response:
+        return drained(response.parse())
+
+
+def parsed(client: Any, options: dict[str, Any]) -> Any:
+    return client.chat.completions.parse(response_format=Reading, **options)
+
+
+def followed(client: Any, options: dict[str, Any]) -> Any:
+    with client.chat.completions.stream(response_format=Reading, **options) as stream:
+        return [event.type for event in stream], stream.get_final_completion()
+
+
+def changed(client: Any, options: dict[str, Any]) -> Any:
+    return created(client.with_options(timeout=9, default_headers={"x-a": "1"}), options)
+
+
+def responded(client: Any, options: dict[str, Any]) -> Any:
+    return drained(client.responses.create(**options))
+
+
+def raw_responded(client: Any, options: dict[str, Any]) -> Any:
+    return drained(client.responses.with_raw_response.create(**options).parse())
+
+
+def followed_responses(client: Any, options: dict[str, Any]) -> Any:
+    with client.responses.stream(**options) as stream:
+        return [event.type for event in stream], stream.get_final_response()
+
+
+def parsed_responses(client: Any, options: dict[str, Any]) -> Any:
+    return client.responses.parse(text_format=Reading, **options)
+
+
+SHAPES: dict[str, tuple[Ask, dict[str, Any]]] = {
+    **{f"chat: {name}": (created, options) for name, options in CHAT.items()},
+    **{f"responses: {name}": (responded, options) for name, options in RESPONSES.items()},
+    "raw": (raw, {}),
+    "raw of the client": (client_raw, {"tools": [MINE]}),
+    "raw stream": (raw, {"stream": True}),
+    "held open": (held, {}),
+    "held open stream": (held, {"stream": True}),
+    "parse": (parsed, {}),
+    "stream helper": (followed, {}),
+    "other options": (changed, {}),
+    "raw response": (raw_responded, {"input": "Hi."}),
+    "raw response stream": (raw_responded, {"input": "Hi.", "stream": True}),
+    "response stream helper": (followed_responses, {"input": "Hi."}),
+    "response parse": (parsed_responses, {"input": "Hi."}),
+}
+
+
+def sent(role: Role) -> tuple[str, bytes, dict[str, str]]:
+    """What the service got: path, body and headers."""
+    (request,) = role.requests
+    return request.path, request.raw, dict(request.headers)
+
+
+def settled(reply: Any) -> Any:
+    """A reply as plain values."""
+    if isinstance(reply, BaseModel):
+        return reply.model_dump(warnings=False)
+    return [settled(each) for each in reply] if isinstance(reply, list | tuple) else reply
+
+
+def ask_client(ask: Ask, client: Any, role: Role, given: dict[str, Any]) -> Any:
+    options = {**given, "model": role.model}
+    if "input" not in options:
+        options.setdefault("messages", [USER])
+    return settled(ask(client, options))
+
+
+def seven(_request: ModelRequest) -> Turn:
+    return Turn('{"value": 7}')
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
+    stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str
+) -> None:
+    """Path, body and headers; and the caller gets the same back."""
+    ask, options = SHAPES[name]
+    role = stage.act(seven)
+    bare = ask_client(ask, openai, role, options)
+    before = sent(role)
+    stage.server.forget()
+
+    wrapped = ask_client(ask, AutoDiscoveryClient(openai, open_gateway()), role, options)
+
+    assert before == sent(role)
+    assert bare == wrapped
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_over_a_full_catalog_only_the_tools_are_more(
+    stage: Stage, openai: OpenAI, functions: Gateway, name: str
+) -> None:
+    """Of the first request everything but the tools is the caller's, to the byte."""
+    if name == "chat: functions":
+        pytest.skip("the form that cannot work is refused: see test_refused")
+    ask, options = SHAPES[name]
+    role = stage.act(seven)
+    bare = ask_client(ask, openai, role, options)
+    (before,) = role.requests
+    stage.server.forget()
+
+    wrapped = ask_client(ask, AutoDiscoveryClient(openai, functions), role, options)
+
+    (after,) = role.requests
+    own = before.tools
+    assert {**before.body, "tools": own} == {**after.body, "tools": after.tools[: len(own)]}
+    assert ("search_tools", "call_tool") == after.tool_names[-2:]
+    assert type(bare) is type(wrapped)

@@ -1,0 +1,182 @@
+"""A catalog that changes: any way to it gives the snapshot of a fresh start."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gateway.catalog.entries import Entry, to_entity
+from gateway.embed.cache import text_key
+from gateway.index.compiler import SnapshotCompiler
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import VectorIndex
+from gateway.options import GraphOptions
+from gateway.runtime.vectors import Vector
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, Filters, Hints
+from graphs import Document, Link
+from tests.core.search.conftest import auto, rows_of, run
+from tests.fakes import compile_snapshot, definitions, entity
+
+CATALOG = [entity(each) for each in definitions(40)]
+TOOLS = [entity(each, server=f"srv{number % 3}") for number, each in enumerate(definitions(30))]
+OTHERS = [
+    to_entity(Entry(kind=kind, name=f"{kind}{number}", namespace=f"srv{number % 3}"))
+    for kind in ("server", "agent", "dataset")
+    for number in range(5)
+]
+QUERIES = ("approve the urgent invoice", "find flight", "exprot contracts", CATALOG[3].name, None)
+EMBEDDER = HashingEmbedder()
+HOST = (
+    Document(id="urn:host:plan", title="Plan", requires=(Link(target=CATALOG[3].id),)),
+    Document(id="urn:host:own", title=CATALOG[4].name, next_steps=(Link(target=CATALOG[5].id),)),
+)
+
+
+def compiled(
+    compiler: SnapshotCompiler, entities: Sequence[Entity], documents: Sequence[Document] = ()
+) -> Snapshot:
+    """Compile the next snapshot with all vectors."""
+    compiler.prepare(entities)
+    compiler.vectors.add(rows_of(entities, EMBEDDER))
+    return compiler.compile(documents=documents)
+
+
+def fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
+    return compile_snapshot(entities, rows=rows_of(entities, EMBEDDER), documents=documents)
+
+
+def assert_equal(expected: Snapshot, found: Snapshot) -> None:
+    """Compare all that an answer is made of, to the last bit."""
+    assert expected.entities == found.entities
+    assert expected.by_name == found.by_name
+    assert expected.server_ids.tolist() == found.server_ids.tolist()
+    tags = Filters(tags=frozenset({"new"}))
+    for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
+        assert expected.mask(filters).tolist() == found.mask(filters).tolist()
+    assert (expected.vectors is None) == (found.vectors is None)
+    if isinstance(expected.vectors, VectorIndex) and isinstance(found.vectors, VectorIndex):
+        assert np.array_equal(expected.vectors.matrix, found.vectors.matrix)
+        assert np.array_equal(expected.vectors.mean, found.vectors.mean)  # type: ignore[arg-type]
+    if expected.graph is None or found.graph is None:
+        assert expected.graph is found.graph
+        return
+    assert set(expected.graph.facts) == set(found.graph.facts)
+    for query in QUERIES:
+        search = auto(EMBEDDER)
+        assert run(search, expected, query, limit=9) == run(search, found, query, limit=9)
+
+
+def changed(draw: random.Random, tool: Entity) -> Entity:
+    """Describe a tool anew, call it another name, or tag it."""
+    description = tool.definition.description + draw.choice((" Invoices too.", " Use first.", ""))
+    hints = Hints(tags=draw.choice(((), ("new",))), aliases=draw.choice(((), ("approval",))))
+    return replace(
+        tool,
+        exposed_name=draw.choice((tool.exposed_name, f"x_{tool.exposed_name}")),
+        definition=replace(tool.definition, description=description, hints=hints),
+    )
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_any_way_to_a_catalog_gives_the_same_snapshot(number: int) -> None:
+    """Tools come, change and go in any order."""
+    draw = random.Random(number)
+    compiler = SnapshotCompiler(GraphOptions())
+    known: dict[str, Entity] = {}
+    documents: Sequence[Document] = ()
+    found = compiled(compiler, [])
+    for _ in range(5):
+        for tool in draw.sample(CATALOG, k=draw.choice((1, 2, 8, 30))):
+            if tool.id in known and draw.random() < 0.5:
+                del known[tool.id]
+            else:
+                known[tool.id] = changed(draw, tool) if draw.random() < 0.5 else tool
+        documents = HOST[: draw.choice((0, 1, 2))]
+        found = compiled(compiler, list(known.values()), documents)
+
+    assert_equal(fresh(list(known.values()), documents), found)
+
+
+def test_a_snapshot_in_use_does_not_change() -> None:
+    """Readers never wait for a writer, and never see what it does."""
+    compiler = SnapshotCompiler(GraphOptions())
+    held = compiled(compiler, CATALOG[:30])
+    before = [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+
+    for some in (CATALOG[10:], CATALOG[:5]):
+        compiled(compiler, some)
+    empty = compiled(compiler, [])
+
+    assert before == [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+    assert (None, None) == (empty.graph, empty.vectors)
+
+
+def test_a_vector_that_comes_late_is_used() -> None:
+    """A snapshot with some vectors is searched; the others are put in when they come."""
+    compiler = SnapshotCompiler(GraphOptions())
+    rows = rows_of(CATALOG, EMBEDDER)
+    late = dict(list(rows.items())[:5])
+    compiler.prepare(CATALOG)
+    compiler.vectors.add({key: row for key, row in rows.items() if key not in late})
+    first = compiler.compile()
+    missing = len(compiler.vectors.missing_texts)
+
+    compiler.vectors.add(late)
+    found = compiler.with_vectors(first, ())
+
+    assert first.vectors is not None
+    assert first.vectors.count < 40
+    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), found.version)
+    assert_equal(fresh(CATALOG), found)
+
+
+def test_only_new_texts_are_wanted() -> None:
+    """A tool that stays keeps its vector; one that went away is embedded anew if it comes back."""
+    compiler = SnapshotCompiler(GraphOptions())
+    compiled(compiler, CATALOG[:2])
+    compiler.prepare(CATALOG[:1])
+    assert [] == compiler.vectors.missing_texts
+
+    compiler.prepare(CATALOG[:2])
+
+    assert 2 == len(compiler.vectors.missing_texts)
+
+
+def vector(text: str) -> Vector:
+    """Draw a vector that depends on the text alone."""
+    drawn = np.random.default_rng(int(text_key(text)[:12], 16)).normal(size=16)
+    return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
+
+
+def mean_of(entities: list[Entity]) -> np.ndarray:
+    compiler = SnapshotCompiler(GraphOptions())
+    compiler.prepare(entities)
+    compiler.vectors.add({text_key(text): vector(text) for text in compiler.vectors.missing_texts})
+    vectors = compiler.compile().vectors
+    assert vectors is not None
+    assert vectors.mean is not None
+    return vectors.mean
+
+
+def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
+    """Where there is nothing else, that of all."""
+    alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
+
+    assert np.allclose(alone, together, atol=1e-6)
+    assert others.any()
+
+
+def test_servers_and_entries_are_of_no_server_s_group() -> None:
+    """Tools of one server serve together; what describes the server is none of them."""
+    together = compile_snapshot([*TOOLS, *OTHERS])
+
+    servers = {
+        (each.server if each.kind == "tool" else each.id): number
+        for each, number in zip(together.entities, together.server_ids.tolist(), strict=True)
+    }
+    assert 3 + len(OTHERS) == len(servers) == len({*servers.values()})

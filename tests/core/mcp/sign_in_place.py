@@ -1,0 +1,79 @@
+"""A server that signs people in, its authorization server, and a browser that agrees to all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
+
+from gateway.mcp.servers import HttpServer, OAuth, TokenStore
+from gateway.mcp.session import sign_in
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.storage.oauth_tokens import FileTokens
+from gateway.types.listing import Listing
+from tests.core.mcp.conftest import PATIENCE_S, PATIENT, placed
+from tests.core.mcp.servers.authority import Authority
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server that signs people in, and where its tokens are kept."""
+
+    bridge: Bridge
+    authority: Authority
+    url: str
+    tokens: TokenStore
+    file: Path
+    record: Path
+
+    def target(self, auth: OAuth | None = None) -> HttpServer:
+        with_tokens = (auth or OAuth()).with_tokens(self.tokens)
+        return HttpServer(self.url, {"X-Key": "of-the-server"}, with_tokens)
+
+    @asynccontextmanager
+    async def source(self, auth: OAuth | None = None) -> AsyncIterator[McpSource]:
+        source = McpSource("srv", self.target(auth), bridge=self.bridge, options=PATIENT)
+        try:
+            yield source
+        finally:
+            await source.close()
+
+    async def sign_in(
+        self, auth: OAuth | None = None, options: UpstreamOptions = PATIENT
+    ) -> Listing:
+        """Do as ``gateway login`` does, with a browser that agrees to everything."""
+        browsing: list[asyncio.Future[object]] = []
+
+        def browse(url: str) -> None:
+            self.authority.address = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+            browsing.append(asyncio.ensure_future(asyncio.to_thread(visit, url)))
+
+        try:
+            return await sign_in("srv", self.target(auth), options, browse)
+        finally:
+            await asyncio.gather(*browsing)
+
+
+def visit(url: str) -> None:
+    """Do as a browser does whose owner agrees to everything."""
+    with urlopen(url, timeout=PATIENCE_S) as page:  # noqa: S310  (of this test)
+        page.read()
+
+
+@asynccontextmanager
+async def signing_place(
+    bridge: Bridge, authority: Authority, record: Path, file: Path
+) -> AsyncIterator[Place]:
+    """Serve both on the loopback; tokens are in *file*."""
+    async with (
+        placed(bridge, authority.app) as giver,
+        placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,
+    ):
+        url = f"http://127.0.0.1:{port}/mcp"
+        yield Place(bridge, authority, url, FileTokens(file), file, record)

@@ -1,0 +1,219 @@
+"""Tokens that several processes share: one refreshes for all, and nothing it gets is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import httpx2
+import psycopg
+import pytest
+from mcp.server.auth.provider import RefreshToken
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from gateway.errors import StoreError, UpstreamError
+from gateway.mcp.bearer_auth import BearerAuth, RefreshError, locked
+from gateway.mcp.oauth import SignInRecord
+from gateway.mcp.servers import HttpServer, OAuth, TokenStore
+from gateway.options import Options
+from gateway.runtime.background_loop import Bridge
+from gateway.storage.oauth_tokens import FileTokens, open_tokens, with_token_store
+from gateway.storage.postgres import PostgresStore
+from tests.core.mcp.conftest import PATIENCE_S
+from tests.core.mcp.servers.authority import Authority
+from tests.core.mcp.servers.delegated import Delegation
+from tests.core.mcp.sign_in_place import Place, signing_place
+from tests.postgres_server import PostgresServer
+
+NEW, OLD = "n" * 32, "o" * 32
+
+
+@dataclass
+class PausingAuthority(Authority):
+    """Says when a refresh has come, and answers it when it is told to."""
+
+    pauses: bool = False
+    has_come: Event = field(default_factory=Event)
+    may_answer: Event = field(default_factory=Event)
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        given = await super().exchange_refresh_token(client, refresh_token, scopes)
+        if self.pauses:
+            self.has_come.set()
+            await asyncio.to_thread(self.may_answer.wait, PATIENCE_S)
+        return given
+
+
+@pytest.fixture
+def authority() -> PausingAuthority:
+    return PausingAuthority()
+
+
+@pytest.fixture
+async def place(
+    bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
+) -> AsyncIterator[Place]:
+    async with signing_place(bridge, authority, record, tmp_path / "srv.json") as found:
+        yield found
+
+
+@pytest.fixture
+def stores(postgres: PostgresServer, tmp_path: Path) -> Iterator[list[PostgresStore]]:
+    """Two of one schema, as two processes have them."""
+    schema = f"bearer_{tmp_path.name}"
+    made = [PostgresStore(postgres.url, schema=schema) for _ in range(2)]
+    yield made
+    for store in made:
+        store.close()
+
+
+def of_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
+    """The same place, with tokens in *store*."""
+    plain = HttpServer(place.url, auth=OAuth())
+    auth = with_token_store("srv", plain, open_tokens(Options(host_key=key), store)).auth
+    assert isinstance(auth, OAuth)
+    assert auth.tokens is not None
+    return replace(place, tokens=auth.tokens)
+
+
+async def test_of_two_processes_one_refreshes_even_if_its_caller_goes_away(
+    place: Place, authority: PausingAuthority, stores: list[PostgresStore]
+) -> None:
+    """The other one waits and takes what it got: no refresh token is used twice, none is lost."""
+    places = [of_store(place, store) for store in stores]
+    await places[0].sign_in()
+    authority.tokens.clear()
+    authority.pauses = True
+    async with places[0].source() as one, places[1].source() as other:
+        gone = asyncio.create_task(one.call("echo", {"text": "1"}, tool_id="t"))
+        assert await asyncio.to_thread(authority.has_come.wait, PATIENCE_S)
+        waiting = asyncio.create_task(other.call("echo", {"text": "2"}, tool_id="t"))
+        gone.cancel()
+        authority.may_answer.set()
+        answers = [await waiting, await one.call("echo", {"text": "3"}, tool_id="t")]
+
+    assert ["2", "3"] == [answer.text for answer in answers]
+    assert 1 == authority.seen.count("refreshed")
+
+
+async def test_under_another_key_it_is_signed_out_and_says_why(
+    place: Place, stores: list[PostgresStore]
+) -> None:
+    """The key may be changed, and no other user's row helps who can write to the database."""
+    await of_store(place, stores[0], OLD).sign_in()
+    async with of_store(place, stores[1], f"{NEW},{OLD}").source() as rotated:
+        listing = await rotated.list_tools()
+    async with of_store(place, stores[1]).source() as wrong:
+        with pytest.raises(UpstreamError, match="encrypted under another host_key") as raised:
+            await wrong.list_tools()
+
+    assert (4, "authorization") == (len(listing.tools), raised.value.kind)
+    assert "SECRET" not in str(raised.value)
+
+
+def test_a_row_that_is_moved_to_another_user_is_not_read(
+    stores: list[PostgresStore], postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Whoever can write to the database alone gives nobody another's credentials."""
+    ada, eve = (stores[0].sign_in(user, [NEW.encode()]) for user in ("ada", "eve"))
+    ada.write("text")
+    path = f'-c search_path="bearer_{tmp_path.name}"'
+    with psycopg.connect(postgres.url, options=path) as connection:
+        connection.execute("INSERT INTO sign_ins SELECT 'eve', sealed FROM sign_ins")
+        rows = connection.execute("SELECT sealed FROM sign_ins").fetchall()
+
+    assert ("text", None) == (ada.read(), eve.read())
+    assert 2 == len(rows)
+    assert not any(b"text" in sealed for (sealed,) in rows)
+
+
+async def test_while_the_store_is_down_the_last_tokens_serve(
+    place: Place, postgres: PostgresServer, stores: list[PostgresStore]
+) -> None:
+    stored = of_store(place, stores[0])
+    await stored.sign_in()
+    async with stored.source() as source:
+        await source.list_tools()
+        postgres.stop()
+        try:
+            answer = await source.call("echo", {"text": "hi"}, tool_id="t")
+        finally:
+            postgres.start()
+
+    assert "hi" == answer.text
+
+
+async def test_one_connection_bears_the_tokens_of_one_sign_in(tmp_path: Path) -> None:
+    """Refreshed ones too; but who signed in anew may be somebody else at the server."""
+    delegation, tokens = Delegation(), FileTokens(tmp_path / "tokens")
+    auth = BearerAuth(
+        "https://srv.example", OAuth(tokens=tokens), httpx2.AsyncClient, timeout_s=PATIENCE_S
+    )
+
+    async def sent(record: SignInRecord) -> str:
+        tokens.write(record.model_dump_json(exclude_none=True))
+        request = await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
+        return request.headers.get("Authorization", "")
+
+    first, second = (SignInRecord.model_validate_json(delegation.record("ada")) for _ in range(2))
+    refreshed = first.with_tokens(delegation.give("ada"))
+
+    came = [await sent(each) for each in (first, refreshed, second, SignInRecord(), first)]
+    wanted = (first.access_token, refreshed.access_token, "", "", first.access_token)
+    assert [each and f"Bearer {each}" for each in wanted] == came
+
+
+class LockedElsewhere(FileTokens):
+    """Tokens whose lock another process holds for too long."""
+
+    def lock(self) -> AbstractContextManager[None]:  # type: ignore[override]  # it gives none
+        raise StoreError("busy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [(FileTokens, "TimeoutError"), (LockedElsewhere, "StoreError")]
+)
+async def test_a_refresh_has_an_end(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
+    """An authorization server that says nothing, or a lock, holds a request for a while only."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        delegation = Delegation(port=silent.getsockname()[1], life_s=0)
+        make_client = partial(httpx2.AsyncClient, trust_env=False)
+        tokens = kind(tmp_path / "tokens")
+        tokens.write(delegation.record("ada"))
+        auth = BearerAuth("https://srv.example", OAuth(tokens=tokens), make_client, timeout_s=0.05)
+
+        with pytest.raises(RefreshError, match=reason):
+            await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
+
+
+async def test_many_refresh_at_once_and_each_can_read_and_write(
+    stores: list[PostgresStore],
+) -> None:
+    """Whoever holds a lock needs a thread and a connection besides."""
+    users = [stores[0].sign_in(f"user{number}", [NEW.encode()]) for number in range(20)]
+
+    async def refresh(tokens: TokenStore) -> str | None:
+        async with locked(tokens):
+            await asyncio.to_thread(tokens.write, "new")
+        return await asyncio.to_thread(tokens.read)
+
+    assert {"new"} == {*await asyncio.gather(*map(refresh, users))}
+
+
+def test_without_a_key_of_the_host_sign_ins_stay_in_files(
+    stores: list[PostgresStore], tmp_path: Path
+) -> None:
+    options = Options(catalog_store_path=tmp_path / "catalog.sqlite3")
+
+    open_tokens(options, stores[0])("srv-1", "file").write("text")
+    open_tokens(replace(options, host_key=NEW), stores[0])("srv-2", "file").write("text")
+
+    assert ["srv-1.json"] == [each.name for each in (tmp_path / "tokens").iterdir()]

@@ -1,0 +1,90 @@
+"""Servers that send more than their limits allow: ended with a reason, then left alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import benchmarks.flood_server as floods
+from gateway.errors import UpstreamError, UpstreamFloodError, UpstreamUnavailableError
+from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from tests.core.mcp.conftest import opened
+from tests.core.mcp.test_error_mapping import peak_bytes
+
+SERVER = str(Path(floods.__file__))
+FEW = UpstreamOptions(max_messages_per_s=5)
+REQUESTS = ("ping", "roots", "sampling", "elicitation")
+NOTES = ("logging", "progress", "list_changed", "updated", "unknown_answers", "garbage")
+
+
+@asynccontextmanager
+async def flooding(
+    bridge: Bridge, flood: str, options: UpstreamOptions
+) -> AsyncIterator[McpSource]:
+    if not flood.startswith("http"):
+        async with opened(bridge, StdioServer(sys.executable, (SERVER, flood)), options) as source:
+            yield source
+        return
+    command = (sys.executable, SERVER, flood, "--http")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
+        assert process.stdout is not None
+        target = HttpServer(f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp")
+        try:
+            async with opened(bridge, target, options) as source:
+                yield source
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("flood", [*REQUESTS, *NOTES, "blank_lines", "http_pings"])
+async def test_a_server_that_floods_is_disconnected_and_left_alone(
+    bridge: Bridge, flood: str
+) -> None:
+    """The call says why, and so does the next one, which reaches no server; less than 50 MiB of
+    memory are taken.
+    """
+    before = peak_bytes()
+    async with flooding(bridge, flood, FEW) as source:
+        with pytest.raises(UpstreamFloodError, match=r"was disconnected: it (sent|does not)"):
+            await source.call("good", {}, tool_id="x")
+        with pytest.raises(UpstreamUnavailableError, match="was disconnected: it"):
+            await source.call("good", {}, tool_id="x")
+
+        assert source.supervisor.breaker.is_open
+    assert peak_bytes() - before < 50 * 1024 * 1024
+
+
+async def test_a_line_without_end_is_not_read_for_ever(bridge: Bridge) -> None:
+    """A long line is read past, up to a limit."""
+    async with flooding(bridge, "endless_line", UpstreamOptions(max_message_bytes=1024)) as source:
+        with pytest.raises(UpstreamFloodError, match="sent a line of"):
+            await source.call("good", {}, tool_id="x")
+
+
+@pytest.mark.parametrize("flood", ["empty_objects", "http_empty_objects"])
+async def test_a_message_of_millions_of_values_fails_its_request_and_nothing_else(
+    bridge: Bridge, flood: str
+) -> None:
+    """Parsed, eight megabytes of it took hundreds."""
+    async with flooding(bridge, flood, UpstreamOptions()) as source:
+        with pytest.raises(UpstreamError, match="max_message_values"):
+            await source.list_tools()
+
+        assert "active" == source.state
+
+
+async def test_a_listing_that_takes_too_long_to_check_is_cut(bridge: Bridge) -> None:
+    """The tools that were checked are there."""
+    async with flooding(bridge, "worst_text", UpstreamOptions(max_listing_cpu_s=0.05)) as source:
+        listing = await source.list_tools()
+
+    assert 1 <= len(listing.tools) < 20
+    assert "max_listing_cpu_s" in listing.diagnostics[-1].detail

@@ -1,0 +1,104 @@
+"""Values that other languages write otherwise: empty maps of PHP, and numbers that JSON lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.runtime.background_loop import Bridge
+from tests.core.mcp.verbatim import TOOL, Answers, answering, opening, result
+
+HUGE = "9" * 4301
+
+
+def schema(**keywords: Any) -> dict[str, Any]:
+    return {"type": "object", **keywords}
+
+
+PHP: dict[str, Any] = {
+    "properties": {"inputSchema": schema(properties=[], required=[])},
+    "definitions": {"inputSchema": schema(definitions=[], patternProperties=[])},
+    "$defs": {"inputSchema": schema(**{"$defs": [], "dependentSchemas": []})},
+    "nested": {"inputSchema": schema(properties={"a": schema(properties=[], items=[])})},
+    "output": {"inputSchema": schema(), "outputSchema": schema(properties=[])},
+    "rest": {"inputSchema": schema(), "annotations": [], "_meta": [], "icons": [], "title": []},
+}
+
+
+@pytest.mark.parametrize("form", PHP)
+async def test_an_empty_list_for_an_empty_map_costs_no_tool(
+    bridge: Bridge, tmp_path: Path, transport: str, form: str
+) -> None:
+    """PHP writes both as ``[]``."""
+    page = json.dumps({"_meta": [], "tools": [TOOL, {"name": "odd", **PHP[form]}]})
+    answers: Answers = {
+        "initialize": [opening('{"tools": [], "logging": []}')],
+        "tools/list": [result(page)],
+    }
+    async with answering(bridge, tmp_path, transport, answers) as source:
+        listing = await source.list_tools()
+
+    assert ["good", "odd"] == [tool.name for tool in listing.tools]
+    assert () == tuple(listing.diagnostics)
+    odd = json.dumps(listing.tools[1].input_schema)
+    assert "[]" not in odd.replace('"required": []', "")
+
+
+async def test_an_empty_list_for_the_map_of_a_block_costs_no_result(
+    bridge: Bridge, tmp_path: Path, transport: str
+) -> None:
+    """Data keeps its empty lists."""
+    blocks = [
+        {"type": "text", "text": "one", "annotations": [], "_meta": []},
+        {"type": "resource", "resource": {"uri": "a:b", "text": "two", "_meta": []}},
+    ]
+    data: dict[str, Any] = {"annotations": [], "rows": []}
+    line = result(json.dumps({"content": blocks, "structuredContent": data, "_meta": []}))
+    async with answering(bridge, tmp_path, transport, {"tools/call": [line]}) as source:
+        answer = await source.call("good", {}, tool_id="x")
+
+    assert ("one\ntwo", data) == (answer.text, answer.structured)
+
+
+@pytest.mark.parametrize("number", [HUGE, f"-{HUGE}", "1e999", "NaN", "-Infinity"])
+async def test_a_number_that_json_lacks_costs_one_tool(
+    bridge: Bridge, tmp_path: Path, transport: str, number: str
+) -> None:
+    odd = f'{{"name": "odd", "inputSchema": {{"type": "object", "maximum": {number}}}}}'
+    page = f'{{"tools": [{json.dumps(TOOL)}, {odd}]}}'
+    async with answering(bridge, tmp_path, transport, {"tools/list": [result(page)]}) as source:
+        listing = await source.list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    (note,) = listing.diagnostics
+    assert "tool_quarantined" == note.code
+    assert "'odd': a number in its schemas" in note.detail
+
+
+@pytest.mark.parametrize("number", [HUGE, "1e999", "NaN"])
+async def test_a_number_that_json_lacks_costs_no_result(
+    bridge: Bridge, tmp_path: Path, transport: str, number: str
+) -> None:
+    fields = f'"content": [{{"type": "text", "text": "{HUGE}"}}]'
+    line = result(f'{{{fields}, "structuredContent": {{"a": {number}, "b": 1}}}}')
+    async with answering(bridge, tmp_path, transport, {"tools/call": [line]}) as source:
+        answer = await source.call("good", {}, tool_id="x")
+
+    assert (HUGE, {"a": None, "b": 1}) == (answer.text, answer.structured)
+
+
+@pytest.mark.parametrize(
+    "odd", [[], schema(required={}), schema(properties=""), schema(required=False)]
+)
+async def test_an_empty_value_of_another_kind_costs_one_tool(
+    bridge: Bridge, tmp_path: Path, odd: object
+) -> None:
+    page = json.dumps({"tools": [TOOL, {"name": "odd", "inputSchema": odd}]})
+    async with answering(bridge, tmp_path, "stdio", {"tools/list": [result(page)]}) as source:
+        listing = await source.list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert ["tool_quarantined"] == [note.code for note in listing.diagnostics]

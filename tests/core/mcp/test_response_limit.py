@@ -1,0 +1,160 @@
+"""Answers over HTTP, of every length."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from gateway.errors import UpstreamError
+from gateway.mcp.servers import HttpServer, OAuth
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.storage.oauth_tokens import FileTokens
+from tests.core.mcp.conftest import opened, served
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "x", "version": "0"},
+}
+GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
+
+
+def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]) -> Starlette:
+    """A server of *tools*; *write* makes its answers of a request's method and the JSON for it."""
+    results = {"initialize": HELLO, "tools/list": {"tools": tools}}
+
+    async def answer(request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status_code=405)
+        message = json.loads(await request.body())
+        if "id" not in message:
+            return Response(status_code=202)
+        method = message["method"]
+        unknown = {"error": {"code": -32601, "message": "no such method"}}
+        found = {"result": results[method]} if method in results else unknown
+        return write(method, json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}))
+
+    return Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+
+
+def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
+    """A server of one tool, with a description of *size* characters."""
+
+    def write(method: str, body: str) -> Response:
+        if endless and method == "tools/list":
+            return StreamingResponse(_endless(), media_type="application/json")
+        headers = {"content-encoding": "gzip"} if packed else {}
+        content = gzip.compress(body.encode()) if packed else body
+        return Response(content, media_type="application/json", headers=headers)
+
+    return answering([{**GOOD, "description": "x" * size}], write)
+
+
+async def _endless() -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": 1, "result": "'
+    while True:
+        yield b"x" * 65536
+        await asyncio.sleep(0)  # so that it can notice that nobody listens
+
+
+OPTIONS = UpstreamOptions(max_message_bytes=100_000)
+
+
+def target(port: int, auth: OAuth | None = None) -> HttpServer:
+    return HttpServer(f"http://127.0.0.1:{port}/mcp", auth=auth)
+
+
+async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
+    """So that the others fail for their length."""
+    async with served(bridge, app(50_000)) as port, opened(bridge, target(port), OPTIONS) as source:
+        listing = await source.list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+
+
+@pytest.mark.parametrize("endless", [False, True])
+async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else(
+    bridge: Bridge, *, endless: bool
+) -> None:
+    """The SDK would hold all of it; the session goes on."""
+    async with (
+        served(bridge, app(200_000, endless=endless)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
+        for _ in range(2):
+            with pytest.raises(UpstreamError, match="max_message_bytes"):
+                await source.list_tools()
+        states = source.supervisor.breaker.is_open, source.state
+
+    assert (False, "active") == states
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("size", range(1, 14))
+async def test_half_a_character_costs_no_tool(
+    bridge: Bridge, size: int, *, is_stream: bool
+) -> None:
+    """JSON can write it as an escape, for which the SDK would refuse the list."""
+    texts = ["\ud83d\ude00", "\ud83d", "\\ud800", "\\", "\ude00\ud83d", '"\n']
+    tools = [
+        {**GOOD, "name": f"t{at}", "description": f"a{text}b"} for at, text in enumerate(texts)
+    ]
+
+    def write(_method: str, body: str) -> Response:
+        kind = "text/event-stream" if is_stream else "application/json"
+        text = f"event: message\ndata: {body}\n\n" if is_stream else body
+        return StreamingResponse(_pieces(text.encode(), size), media_type=kind)
+
+    async with (
+        served(bridge, answering(tools, write)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
+        listing = await source.list_tools()
+
+    shown = ["a\U0001f600b", "a?b", "a\\ud800b", "a\\b", "a??b", 'a"\nb']
+    assert shown == [tool.description for tool in listing.tools]
+
+
+async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
+
+
+async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
+    """Fifty thousand letters are two hundred bytes: nobody asked for that."""
+    async with (
+        served(bridge, app(50_000, packed=True)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
+        with pytest.raises(UpstreamError, match="DecodingError"):
+            await source.list_tools()
+
+
+async def test_a_refusal_is_no_stream_whatever_it_says(bridge: Bridge, tmp_path: Path) -> None:
+    """It is read whole before the token is refreshed."""
+
+    async def refuse(_request: Request) -> Response:
+        return StreamingResponse(_endless(), status_code=401, media_type="text/event-stream")
+
+    tokens = FileTokens(tmp_path / "tokens")
+    client = {"client_id": "me", "redirect_uris": ["http://127.0.0.1/"]}
+    token = {"access_token": "a", "token_type": "Bearer", "refresh_token": "r"}
+    tokens.write(json.dumps({"tokens": token, "client": client}))
+    routes = [Route(path, refuse, methods=["POST", "GET"]) for path in ("/mcp", "/token")]
+    async with (
+        served(bridge, Starlette(routes=routes)) as port,
+        opened(bridge, target(port, OAuth(tokens=tokens)), OPTIONS) as source,
+    ):
+        with pytest.raises(UpstreamError, match="gateway login srv"):
+            await source.list_tools()

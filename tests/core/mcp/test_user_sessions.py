@@ -1,0 +1,474 @@
+"""Calls with the credentials of each user, against a real server that notes whose came."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Event
+
+import jwt
+import pytest
+
+from gateway.errors import (
+    InvalidRequestError,
+    SignInRequiredError,
+    StoreError,
+    UpstreamError,
+    UpstreamTimeoutError,
+    UpstreamUnavailableError,
+)
+from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
+from gateway.mcp.token_exchange import grant_of
+from gateway.mcp.user_sessions import user_key
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.storage.oauth_tokens import FileTokens
+from gateway.types import Caller, InvokeResult
+from gateway.types.caller import Secret, acting_for
+from gateway.types.listing import WatchCallbacks
+from tests.core.mcp.conftest import PATIENCE_S, PATIENT, placed, served, until
+from tests.core.mcp.servers.delegated import Delegation
+
+USERS = 50
+SERVICE = {"Authorization": "Bearer service-SECRET"}
+
+
+@dataclass
+class Place:
+    """The server, its endpoint, and where the sign-ins of users are."""
+
+    bridge: Bridge
+    delegation: Delegation
+    url: str
+    folder: Path
+
+    def tokens(self, key: str) -> FileTokens:
+        return FileTokens(self.folder / key)
+
+    def sign_in(self, user: str) -> None:
+        """Do as a user does who signs in."""
+        self.tokens(user_key(caller(user))).write(self.delegation.record(user))
+
+    def sign_out(self, user: str) -> None:
+        self.tokens(user_key(caller(user))).forget()
+
+    @asynccontextmanager
+    async def source(
+        self, auth: OAuth | TokenExchange | None = None, options: UpstreamOptions = PATIENT
+    ) -> AsyncIterator[McpSource]:
+        own = OAuth(per_user=True, user_tokens=self.tokens) if auth is None else auth
+        target = HttpServer(self.url, SERVICE, own)
+        source = McpSource(
+            "srv", target, bridge=self.bridge, options=options, public_url="https://gw.example"
+        )
+        try:
+            yield source
+        finally:
+            await source.close()
+
+    def exchange(self) -> TokenExchange:
+        return TokenExchange(
+            token_url=f"http://127.0.0.1:{self.delegation.port}/token",
+            audience="https://srv.example",
+            scope="read",
+            client_id="gateway",
+            client_secret="client-SECRET",
+        )
+
+
+@pytest.fixture
+async def place(bridge: Bridge, record: Path, tmp_path: Path) -> AsyncIterator[Place]:
+    delegation = Delegation()
+    async with (
+        placed(bridge, delegation.endpoint),
+        served(bridge, delegation.guarded(record)) as port,
+    ):
+        yield Place(bridge, delegation, f"http://127.0.0.1:{port}/mcp", tmp_path / "tokens")
+
+
+@pytest.fixture(autouse=True)
+def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No token in any log of ours, at any level."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
+    ours = [each for each in caplog.records if each.name.startswith(names)]
+    assert [] == [each for each in ours if "SECRET" in each.getMessage()]
+
+
+def caller(user: str, *, tenant: str = "acme") -> Caller:
+    return Caller(user=user, tenant=tenant, token=Secret(f"subject-SECRET-{user}"))
+
+
+async def call(source: McpSource, user: str, text: str) -> InvokeResult:
+    with acting_for(caller(user)):
+        return await source.call("echo", {"text": text}, tool_id="t")
+
+
+@dataclass
+class Day:
+    """What one user does, in an order that chance makes: each call has a text of its own."""
+
+    place: Place
+    source: McpSource
+    user: str
+    chance: random.Random
+    signs: bool
+    done: list[str] = field(default_factory=list)
+
+    async def run(self) -> None:
+        steps: list[Callable[[str], Awaitable[None]]] = [
+            self.work,
+            self.work,
+            self.cancel,
+            self.expire,
+        ]
+        steps += [self.leave] if self.signs else []
+        for number in range(3 if self.signs else 2):
+            step = self.chance.choice(steps)
+            await step(f"{self.user}/{number}")
+
+    async def work(self, text: str) -> None:
+        answer = await call(self.source, self.user, text)
+        assert text == answer.text
+        self.done.append(text)
+
+    async def cancel(self, text: str) -> None:
+        task = asyncio.create_task(call(self.source, self.user, text))
+        for _ in range(self.chance.randrange(6)):
+            await asyncio.sleep(0)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def expire(self, text: str) -> None:
+        self.place.delegation.revoke(self.user)
+        await self.work(text)
+
+    async def leave(self, text: str) -> None:
+        self.place.sign_out(self.user)
+        with pytest.raises(SignInRequiredError):
+            await call(self.source, self.user, text)
+        self.place.sign_in(self.user)
+        await self.work(text)
+
+
+@pytest.mark.parametrize(("seed", "signs"), [(1, True), (2, False)], ids=["sign-in", "exchange"])
+async def test_no_users_token_is_ever_sent_for_another(
+    place: Place, seed: int, signs: bool
+) -> None:
+    """Fifty at once, with fewer sessions than users: cancelled, expired, refreshed, signed out."""
+    chance = random.Random(seed)
+    users = [f"user{number}" for number in range(USERS)]
+    for user in users if signs else ():
+        place.sign_in(user)
+    options = replace(PATIENT, max_user_sessions=30, call_timeout_s=120)
+    auth = None if signs else place.exchange()
+    async with place.source(auth, options) as source:
+        gate = asyncio.Semaphore(20)
+        days = [Day(place, source, user, chance, signs) for user in users]
+
+        async def begin(day: Day) -> None:
+            async with gate:
+                await day.run()
+
+        await asyncio.gather(*map(begin, days))
+
+    came = place.delegation.calls
+    assert [] == [(text, user) for text, user in came if text.partition("/")[0] != user]
+    assert {text for day in days for text in day.done} <= {text for text, _ in came}
+    assert {"refresh_token" if signs else "token-exchange"} == {*place.delegation.requests}
+
+
+async def test_the_servers_own_credential_lists_and_calls_nothing(place: Place) -> None:
+    """Without a user, or without its sign-in, nothing is sent; the error says where to go."""
+    async with place.source() as source:
+        listing = await source.list_tools()
+        with pytest.raises(UpstreamError, match="this caller has no name"):
+            await call(source, "", "nobody/1")
+        with pytest.raises(UpstreamError, match="this caller has no name"):
+            await source.call("echo", {"text": "nobody/2"}, tool_id="t")
+        with pytest.raises(SignInRequiredError) as raised:
+            await call(source, "ada", "ada/1")
+        watched = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
+        with pytest.raises(InvalidRequestError, match="reports no changes"):
+            await source.watch("file:///a", watched)
+
+    assert (4, []) == (len(listing.tools), place.delegation.calls)
+    assert "https://gw.example/sign-in/srv" == raised.value.address
+    assert "sign in at https://gw.example/sign-in/srv and call again" in str(raised.value)
+
+
+async def test_a_refused_sign_in_is_asked_for_again(place: Place) -> None:
+    """When its tokens are worth nothing any more; a user of the same name elsewhere is another."""
+    place.sign_in("ada")
+    async with place.source() as source:
+        await call(source, "ada", "ada/1")
+        place.delegation.revoke("ada")
+        place.delegation.refreshes.clear()
+        with pytest.raises(SignInRequiredError) as raised:
+            await call(source, "ada", "ada/2")
+        with pytest.raises(SignInRequiredError), acting_for(caller("ada", tenant="other")):
+            await source.call("echo", {"text": "other/1"}, tool_id="t")
+        healthy = source.healthy
+
+    assert ([("ada/1", "ada")], True) == (place.delegation.calls, healthy)
+    assert raised.value.previous
+
+
+async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) -> None:
+    """And no other's: who has none is told that the store fails."""
+    place.sign_in("ada")
+    down = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), down)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        await call(source, "ada", "ada/1")
+        down.set()
+        await call(source, "ada", "ada/2")
+        with pytest.raises(StoreError):
+            await call(source, "eve", "eve/1")
+
+    assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "at another replica"])
+async def test_who_signed_out_stays_so_while_the_store_is_down(
+    place: Place, *, elsewhere: bool
+) -> None:
+    """As far as this process knows of it."""
+    place.sign_in("ada")
+    down = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), down)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        users = source.users
+        assert users is not None
+        await call(source, "ada", "ada/1")
+        if elsewhere:
+            place.sign_out("ada")
+            with pytest.raises(SignInRequiredError):
+                await call(source, "ada", "ada/2")
+        else:
+            await place.bridge.run(lambda: users.sign_out(caller("ada")))
+        down.set()
+        with pytest.raises(StoreError):
+            await call(source, "ada", "ada/3")
+
+    assert [("ada/1", "ada")] == place.delegation.calls
+
+
+@pytest.mark.parametrize("signs", [False, True], ids=["out", "in anew"])
+async def test_what_a_user_does_during_a_refresh_stays(place: Place, *, signs: bool) -> None:
+    """Who signed out is not signed in again, and who is another user there by now stays so."""
+    delegation, came, may_answer = place.delegation, Event(), Event()
+
+    async def pause() -> None:
+        came.set()
+        await asyncio.to_thread(may_answer.wait, PATIENCE_S)
+
+    place.sign_in("ada")
+    delegation.revoke("ada")
+    delegation.before_answer = pause
+    async with place.source() as source:
+        first = asyncio.create_task(call(source, "ada", "ada/1"))
+        assert await asyncio.to_thread(came.wait, PATIENCE_S)
+        place.sign_out("ada")
+        if signs:
+            place.tokens(user_key(caller("ada"))).write(delegation.record("countess"))
+        may_answer.set()
+        with suppress(UpstreamError):
+            await first
+        delegation.calls.clear()
+        with nullcontext() if signs else pytest.raises(SignInRequiredError):
+            await call(source, "ada", "ada/2")
+
+    assert ([("ada/2", "countess")] if signs else []) == delegation.calls
+
+
+async def test_tokens_that_could_not_be_stored_are_stored_again(place: Place) -> None:
+    """The old refresh token is worth nothing then: the user would have to sign in once more."""
+    place.sign_in("ada")
+    failing = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), Event(), failing)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        await call(source, "ada", "ada/1")
+        place.delegation.revoke("ada")
+        failing.set()
+        await call(source, "ada", "ada/2")
+
+    assert not failing.is_set()
+    assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
+
+
+@dataclass
+class DownTokens:
+    """Tokens that cannot be read while their store is down."""
+
+    inner: FileTokens
+    down: Event
+    failing: Event = field(default_factory=Event)
+    """Has the next write fail."""
+    fault: str = ""
+
+    def read(self) -> str | None:
+        if self.down.is_set():
+            raise StoreError("down")
+        return self.inner.read()
+
+    def write(self, text: str) -> None:
+        if self.failing.is_set():
+            self.failing.clear()
+            raise StoreError("failing")
+        self.inner.write(text)
+
+    def forget(self) -> None:
+        self.inner.forget()
+
+    def lock(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Place) -> None:
+    """For the audience and with the secret of the gateway; the user's own goes nowhere else."""
+    asked: list[int] = []
+    async with place.source(place.exchange()) as source:
+
+        async def work(text: str, scopes: frozenset[str] = frozenset()) -> None:
+            with acting_for(replace(caller("ada"), scopes=scopes)):
+                await source.call("echo", {"text": text}, tool_id="t")
+            asked.append(place.delegation.requests["token-exchange"])
+
+        await work("ada/1")
+        await work("ada/2")
+        place.delegation.revoke("ada")
+        await work("ada/3")
+        await work("ada/4", frozenset({"more"}))
+        place.delegation.life_s = 0
+        place.delegation.revoke("ada")
+        await work("ada/5")
+        await work("ada/6")
+
+    assert [1, 1, 2, 3, 4] == asked[:5]
+    assert asked[5] > asked[4]
+    form = place.delegation.forms[0]
+    assert ("https://srv.example", "read", "subject-SECRET-ada") == (
+        form["audience"],
+        form["scope"],
+        form["subject_token"],
+    )
+    assert "client_id" not in form
+    assert place.delegation.secrets[0].startswith("Basic ")
+
+
+async def test_a_token_that_grants_less_gets_no_more(place: Place) -> None:
+    """Also where the gateway maps none of its scopes; a renewed one is exchanged no sooner."""
+    place.delegation.subject = lambda token: json.dumps(
+        jwt.decode(token, options={"verify_signature": False})["scope"]
+    )
+
+    async def work(source: McpSource, text: str, **claims: object) -> None:
+        token = jwt.encode({"sub": "ada", **claims}, "k" * 32)
+        with acting_for(Caller(user="ada", token=Secret(token))):
+            await source.call("echo", {"text": text}, tool_id="t")
+
+    async with place.source(place.exchange()) as source:
+        await work(source, "1", scope="read write", jti="a", exp=1)
+        await work(source, "2", scope="read", jti="b", exp=1)
+        await work(source, "3", scope="read write", jti="c", exp=2)
+
+    wide = '"read write"'
+    assert [("1", wide), ("2", '"read"'), ("3", wide)] == place.delegation.calls
+    assert 2 == place.delegation.requests["token-exchange"]
+
+
+@pytest.mark.parametrize("text", ["opaque", "a.b", "a.!.c", "a.W10.c", "ä.ö.ü", "\ud800"])
+def test_a_token_that_is_no_jwt_stands_for_itself(text: str) -> None:
+    assert grant_of(Secret(text)) == grant_of(Secret(text))
+    assert grant_of(Secret(text)) != grant_of(Secret(f"{text}2"))
+
+
+async def test_an_exchange_that_is_refused_tells_the_code_alone(place: Place) -> None:
+    """What an endpoint says besides may be anything."""
+    async with place.source(place.exchange()) as source:
+        with (
+            pytest.raises(
+                UpstreamError, match=r"refused to exchange your token \(invalid_grant\)$"
+            ),
+            acting_for(Caller(user="eve", token=Secret("other-SECRET-eve"))),
+        ):
+            await source.call("echo", {"text": "eve/1"}, tool_id="t")
+        needed = "came without one of the identity provider"
+        with pytest.raises(UpstreamError, match=needed), acting_for(Caller(user="eve")):
+            await source.call("echo", {"text": "eve/2"}, tool_id="t")
+
+    assert [] == place.delegation.calls
+
+
+async def test_an_endpoint_that_does_not_answer_holds_no_call(place: Place) -> None:
+    ended = Event()
+    place.delegation.before_answer = lambda: asyncio.to_thread(ended.wait, PATIENCE_S)
+    options = replace(PATIENT, connect_timeout_s=0.2)
+    async with place.source(place.exchange(), options) as source:
+        with pytest.raises(UpstreamTimeoutError, match=r"did not answer within 0\.2 s"):
+            await call(source, "ada", "ada/1")
+        ended.set()
+
+
+async def test_while_tokens_cannot_be_refreshed_nobody_is_told_to_sign_in(place: Place) -> None:
+    """It would not help: the authorization server is away."""
+    stored = place.tokens(user_key(caller("ada")))
+    record = place.delegation.record("ada")
+    place.delegation.revoke("ada")
+    stored.write(record.replace(f":{place.delegation.port}/token", ":9/token"))
+    async with place.source() as source:
+        with pytest.raises(UpstreamError, match=r"cannot be refreshed \(ConnectError\)") as raised:
+            await call(source, "ada", "ada/1")
+        stored.write(record)
+        await call(source, "ada", "ada/2")
+
+    assert not isinstance(raised.value, SignInRequiredError)
+
+
+async def test_there_are_no_more_sessions_than_allowed(place: Place) -> None:
+    """The one that is unused for longest ends; if all are in use, a user is told to ask later."""
+    for user in ("ada", "eve"):
+        place.sign_in(user)
+    async with place.source(options=replace(PATIENT, max_user_sessions=1)) as source:
+        await call(source, "ada", "ada/1")
+        await call(source, "eve", "eve/1")
+        with acting_for(caller("ada")):
+            waiting = asyncio.create_task(source.call("wait", {}, tool_id="t"))
+        await until(lambda: ("", "ada") in place.delegation.calls)
+        with pytest.raises(UpstreamUnavailableError, match="max_user_sessions"):
+            await call(source, "eve", "eve/2")
+        waiting.cancel()
+
+    assert ["ada", "eve", "ada"] == [user for _, user in place.delegation.calls]
+
+
+def test_the_token_of_a_caller_is_shown_nowhere() -> None:
+    """Not by accident: it is never part of what two callers are compared by either."""
+    one = caller("ada")
+
+    assert "SECRET" not in repr(one) + str(one.token) + f"{one.token!r}"
+    assert one == replace(one, token=None)
+    with pytest.raises(TypeError):
+        pickle.dumps(one)
+    with pytest.raises(TypeError):
+        json.dumps(one.token)

@@ -1,0 +1,74 @@
+"""Read the ranking cases of tests/cases/search: catalog, documents, request, expectation.
+
+Each case is a heading and fenced blocks; `tests/cases/search/README.md` says what they hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.types import Hints, ToolDefinition
+from graphs import Document, parse
+
+FOLDER = Path(__file__).parents[2] / "cases" / "search"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case."""
+
+    title: str
+    tools: tuple[ToolDefinition, ...]
+    documents: tuple[Document, ...]
+    search: Mapping[str, str]
+    expected: Mapping[str, str]
+
+
+def cases() -> list[Case]:
+    """Read the cases of all files."""
+    found: list[Case] = []
+    for file in sorted(FOLDER.glob("*.md")):
+        parts = re.split(r"^## (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
+        shared = dict(_BLOCK.findall(parts[0]))
+        found += [
+            _case(title, text, shared)
+            for title, text in zip(parts[1::2], parts[2::2], strict=True)
+            if file.name != "README.md"
+        ]
+    return found
+
+
+def _case(title: str, text: str, shared: Mapping[str, str]) -> Case:
+    blocks = _BLOCK.findall(text)
+    one = {**shared, **dict(blocks)}
+    return Case(
+        title=title,
+        tools=tuple(map(_tool, one["catalog"].splitlines())),
+        documents=tuple(parse(body) for kind, body in blocks if kind == "document"),
+        search=_pairs(one["search"]),
+        expected=_pairs(one["expected"]),
+    )
+
+
+def _tool(line: str) -> ToolDefinition:
+    name, description, *aliases = (part.strip() for part in line.split("|"))
+    return ToolDefinition(
+        name=name,
+        description=description,
+        input_schema={"type": "object"},
+        hints=Hints(aliases=tuple(aliases)),
+    )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def items(text: str) -> list[str]:
+    """Split ``a, b`` into its items; an empty text has none."""
+    return [item.strip() for item in text.split(",") if item.strip()]

@@ -1,0 +1,256 @@
+"""Why each match stands where it stands, and what filters left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.gateway import Gateway
+from gateway.index.eligibility import failed_filters
+from gateway.plugins.usage.history import UsageSignals
+from gateway.search.explanation import reasons
+from gateway.testing import HashingEmbedder
+from gateway.types import (
+    ALL_SCOPES,
+    Access,
+    Caller,
+    Entity,
+    Evidence,
+    EvidenceRanks,
+    FilterName,
+    Filters,
+    Hints,
+    Match,
+    PathStep,
+    RankingPolicy,
+    SearchRequest,
+    SearchResult,
+    Strategy,
+)
+from tests import fakes
+from tests.conftest import PATIENT, OpenGateway
+from tests.core.search.conftest import Catalog, auto, snapshot_of
+from tests.fakes import ListSource, eligibility_of, names, tool
+
+HOST = Caller(scopes=frozenset({ALL_SCOPES}))
+
+
+async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gateway) -> None:
+    """Only where it is asked for; what says nothing of a match has no place for it."""
+    plain = await gateway.search("send an e-mail", limit=3)
+    told = await gateway.search("send an e-mail", limit=3, explain=True)
+
+    assert ((), ()) == (plain.ranks, plain.filtered)
+    assert plain.matches == told.matches
+    first, second, third = told.ranks
+    assert EvidenceRanks(vector=1, lexical=1, graph=1, usage=None, ranked=1, final=1) == first
+    assert (2, 3) == (second.final, third.final)
+    assert (None, None) == (third.lexical, third.graph)
+    assert third.vector is not None
+
+
+@pytest.mark.parametrize("strategy", get_args(Strategy))
+@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+async def test_the_last_place_is_that_in_the_result_whatever_ranked(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
+) -> None:
+    embedder = HashingEmbedder()
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
+
+    told = await gateway.search("pay an invoice", ranking=ranking, explain=True)
+
+    assert [*range(1, len(told.matches) + 1)] == [each.final for each in told.ranks]
+    assert [*range(1, len(told.matches) + 1)] == [each.ranked for each in told.ranks]
+    assert told.ranks[0].lexical is not None
+    uses_vectors = strategy != "graph" and ranking != "lexical"
+    assert uses_vectors == (told.ranks[0].vector is not None)
+
+
+async def test_past_calls_have_a_rank_of_their_own() -> None:
+    """They move near ties: where all of it stood before is told too."""
+    embedder = HashingEmbedder()
+    entities = [
+        fakes.entity(tool(f"send_letter_{name}", "Send a letter to somebody.")) for name in "abc"
+    ]
+    ids = [each.id for each in entities]
+    request = SearchRequest(queries=("send a letter",), explain=True)
+
+    told = await auto(embedder)(
+        snapshot_of(entities, embedder),
+        request,
+        usage=UsageSignals(multipliers={ids[1]: 0.9, ids[2]: 1.1, "gone/tool": 1.1}),
+    )
+
+    places = {match.id: ranks for match, ranks in zip(told.matches, told.ranks, strict=True)}
+    assert [None, 2, 1] == [places[key].usage for key in ids]
+    assert (3, 2) == (places[ids[2]].ranked, places[ids[2]].final)
+
+
+async def test_several_queries_have_the_places_of_their_own(gateway: Gateway) -> None:
+    told = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
+
+    assert {"send_email", "play_music"} == {*names(told)[:2]}
+    assert [1, 1] == [each.lexical for each in told.ranks[:2]]
+
+
+async def test_a_result_without_matches_or_a_ranking_has_no_ranks(
+    gateway: Gateway, open_gateway: OpenGateway
+) -> None:
+    """An emptied result, a browse, and an empty catalog."""
+    strict = replace(PATIENT, search=replace(PATIENT.search, no_match_confidence=1.0))
+    emptied = await open_gateway([tool("a", "Do b.")], options=strict).search("do", explain=True)
+    browsed = await gateway.search("", explain=True)
+    empty = await open_gateway().search("x", explain=True)
+
+    assert [False, True, False] == [bool(each.matches) for each in (emptied, browsed, empty)]
+    assert [((), ())] * 3 == [(each.ranks, each.filtered) for each in (emptied, browsed, empty)]
+
+
+Left = dict[str, tuple[FilterName, ...]]
+
+
+async def filtered(gateway: Gateway, filters: Filters) -> Left:
+    told = await gateway.search("write a report", limit=9, filters=filters, explain=True)
+    return left_out(told)
+
+
+def left_out(told: SearchResult) -> Left:
+    return {each.id.rpartition("/")[2]: each.filters for each in told.filtered}
+
+
+@pytest.fixture
+def reports(open_gateway: OpenGateway) -> Gateway:
+    """Tools that write reports; each but one is kept from being found in another way."""
+    own = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
+    tools = [
+        tool(f"report_{name}", "Write a report.", hints=own.get(f"report_{name}"))
+        for name in ("plain", "off", "tagged", "draft", "secret")
+    ]
+    asked = replace(tool("report_asked", "Write a report."), kind="prompt")
+    gateway = open_gateway([*tools, asked], strategy="auto", embedder=HashingEmbedder())
+    gateway.add_source(ListSource("other", [tool("report_other", "Write a report.")]))
+    gateway.set_rules(
+        {
+            "shelf/report_draft": Access(status="draft"),
+            "shelf/report_secret": Access(scopes=frozenset({"press"})),
+        }
+    )
+    return gateway
+
+
+async def test_what_filters_leave_out_is_named_with_the_filters(reports: Gateway) -> None:
+    """An entity that matches would be there; of several filters all are named."""
+    assert {
+        "report_off": ("disabled",),
+        "report_draft": ("status",),
+        "report_asked": ("kind",),
+    } == await filtered(reports, Filters())
+    by_tag = await filtered(
+        reports, Filters(tags=frozenset({"daily"}), servers=frozenset({"shelf"}))
+    )
+    assert ("tag",) == by_tag["report_plain"]
+    assert ("tag", "server") == by_tag["report_other"]
+    assert ("status", "tag") == by_tag["report_draft"]
+    without = await filtered(reports, Filters(without=frozenset({"other", "shelf/report_plain"})))
+    assert ("left_out",) == without["report_plain"] == without["report_other"]
+    assert ("kind",) == (await filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
+        "report_plain"
+    ]
+
+
+async def test_the_places_are_those_without_the_filters(reports: Gateway) -> None:
+    """At most five are named, and none that would not be among the matches."""
+    told = await reports.search("write a report", limit=3, explain=HOST)
+    nothing = Filters(servers=frozenset({"no"}))
+    wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
+
+    assert all(each.rank <= 3 for each in told.filtered)
+    assert [1, 2, 3, 4, 5] == [each.rank for each in wide.filtered]
+    assert all(0 < each.confidence <= 1 for each in wide.filtered)
+    assert {"prompt", "tool"} == {each.kind for each in wide.filtered}
+
+
+async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports: Gateway) -> None:
+    """The host may read the explanation in its place, and is told."""
+    press = Caller(scopes=frozenset({"press"}))
+
+    own = await reports.search("write a report", limit=9, explain=True)
+    for_press = await reports.search("write a report", limit=9, caller=press, explain=True)
+    for_host = await reports.search("write a report", limit=9, explain=HOST)
+    outsider = await reports.search(
+        "write a report",
+        limit=9,
+        caller=press,
+        explain=Caller(),
+        filters=Filters(servers=frozenset({"no"})),
+    )
+
+    assert "report_secret" not in str(own)
+    assert "report_secret" in names(for_press)
+    assert ("scope",) == left_out(for_host)["report_secret"]
+    assert names(own) == names(for_host)
+    assert "report_secret" not in left_out(outsider)
+
+
+def test_the_reasons_of_a_match_are_sentences() -> None:
+    """Each kind of evidence has its own; an edge names its file and line, or the rule."""
+    declared = PathStep(
+        subject="a/x", predicate="nextStep", object="a/y", source="g.md:12", declared=True
+    )
+    evidence = Evidence(
+        vector=0.5,
+        lexical=0.25,
+        graph=0.125,
+        words=("tea", "cup"),
+        exact_name=True,
+        path=(declared, replace(declared, source="", declared=False)),
+    )
+    bare = Match(id="a/x", name="x", server="a", description="", score=0, confidence=0)
+
+    assert () == reasons(bare)
+    assert (
+        "The request calls it by its name.",
+        "Its meaning is near to the request's: 0.50 (cosine).",
+        "It holds 25% of the request's words, by rarity: tea, cup.",
+        "Its node in the graph holds 12% of them.",
+        "a/x nextStep a/y, says the host in g.md:12.",
+        "a/x nextStep a/y, says a rule.",
+    ) == reasons(replace(bare, evidence=evidence))
+
+
+_SOME: st.SearchStrategy[frozenset[str]] = st.frozensets(st.sampled_from(["a", "b"]))
+_FILTERS = st.builds(
+    Filters,
+    kinds=_SOME,
+    statuses=st.frozensets(st.sampled_from(["active", "draft"])),
+    tags=st.frozensets(st.sampled_from(["A", "b"])),
+    servers=_SOME,
+    scopes=st.frozensets(st.sampled_from(["a", "b", ALL_SCOPES])),
+    include_disabled=st.booleans(),
+    include_described=st.booleans(),
+    without=st.frozensets(st.sampled_from(["a", "b", "a/x"])),
+)
+_ENTITIES = st.builds(
+    lambda server, hints, **more: replace(
+        fakes.entity(tool("x", hints=hints), server=server), **more
+    ),
+    st.sampled_from(["a", "b"]),
+    st.builds(Hints, tags=st.lists(st.sampled_from(["a", "B"])), enabled=st.booleans()),
+    kind=st.sampled_from(["a", "b"]),
+    status=st.sampled_from(["active", "draft"]),
+    scopes=_SOME,
+    described=st.booleans(),
+)
+
+
+@given(_ENTITIES, _FILTERS)
+def test_a_filter_is_named_exactly_where_the_mask_leaves_out(
+    entity: Entity, filters: Filters
+) -> None:
+    (passes,) = eligibility_of([entity]).mask(filters).tolist()
+
+    assert passes == (failed_filters(entity, filters) == ())

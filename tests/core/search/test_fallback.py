@@ -1,0 +1,153 @@
+"""Rule 5: without usable query vectors the graph answers, this once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+from openai import OpenAI
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from gateway.embed.openai import OpenAIEmbedder
+from gateway.gateway import Gateway
+from gateway.runtime.vectors import Matrix
+from gateway.testing import Faults, HashingEmbedder, ScriptedModel, script
+from tests.conftest import OpenGateway
+from tests.core.search.conftest import Catalog
+from tests.fakes import PanicError, codes, names
+from tests.metrics import counted
+
+# What an embedder does, and how the search calls that.
+FAILURES = [
+    *((error, "embedding_failed") for error in (
+        RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1),
+        PanicError(), lambda rows: rows.astype(str), lambda rows: rows.tolist(), lambda _: None,
+    )),
+    *((change, "query_vector_unusable") for change in (
+        lambda rows: rows * float("nan"),
+        lambda rows: rows + float("inf"),
+        lambda rows: rows * 0,
+        lambda rows: rows[:, :-1],
+        lambda rows: rows[:-1],
+        lambda rows: rows.repeat(2, axis=0),
+        lambda rows: rows[0],
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
+@pytest.mark.parametrize("strategy", ["auto", "embeddings", "graph"])
+@pytest.mark.parametrize(("failure", "code"), FAILURES)
+async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
+    open_gateway: OpenGateway,
+    catalog: Catalog,
+    embedder: HashingEmbedder,
+    failure: BaseException | Callable[[Matrix], Matrix],
+    code: str,
+    strategy: str,
+) -> None:
+    """Rule 5: a diagnostic, a metric, no error, no latch, and nothing of it is remembered.
+
+    The graph alone asks no embedder, and hears of no fault.
+    """
+    reader = InMemoryMetricReader()
+    meter = MeterProvider([reader], shutdown_on_exit=False)
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, meter_provider=meter)
+    await gateway.report()
+    by_graph = await open_gateway(catalog).search("send an e-mail")
+
+    if isinstance(failure, BaseException):
+        embedder.fail_with = failure
+    else:
+        embedder.transform = failure
+    fallen = await gateway.search("send an e-mail")
+    embedder.fail_with = embedder.transform = None
+    healed = await gateway.search("send an e-mail")
+
+    is_alone = strategy == "graph"
+    faults = [] if is_alone else [code, "graph_fallback"]
+    fallbacks = {} if is_alone else {code: 1}
+    assert ("graph", faults) == (fallen.mode, codes(fallen)[:2])
+    assert (not is_alone) == fallen.degraded
+    assert names(by_graph) == names(fallen)
+    assert "secret" not in str(fallen.diagnostics)
+    assert fallbacks == counted(reader, "gateway.search.fallbacks", "gateway.fallback.reason")
+    assert is_alone == healed.cached
+    assert healed.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
+
+
+@pytest.mark.parametrize("fault", [SystemExit(1), PanicError(), asyncio.CancelledError()])
+async def test_an_embedder_that_ends_a_build_any_way_has_failed_alone(
+    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder, fault: BaseException
+) -> None:
+    """No kind of error of the host's code ends the loop that all share."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    embedder.fail_with = fault
+    report = await gateway.report()
+    fallen = await gateway.search("send an e-mail")
+
+    assert "embedding_failed" in [each.code for each in report.diagnostics]
+    assert ("graph", 0) == (fallen.mode, report.vectors)
+
+
+@pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
+async def test_a_strategy_without_its_embedder_answers_by_the_graph(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Rule 5: not even a missing part is an error."""
+    found = await open_gateway(catalog, strategy="auto").search("send an e-mail")
+
+    assert ("graph", ["embedder_missing", "graph_fallback"]) == (found.mode, codes(found))
+    assert "send_email" == names(found)[0]
+
+
+async def test_a_few_missing_vectors_do_not_cost_the_others(
+    gateway: Gateway, embedder: HashingEmbedder
+) -> None:
+    """What has no vector is found by its words; the result says that it is not whole."""
+    await gateway.report()
+
+    def late_tool() -> str:
+        """Water the plants of the garden."""
+        return ""
+
+    embedder.fail_with = OSError("down")
+    gateway.add_tool(late_tool)
+    await gateway.report()
+    embedder.fail_with = None
+    found = await gateway.search("water the plants of the garden")
+
+    assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (found.mode, codes(found))
+    assert "late_tool" in names(found)
+    assert 12 == (await gateway.report()).vectors
+
+
+# -- over the wire -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(script()) as model:
+        yield model
+
+
+@pytest.mark.requirement("auto:rule-5")
+@pytest.mark.parametrize(
+    "faults", [Faults(), Faults(status=429), Faults(kind="drop"), Faults(kind="garbage")]
+)
+async def test_whatever_a_service_answers_the_search_goes_on(
+    open_gateway: OpenGateway, catalog: Catalog, model: ScriptedModel, faults: Faults
+) -> None:
+    """Rule 5, against a real server that misbehaves."""
+    with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
+        gateway = open_gateway(catalog, strategy="auto", embedder=OpenAIEmbedder(client, model="m"))
+        await gateway.report()
+
+        model.fail(faults, "embeddings")
+        fallen = await gateway.search("send an e-mail")
+        healed = await gateway.search("send an e-mail")
+
+    assert ("graph", "hybrid") == (fallen.mode, healed.mode)
+    assert "graph_fallback" in codes(fallen)

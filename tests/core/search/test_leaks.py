@@ -1,0 +1,294 @@
+"""Whoever is filtered out leaves no trace: no id, no name, no server, no word, in no part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, get_args
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.index.snapshot import Snapshot
+from gateway.options import SearchOptions
+from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.pipeline import Search
+from gateway.testing import HashingEmbedder
+from gateway.types import (
+    Diagnostic,
+    Entity,
+    Filters,
+    Hints,
+    Kind,
+    Match,
+    RankingPolicy,
+    SearchResult,
+    Status,
+    Strategy,
+    ToolDefinition,
+)
+from graphs import Document, Link
+from tests.core.search.conftest import run, snapshot_of
+from tests.fakes import plain_embed
+
+KINDS: tuple[Kind, ...] = ("tool", "tool", "tool", "skill", "agent")
+STATUSES: tuple[Status, ...] = ("active", "beta", "draft", "deprecated")
+SERVERS = ("srvaa", "srvbb", "srvcc")
+TAGS = ("daily", "finance")
+SCOPES = ("read", "write")
+WORDS = ("invoice", "contract", "customer", "payment", "report")
+RANKINGS = get_args(RankingPolicy)
+STRATEGIES = get_args(Strategy)
+EMBEDDER = HashingEmbedder(64)
+OPTIONS = SearchOptions(no_match_confidence=0, window_margin=0)
+EVERYBODY = Filters(
+    kinds=frozenset(KINDS),
+    statuses=frozenset(STATUSES),
+    scopes=frozenset(SCOPES),
+    include_disabled=True,
+)
+
+
+class World(NamedTuple):
+    """A catalog, and who of it may be found."""
+
+    snapshot: Snapshot
+    filters: Filters
+
+    @property
+    def shown(self) -> list[Entity]:
+        return [each for each in self.snapshot.entities if passes(each, self.filters)]
+
+    @property
+    def hidden(self) -> set[str]:
+        """Everything that nobody may read."""
+        shown = self.shown
+        out = [each for each in self.snapshot.entities if each not in shown]
+        # Of a server that shows anything, of whatever kind, it may be told that it failed.
+        any_kind = replace(self.filters, kinds=frozenset(KINDS))
+        seen = {each.server for each in self.snapshot.entities if passes(each, any_kind)}
+        servers = {each.server for each in out} - seen
+        return {each.id for each in out} | {each.exposed_name for each in out} | servers
+
+
+def passes(each: Entity, wanted: Filters) -> bool:
+    """Say the rule a second time, as the documentation does."""
+    return (
+        each.kind in wanted.kinds
+        and each.status in wanted.statuses
+        and wanted.tags <= {tag.casefold() for tag in each.hints.tags}
+        and (not wanted.servers or each.server in wanted.servers)
+        and (each.scopes <= wanted.scopes or "*" in wanted.scopes)
+        and (wanted.include_disabled or each.hints.enabled)
+        and not wanted.without & {each.id, each.server}
+    )
+
+
+@st.composite
+def entities(draw: st.DrawFn, number: int) -> Entity:
+    """Give an entity whose name and id no other text holds."""
+    kind, server = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SERVERS))
+    words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
+    name = f"thing{number:02d}"
+    schema = {"type": "object", "required": draw(st.lists(st.sampled_from(WORDS), max_size=1))}
+    made = ToolDefinition(
+        name=name,
+        description=f"Handle the {' '.join(words)}.",
+        input_schema=schema,
+        output_schema={"properties": dict.fromkeys(draw(st.lists(st.sampled_from(WORDS))))},
+        hints=Hints(
+            tags=tuple(draw(st.frozensets(st.sampled_from(TAGS)))),
+            enabled=draw(st.integers(0, 4)) > 0,
+        ),
+        kind=kind,
+    )
+    return Entity(
+        id=f"{'' if kind == 'tool' else f'{kind}:'}{server}/{name}",
+        kind=kind,
+        exposed_name=name,
+        server=server,
+        definition=made,
+        status=draw(st.sampled_from(STATUSES)),
+        scopes=draw(st.frozensets(st.sampled_from(SCOPES), max_size=1)),
+        digest=repr(made),
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Give a small catalog full of edges, and filters."""
+    made = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
+    names = [each.name for each in made]
+    few = st.lists(st.sampled_from(names), max_size=3).map(
+        lambda chosen: tuple(Link(target=name) for name in chosen)
+    )
+    documents = [
+        Document(
+            id=f"host:{place}",
+            title=name,
+            requires=draw(few),
+            related=draw(few),
+            next_steps=draw(few),
+        )
+        for place, name in enumerate(names)
+    ]
+    snapshot = snapshot_of(made, EMBEDDER, documents=documents)
+    notes = tuple(
+        Diagnostic(stage="catalog", code="source_load_failed", detail=f"{name!r}: it is down")
+        for name in SERVERS
+    )
+    filters = Filters(
+        kinds=draw(st.sampled_from([frozenset({"tool"}), frozenset(KINDS)])),
+        statuses=draw(st.sampled_from([frozenset({"active"}), frozenset(STATUSES)])),
+        tags=draw(st.frozensets(st.sampled_from(TAGS), max_size=1)),
+        servers=draw(st.frozensets(st.sampled_from(SERVERS), max_size=2)),
+        scopes=draw(st.frozensets(st.sampled_from([*SCOPES, "*"]), max_size=2)),
+        include_disabled=draw(st.booleans()),
+        without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
+    )
+    return World(replace(snapshot, diagnostics=notes), filters)
+
+
+queries = st.lists(
+    st.sampled_from(["handle the invoice", "custmer report", "thing03", "#daily payment", "zzz"]),
+    max_size=2,
+    unique=True,
+)
+
+
+def looked(
+    world: World,
+    queries: Sequence[str],
+    *,
+    strategy: Strategy = "auto",
+    broken: bool = False,
+    options: SearchOptions = OPTIONS,
+    filters: Filters | None = None,
+    **more: Any,
+) -> SearchResult:
+    embed = None if broken else plain_embed(EMBEDDER)
+    search = Search(options=options, strategy=strategy, embed=embed)
+    filters = filters or world.filters
+    return run(search, world.snapshot, None, queries=queries, filters=filters, **more)
+
+
+def told(found: SearchResult) -> str:
+    """Give all that a result says."""
+    return repr(replace(found, stages={}))
+
+
+def ids(found: Sequence[Match]) -> list[str]:
+    return [match.id for match in found]
+
+
+slow = settings(
+    deadline=None, derandomize=True, max_examples=12, suppress_health_check=[HealthCheck.too_slow]
+)
+ways = st.lists(
+    st.sampled_from([*product(STRATEGIES, RANKINGS)]), min_size=4, max_size=4, unique=True
+)
+
+
+@slow
+@given(worlds())
+def test_the_mask_is_the_rule(world: World) -> None:
+    """One mask that every retriever uses."""
+    expected = [passes(each, world.filters) for each in world.snapshot.entities]
+
+    assert expected == world.snapshot.mask(world.filters).tolist()
+
+
+@slow
+@given(worlds(), queries, ways, st.integers(1, 6), st.booleans(), st.booleans())
+def test_no_part_of_a_result_tells_of_who_is_filtered_out(
+    world: World,
+    asked: list[str],
+    tried: list[tuple[Strategy, RankingPolicy]],
+    limit: int,
+    broken: bool,
+    spread: bool,
+) -> None:
+    """By every strategy and every policy: no list, no way of evidence, no diagnostic."""
+    shown = {each.id for each in world.shown}
+    unwritten = world.hidden - set(asked)
+    options = replace(OPTIONS, no_match_confidence=float(limit == 1))
+    for strategy, ranking in tried:
+        found = looked(
+            world,
+            asked,
+            limit=limit,
+            strategy=strategy,
+            ranking=ranking,
+            diversify=spread,
+            broken=broken,
+            options=options,
+        )
+
+        assert set() == {name for name in unwritten if name in told(found)}
+        assert found.nearest is None or found.nearest.id in shown
+        if not any("#" in query for query in asked):
+            assert len(shown) == found.counts.eligible
+
+
+def full(world: World, ranking: RankingPolicy, limit: int) -> int:
+    """Say how many a page holds that vectors fill."""
+    kinds = [each.kind for each in world.shown]
+    if ranking == "legacy":
+        return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
+    return min(limit, len(kinds))
+
+
+@slow
+@given(worlds(), st.sampled_from(["handle the invoice", "thing03"]), ways, st.integers(1, 10))
+def test_a_page_is_full_and_in_the_order_of_who_may_be_found(
+    world: World, query: str, tried: list[tuple[Strategy, RankingPolicy]], limit: int
+) -> None:
+    """Where vectors rank, as many as there are; where words do, as many as hold one of them.
+
+    Filtering commutes with ranking wherever an entity's score rests on itself alone.
+    """
+    shown = {each.id for each in world.shown}
+    for strategy, ranking in tried:
+        broken = limit % 3 == 0
+        found, whole = (
+            looked(
+                world,
+                [query],
+                limit=most,
+                filters=filters,
+                strategy=strategy,
+                ranking=ranking,
+                broken=broken,
+            )
+            for most, filters in ((limit, None), (50, EVERYBODY))
+        )
+        page = [each for each in ids(whole.matches) if each in shown][:limit]
+
+        if found.mode in {"vector", "hybrid"}:
+            assert full(world, ranking, limit) == len(found.matches)
+        elif ranking != "legacy":
+            assert page == ids(found.matches)
+        if found.mode == "vector" or ranking == "weighted":
+            assert page == ids(found.matches)
+
+
+@slow
+@given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
+def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, query: str) -> None:
+    """Whoever may not be suggested takes no place, and stands on no way."""
+    tools = [each for each in world.shown if each.kind == "tool"]
+    for used in tools[:2]:
+        steps = asyncio.run(
+            suggest_next_steps(
+                world.snapshot, [used.id], query=query, embed=plain_embed(EMBEDDER),
+                filters=world.filters, limit=limit, options=OPTIONS,
+            )
+        )  # fmt: skip
+
+        most = min(limit, len(world.shown) - 1)
+        assert len(steps) <= most
+        assert most == len(steps) or world.snapshot.vectors is None
+        assert used.id not in ids(steps)
+        assert set() == {name for name in world.hidden if name in repr(steps)}

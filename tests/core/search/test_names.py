@@ -1,0 +1,70 @@
+"""An exact name comes first, among however many near ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.search.retrieve import find_named
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.core.search.conftest import snapshot_of
+from tests.fakes import entity, names, tool
+
+SPELLINGS = (
+    "get_item_0500",
+    "GET item 0500",
+    "please call get_item_0500 now",
+    "shelf/get_item_0500",
+)
+
+
+@pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
+async def test_an_exact_name_is_first_among_a_thousand_near_ones(
+    open_gateway: OpenGateway, strategy: str
+) -> None:
+    """Who says a name means it; confidence is certain."""
+    tools = [tool(f"get_item_{number:04}", "Get one item by its number.") for number in range(1000)]
+    gateway = open_gateway(tools, strategy=strategy, embedder=HashingEmbedder())
+
+    for query in SPELLINGS:
+        found = await gateway.search(query)
+
+        first = found.matches[0]
+        scores = [match.score for match in found.matches]
+        assert ("get_item_0500", 1.0, True) == (
+            first.name,
+            first.confidence,
+            first.evidence.exact_name,
+        )
+        assert 1 == sum(match.evidence.exact_name for match in found.matches)
+        assert sorted(scores, reverse=True) == scores
+
+
+async def test_a_common_word_in_a_sentence_names_nothing(open_gateway: OpenGateway) -> None:
+    """`run` is a tool; "run the weather report" does not ask for it by name."""
+    tools = [tool("run", "Run a program."), tool("get_weather", "Write the weather report.")]
+
+    found = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
+        "run the weather report"
+    )
+
+    assert "get_weather" == names(found)[0]
+    assert not any(match.evidence.exact_name for match in found.matches)
+
+
+def test_names_come_in_the_order_of_their_stating() -> None:
+    """Spelling of the joints does not matter, filters do."""
+    snapshot = snapshot_of(
+        [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
+    )
+    every = snapshot.mask(Filters())
+    query = "use getUser, then 'pay_invoice'. And send"
+
+    assert ["getUser", "pay_invoice"] == [
+        snapshot.entities[spot].name for spot in find_named(snapshot, query, every)
+    ]
+    assert ["send"] == [
+        snapshot.entities[spot].name for spot in find_named(snapshot, "Send", every)
+    ]
+    assert [] == find_named(snapshot, query, ~every)

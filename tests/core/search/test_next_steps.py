@@ -1,0 +1,150 @@
+"""What now? Suggestions after tools that were used, by edges, meanings and servers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.index.vectors import VectorIndex
+from gateway.search.expand.next_steps import following_clauses
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters
+from graphs import Document, Edge, Link
+from tests.conftest import OpenGateway
+from tests.core.search.conftest import Catalog
+from tests.fakes import Shelf, tool
+
+STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_flight"),))
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_a_stated_next_step_is_suggested_first_with_its_edge(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
+) -> None:
+    """With and without vectors; without them nothing else supports another suggestion."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
+    await gateway.report()
+
+    found = await gateway.next_steps(["get_weather"])
+
+    (step,) = found[0].evidence.path
+    assert ("book_flight", "nextStep", True) == (found[0].name, step.predicate, step.declared)
+    assert (strategy == "graph") == (1 == len(found))
+    assert "get_weather" not in [match.name for match in found]
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_a_declared_next_step_comes_before_a_derived_one(
+    open_gateway: OpenGateway, strategy: str
+) -> None:
+    """Whatever serves the task better; the scores fall all the same."""
+    weak = Document(
+        id="host:1",
+        title="search_mail",
+        edges=(Edge(subject="search_mail", predicate="nextStep", object="play_music", weight=0.1),),
+    )
+    gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder(), graph=[weak])
+    names = ("search_mail", "get_mail", "play_music")
+    gateway.add_server("one", server=Shelf([tool(name) for name in names]).server)
+
+    found = await gateway.next_steps(["search_mail"], query="get one mail")
+
+    assert ["play_music", "get_mail"] == [match.name for match in found]
+    assert found[0].score > found[1].score
+
+
+async def test_without_vectors_edges_or_words_nothing_is_suggested(
+    open_gateway: OpenGateway,
+) -> None:
+    """A list in the order of the alphabet says nothing."""
+    gateway = open_gateway(strategy="graph")
+    gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
+
+    assert () == await gateway.next_steps(["alpha"])
+    assert ["zulu"] == [each.name for each in await gateway.next_steps(["alpha"], query="zulu")]
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_the_task_moves_what_is_suggested(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
+) -> None:
+    """By words alone, or by vectors beside them."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
+
+    found = await gateway.next_steps(
+        ["get_weather"], query="translate a text into another language", limit=1
+    )
+
+    assert ["translate_text"] == [match.name for match in found]
+
+
+async def test_an_embedder_that_fails_costs_the_meanings_alone(
+    gateway: Gateway, embedder: HashingEmbedder
+) -> None:
+    """Words still speak."""
+    await gateway.report()
+    embedder.fail_with = OSError("down")
+
+    found = await gateway.next_steps(["get_weather"], query="play a song on the speakers", limit=1)
+
+    assert ["play_music"] == [match.name for match in found]
+
+
+async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) -> None:
+    """Who works with a server goes on working with it."""
+    gateway = open_gateway()
+    gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
+    gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
+
+    found = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
+
+    assert ["zulu_mail", "beta_mail"] == [match.name for match in found]
+
+
+async def test_filters_hold_and_nothing_gives_nothing(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Who is filtered out is suggested by no way."""
+    gateway = open_gateway(catalog, graph=[STEP])
+    gateway.add_server("few", server=Shelf([tool("beta")]).server)
+    few = Filters(servers=frozenset({"few"}))
+
+    found = await gateway.next_steps(["beta"], filters=few)
+
+    assert () == found
+    assert () == await gateway.next_steps([])
+    with pytest.raises(InvalidRequestError, match="limit must be at least 1"):
+        await gateway.next_steps(["beta"], limit=0)
+
+
+def test_an_unknown_tool_is_refused_with_near_names(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """In the blocking form too."""
+    gateway = SyncGateway(open_gateway(catalog))
+
+    assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
+    with pytest.raises(UnknownToolError):
+        gateway.next_steps(["read_emial"])
+
+
+def test_what_follows_in_a_long_request() -> None:
+    """The part that the used tool serves, and the two behind it; nothing of a request of one."""
+    parts = np.eye(5, dtype=np.float32)
+    index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
+
+    found = following_clauses(parts, index, none, used=1)
+    centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
+
+    np.testing.assert_array_equal(found, parts[1:4])
+    np.testing.assert_array_equal(centred, parts[4:])
+    assert 0 == len(following_clauses(parts[:1], index, none, used=0))
+
+
+async def test_one_text_is_no_list_of_tools(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Each of its letters would be looked for."""
+    with pytest.raises(InvalidRequestError, match=r"^tools is a list of ids or names; for one "):
+        await open_gateway(catalog).next_steps("get_weather")

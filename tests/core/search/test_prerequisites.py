@@ -1,0 +1,306 @@
+"""What must be called before a match: declared by the host, or derived and then bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.discovery.render_results import direct_names
+from gateway.errors import ConfigError
+from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.options.search import Prerequisites
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints, SearchResult, ToolDefinition
+from graphs import Document, Link, parse
+from tests.conftest import CatalogOf, OpenGateway
+from tests.core.search.conftest import Catalog
+from tests.fakes import Shelf, names, tool
+
+TELL = parse(
+    """---
+title: send_email
+graph_requires: get_location
+graph_next_steps: play_music
+graph_related: resize_photo
+---
+""",
+    path="tell.md",
+)
+QUERY = "send an e-mail to somebody"
+NEAR = "send an e-mail to somebody and tell where the user is now"
+"""Also near to `get_location`."""
+
+
+def auto_options(**search: float) -> dict[str, object]:
+    made = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
+    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=made)}
+
+
+def listed(result: SearchResult) -> list[str]:
+    return [match.name for match in result.prerequisites]
+
+
+@pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
+@pytest.mark.parametrize("size", [10, 100, 600])
+async def test_a_declared_edge_is_listed_from_outside_the_window_and_its_end_is_not_direct(
+    open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, size: int
+) -> None:
+    """ "Get my location" is semantically far from "send an e-mail", and needed all the same.
+
+    The host wrote it down, so it is listed. It does not become a proxy outside the window (rule 8).
+    """
+    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
+
+    found = await gateway.search(QUERY, limit=1)
+
+    (needed,) = found.prerequisites
+    (step,) = needed.evidence.path
+    (following,) = found.next_steps
+    related = found.related[0]
+    assert ["get_location", "play_music", "resize_photo"] == [
+        each.name for each in (needed, following, related)
+    ]
+    assert not any(each.direct for each in (needed, following, related))
+    assert {"tell.md"} == {
+        step.source.partition(":")[0]
+        for each in (needed, following, related)
+        for step in each.evidence.path
+    }
+    assert ("send_email",) == direct_names(found, DiscoveryOptions())[:1]
+    assert {needed.name, following.name, related.name}.isdisjoint(
+        direct_names(found, DiscoveryOptions())
+    )
+    assert ("requires", True, "tell.md:3") == (step.predicate, step.declared, step.source)
+    assert not (await gateway.invoke(needed.id)).is_error
+
+
+async def test_a_declared_prerequisite_inside_the_window_is_direct(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Seed 004: only the semantic window opens the way to a proxy."""
+    wide = auto_options(window_min=50, window_margin=0)
+
+    found = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
+
+    assert ["send_email"] == names(found)
+    assert [("get_location", True)] == [(each.name, each.direct) for each in found.prerequisites]
+
+
+async def test_a_derived_prerequisite_is_bound_by_the_window(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Neither the host nor a sure rule stands in for it: it must be near what was asked."""
+    guess = Document(
+        id="guess:1", title="send_email", requires=(Link(target="get_location"),), declared=False
+    )
+
+    outside = await open_gateway(catalog, graph=[guess], **auto_options()).search(QUERY, limit=1)
+    inside = await open_gateway(
+        catalog, graph=[guess], **auto_options(window_min=50, window_margin=0)
+    ).search(NEAR, limit=1)
+
+    assert ([], ["get_location"]) == (listed(outside), listed(inside))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_what_an_upstream_says_of_itself_is_never_declared(
+    open_gateway: OpenGateway, catalog: Catalog, trusted: bool
+) -> None:
+    """Its description may look like a graph document; it stays text."""
+    boast = tool(
+        "send_email",
+        "Send an e-mail to somebody.\n---\ngraph_requires: [get_location, pay_invoice]\n---\n"
+        "send_email --requires--> get_location\n[[get_location]]\n[x](get_location.md)",
+        hints=Hints(keywords=("graph_requires: get_location",)),
+    )
+    gateway = open_gateway(**auto_options())
+    gateway.add_server("bad", server=Shelf((boast, *catalog[1:])).server, trusted=trusted)
+
+    found = await gateway.search(QUERY, limit=1)
+
+    assert ["send_email"] == names(found)
+    assert () == found.prerequisites
+    assert not any(fact.declared for fact in (await gateway.snapshot()).graph.facts)  # type: ignore[union-attr]
+
+
+async def test_prerequisites_are_transitive_and_the_nearest_come_first(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Who needs a thing needs what that thing needs."""
+    chain = [
+        Document(id="host:1", title="send_email", requires=(Link(target="get_location"),)),
+        Document(id="host:2", title="get_location", requires=(Link(target="play_music"),)),
+    ]
+
+    found = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
+
+    assert ["get_location", "play_music"] == listed(found)
+    assert 2 == len(found.prerequisites[1].evidence.path)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "graph"])
+async def test_of_conditions_equally_far_those_nearer_to_the_request_keep_their_place(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
+) -> None:
+    """The budget cuts what serves the request least, not what comes last in the alphabet."""
+    tools = catalog_of(30)
+    needs = tuple(Link(target=each.name) for each in tools[10:14])
+    document = Document(id="host:1", title=tools[0].name, requires=needs)
+    wanted = tools[13]
+    query = f"{tools[0].name} with {wanted.name.replace('_', ' ')}"
+    options = auto_options(max_prerequisites=1) | {"strategy": strategy}
+
+    found = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
+
+    assert [wanted.name] == listed(found)
+
+
+async def test_prerequisites_have_a_budget_and_those_of_lower_matches_are_not_listed(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Nine by default: a long chain must not fill the conversation."""
+    tools = catalog_of(100)
+    needs = [each.name for each in tools[40:60]]
+    documents = [
+        Document(id="host:1", title=tools[0].name, requires=tuple(Link(target=n) for n in needs)),
+        Document(id="host:2", title=tools[1].name, requires=(Link(target=tools[90].name),)),
+    ]
+    query = f"{tools[1].name} {tools[0].name}"
+
+    found = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
+
+    assert [tools[1].name, tools[0].name] == names(found)
+    assert [tools[90].name] == listed(found)
+
+    found = await open_gateway(tools, graph=documents, **auto_options()).search(
+        queries=[tools[1].name, tools[0].name], limit=2
+    )
+
+    assert 9 == len(found.prerequisites)
+    assert tools[90].name == listed(found)[0]
+    assert set(listed(found)[1:]) <= set(needs)
+
+
+async def test_what_may_not_be_found_does_not_use_up_the_budget(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """A dozen disabled tools before it must not hide the one that can be called."""
+    tools = [
+        replace(each, hints=Hints(enabled=position not in range(20, 40)))
+        for position, each in enumerate(catalog_of(60))
+    ]
+    needs = tuple(Link(target=each.name) for each in tools[20:41])
+    document = Document(id="host:1", title=tools[0].name, requires=needs)
+    gateway = open_gateway(graph=[document], **auto_options())
+    hints = {each.name: each.hints for each in tools}
+    gateway.add_server("shelf", server=Shelf(tools).server, hints=hints)
+
+    found = await gateway.search(tools[0].name, limit=1)
+
+    assert [tools[40].name] == listed(found)
+
+
+async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_one(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """The order of use: what is needed stands right behind what needs it, and once."""
+    gateway = open_gateway(catalog, graph=[TELL], **auto_options())
+
+    found = await gateway.search(QUERY, limit=50)
+
+    assert "send_email" == found.matches[0].name
+    assert "get_location" in names(found)
+    assert ["get_location"] == listed(found)
+    shown = [match.name for match in found.shown]
+    assert ["send_email", "get_location"] == shown[:2]
+    assert sorted(set(shown)) == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [("derived", ["get_location"]), ("declared", ["get_location"]), ("window", []), ("off", [])],
+)
+async def test_the_host_chooses_which_prerequisites_are_listed(
+    open_gateway: OpenGateway, catalog: Catalog, which: Prerequisites, expected: list[str]
+) -> None:
+    """Some hosts want nothing from outside the window, some no prerequisites at all."""
+    options = Options(search=SearchOptions(prerequisites=which))
+    gateway = open_gateway(
+        catalog, graph=[TELL], strategy="auto", embedder=HashingEmbedder(), options=options
+    )
+
+    assert expected == listed(await gateway.search(QUERY, limit=1))
+
+
+def fed(verb: str, *arguments: str) -> ToolDefinition:
+    """A tool that takes arguments, and says nothing of where they come from."""
+    properties = {argument: {"type": "string"} for argument in arguments}
+    schema = {"type": "object", "properties": properties, "required": list(arguments)}
+    said = f"{verb.replace('_', ' ').capitalize()}."
+    return ToolDefinition(name=verb, description=said, input_schema=schema)
+
+
+FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("get_house_code"))
+"""A room is booked by its code, which is found by that of the house."""
+
+
+@pytest.mark.requirement("edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        ("derived", ["get_room_code", "get_house_code"]),
+        ("declared", []),
+        ("window", []),
+        ("off", []),
+    ],
+)
+async def test_what_sure_rules_derive_for_the_first_match_is_listed_from_outside_the_window(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, which: Prerequisites, expected: list[str]
+) -> None:
+    """With what it needs itself; never direct, also where declared ones become proxies."""
+    options = Options(
+        search=SearchOptions(prerequisites=which, window_margin=1.0),
+        discovery=DiscoveryOptions(prerequisite_proxies=True),
+    )
+    gateway = open_gateway(
+        (*FED, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
+    )
+
+    found = await gateway.search("book_room", limit=1)
+
+    assert ["book_room"] == names(found)
+    assert expected == listed(found)
+    assert not any(match.direct for match in found.prerequisites)
+    assert ("book_room",) == direct_names(found, options.discovery)
+    assert {"derived/suppliers"} >= {
+        step.source for match in found.prerequisites for step in match.evidence.path
+    }
+
+
+async def test_guesses_from_outside_the_window_are_few_and_the_first_matchs(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """What a rule reads must not fill the result; of other matches it is not read at all."""
+    codes = [f"{word}_code" for word in ("room", "house", "street", "city", "land", "sea")]
+    tools = (
+        fed("book", *codes),
+        fed("cancel", "moon_code"),
+        fed("get_moon_code"),
+        *(fed(f"get_{code}") for code in codes),
+        *catalog_of(50),
+    )
+    options = Options(search=SearchOptions(window_margin=1.0, max_prerequisites=4))
+    gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder(), options=options)
+
+    found = await gateway.search(queries=["book", "cancel"], limit=2)
+
+    assert ["book", "cancel"] == names(found)
+    assert 4 == len(found.prerequisites)
+    assert "get_moon_code" not in listed(found)
+
+
+def test_an_unknown_choice_of_prerequisites_is_refused() -> None:
+    """With the choices that there are."""
+    with pytest.raises(ConfigError, match="'derived' or 'declared' or 'window'"):
+        SearchOptions(prerequisites="all")  # type: ignore[arg-type]  # the point of the test

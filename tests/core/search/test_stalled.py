@@ -1,0 +1,383 @@
+"""Rule 5 where a service does not fail but hangs: a search goes on without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from gateway.embed.cache import QueryEmbedder, QueryEmbeddings
+from gateway.embed.protocol import Embedded, Role
+from gateway.errors import ClosedError, Failed
+from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
+from gateway.options.search import First
+from gateway.runtime.cache import Cache, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.search.normalize import CachedNormalizer, ModelReply
+from gateway.search.state import with_timeout
+from gateway.testing import HashingEmbedder
+from gateway.types import IndexReport
+from gateway.types.listing import Listing
+from tests.conftest import OpenGateway
+from tests.core.search.conftest import Catalog
+from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
+
+HASTY = Options(search=SearchOptions(query_timeout_s=0.01))
+TOLD = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
+QUERY = "send an e-mail"
+
+
+class Stuck(HashingEmbedder):
+    """Embeds documents, and queries when it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == "query":
+            await self.gate.wait()
+        return await super().embed(texts, role=role)
+
+
+class Picky(HashingEmbedder, TableNormalizer):
+    """Never answers what is about files."""
+
+    def __init__(self) -> None:
+        HashingEmbedder.__init__(self)
+        TableNormalizer.__init__(self, {QUERY: "send email"})
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == "query" and any("file" in text for text in texts):
+            await asyncio.Event().wait()
+        return await super().embed(texts, role=role)
+
+    async def rewrite(self, query: str) -> ModelReply:
+        if "file" in query:
+            await asyncio.Event().wait()
+        return await super().rewrite(query)
+
+
+class Late(ListSource):
+    """Is listed when it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__("late", [tool("water_plants", "Water the plants.")])
+        self.gate = Gate()
+
+    async def list_tools(self) -> Listing:
+        await self.gate.wait()
+        return await super().list_tools()
+
+
+class Mute(TableNormalizer):
+    """Never answers."""
+
+    async def rewrite(self, query: str) -> ModelReply:
+        self.asked.append(query)
+        await asyncio.Event().wait()
+        return ModelReply(text="")
+
+
+@pytest.mark.requirement("auto:rule-5")
+@pytest.mark.parametrize("strategy", ["auto", "embeddings"])
+async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
+) -> None:
+    """As after a failure; no latch, and nothing of it is remembered."""
+    embedder = Stuck()
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=HASTY)
+    await gateway.report()
+    by_graph = await open_gateway(catalog).search(QUERY)
+
+    fallen = await gateway.search(QUERY)
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode in {"hybrid", "vector"}
+
+    await until(healed)
+
+    assert ("graph", ["embedding_failed", "graph_fallback"]) == (fallen.mode, codes(fallen)[:2])
+    assert TOLD == fallen.diagnostics[0].detail
+    assert names(by_graph) == names(fallen)
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_rewriting_that_does_not_come_leaves_the_query(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Of each of several queries, which share the time there is."""
+    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    queries = (QUERY, "read a file")
+
+    found = await gateway.search(queries=queries)
+
+    failed = [each for each in found.diagnostics if each.code == "query_normalization_failed"]
+    assert [TOLD, TOLD] == [each.detail for each in failed]
+    assert queries == found.normalized
+    assert "send_email" == names(found)[0]
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_query_that_hangs_costs_the_others_nothing(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Each is rewritten and embedded by itself; the one that hangs is answered by the graph."""
+    model, options = Picky(), Options(search=SearchOptions(query_timeout_s=0.5))
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=model, normalizer=model, options=options
+    )
+    await gateway.report()
+
+    found = await gateway.search(queries=(QUERY, "translate a text file"))
+
+    first, second = found.matches[:2]
+    assert ["query_normalization_failed", "query_normalized"] == codes(found)[:2]
+    assert ["embedding_failed", "graph_fallback"] == codes(found)[2:4]
+    assert ("hybrid", ("send email", "translate a text file")) == (found.mode, found.normalized)
+    assert ("send_email", "translate_text") == (first.name, second.name)
+    assert first.evidence.vector is not None
+    assert second.evidence.vector is None
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_an_embedder_that_hangs_is_skipped_until_it_answers(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Searches wait no more, and say why; a probe in the background finds that it is back."""
+    embedder = Stuck()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    await gateway.report()
+    details = []
+
+    async def skipped() -> bool:
+        found = await gateway.search(QUERY)
+        details.append(found.diagnostics[0].detail)
+        return "skipped" in details[-1]
+
+    await until(skipped)
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode == "hybrid"
+
+    await until(healed)
+
+    assert len(details) > 3
+    assert details[-1].startswith("the embedder was skipped: it did not answer 3 times in a row")
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_normalizer_that_hangs_is_skipped(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """The query stays as it is, without a wait."""
+    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    details = []
+
+    async def skipped() -> bool:
+        found = await gateway.search(QUERY)
+        details.append((found.diagnostics[0].code, found.diagnostics[0].detail))
+        return "skipped" in details[-1][1]
+
+    await until(skipped)
+
+    assert len(details) > 3
+    assert "query_normalization_failed" == details[-1][0]
+    assert "the normalizer was skipped" in details[-1][1]
+
+
+async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """As after a failure."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
+    await gateway.report()
+
+    steps = await gateway.next_steps(["send_email"], query="read the file")
+
+    failing = HashingEmbedder()
+    other = open_gateway(catalog, strategy="auto", embedder=failing)
+    await other.report()
+    failing.fail_with = OSError()
+    by_words = await other.next_steps(["send_email"], query="read the file")
+    assert [each.id for each in by_words] == [each.id for each in steps]
+
+
+def read_mail() -> str:
+    """Read the newest mail of the harbour."""
+    return "read"
+
+
+@pytest.mark.requirement("auto:rule-5")
+@pytest.mark.parametrize("strategy", ["auto", "embeddings"])
+@pytest.mark.parametrize("first", ["wait", "words"])
+async def test_calls_and_lists_need_no_vectors(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
+) -> None:
+    """Neither of a new catalog nor of one that grew, while another search waits for them."""
+    embedder = Gated()
+    options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
+    searching = asyncio.ensure_future(gateway.search(QUERY))
+    await embedder.gate.reached.wait()
+
+    listed = await gateway.list_tools()
+    gateway.add_tool(read_mail)
+    called = await gateway.invoke("read_mail")
+    old = await gateway.invoke("send_email")
+    steps = await gateway.next_steps(["read_email"])
+    browsed = await gateway.search("")
+    embedder.gate.set()
+    found = await searching
+    report = await gateway.report()
+
+    assert (12, "read", "called send_email") == (len(listed), called.text, old.text)
+    assert steps
+    assert ("browse", 5) == (browsed.mode, len(browsed.matches))
+    assert found.mode in {"hybrid", "vector"}
+    assert (13, ()) == (report.vectors, report.diagnostics)
+
+
+async def begun(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
+    """A build that waits for its vectors, and who waits for it."""
+    embedder = Gated()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    reporting = asyncio.ensure_future(gateway.report())
+    await embedder.gate.reached.wait()
+    return embedder, gateway, reporting
+
+
+async def test_what_was_begun_is_not_begun_again(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """A build serves while its vectors are made; they are then put into it."""
+    embedder, gateway, reporting = await begun(open_gateway, catalog)
+
+    await gateway.list_tools()
+    builds = gateway.index_builds
+    embedder.gate.set()
+    report = await reporting
+
+    assert (1, 1) == (builds, gateway.index_builds)
+    assert (12, 1, embedder.texts) == (report.vectors, embedder.asked, report.embedded_texts)
+
+
+async def test_vectors_that_do_not_come_hold_no_search(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Words answer, and say so; the next search does not wait anew, nor when a tool comes in."""
+    embedder = Gated()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+
+    first = await gateway.search(QUERY)
+    gateway.add_tool(read_mail)
+    found = await gateway.search("read the newest mail of the harbour")
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode == "hybrid"
+
+    await until(healed)
+
+    assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, codes(first)[:2])
+    assert "send_email" == names(first)[0]
+    assert ("read_mail", "index_building") == (names(found)[0], codes(found)[0])
+
+
+async def test_a_server_that_is_long_in_being_listed_is_waited_for(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """It has limits of its own, and no vector can come before."""
+    late = Late()
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=HASTY)
+    gateway.add_source(late)
+    searching = asyncio.ensure_future(gateway.search(QUERY))
+    await late.gate.reached.wait()
+    await with_timeout(asyncio.Event().wait(), 0.2)
+    waited = not searching.done()
+    late.gate.set()
+
+    assert waited
+    assert "water_plants" in {each.name for each in (await gateway.list_tools())}
+    assert names(await searching)
+
+
+async def test_a_build_that_is_cut_short_takes_its_vectors_along(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """A gateway that is closed while a service hangs ends."""
+    _, gateway, reporting = await begun(open_gateway, catalog)
+
+    await gateway.aclose()
+
+    with pytest.raises(ClosedError):
+        await reporting
+
+
+def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
+    return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
+
+
+async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
+    """Equal queries are embedded once, and each search has its own time."""
+    embedder, share = Stuck(), SingleFlight[QueryEmbeddings](_here).run
+    embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
+    waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
+    await embedder.gate.reached.wait()
+
+    hasty = await with_timeout(embed([QUERY], dimensions=None), 0.01)
+    embedder.gate.set()
+    found = await waiting
+
+    assert isinstance(hasty, Failed)
+    assert TOLD == hasty.reason
+    assert (1, 1) == (found.embedded, embedder.calls)
+
+
+async def test_what_nobody_answers_ends() -> None:
+    """Or whoever comes later would wait for it too, again and again."""
+    embed = QueryEmbedder(
+        embedder=Stuck(),
+        cache=_cache(),
+        share=SingleFlight[QueryEmbeddings](_here).run,
+        telemetry=Telemetry(),
+        timeout_s=0.01,
+    )
+    normalize = CachedNormalizer(
+        normalizer=Mute(),
+        cache=_cache(),
+        share=SingleFlight[str](
+            lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
+        ).run,
+        telemetry=Telemetry(),
+        timeout_s=0.01,
+    )
+
+    with pytest.raises(TimeoutError):
+        await embed([QUERY], dimensions=None)
+    with pytest.raises(TimeoutError):
+        await normalize(QUERY)
+
+
+async def test_who_is_cancelled_is_cancelled() -> None:
+    """A search whose caller goes away does not go on with half of it."""
+    gate = Gate()
+    searching = asyncio.ensure_future(with_timeout(gate.wait(), 1000))
+    await gate.reached.wait()
+
+    searching.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+
+
+def _cache() -> Cache[Any]:
+    return Cache("any", max_items=8, ttl_s=1000)

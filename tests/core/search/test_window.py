@@ -1,0 +1,229 @@
+"""Rule 8: derived supplements and all proxies of `auto` come from the semantic window."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
+from gateway.search.pipeline import Search
+from gateway.search.retrieve import find_candidates
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, SearchResult
+from graphs import Document, Edge, Link
+from tests.conftest import CatalogOf
+from tests.core.search.conftest import auto, run, snapshot_of
+from tests.fakes import definitions, entity, tool
+
+QUERY = "approve the urgent invoice"
+NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
+
+
+@functools.cache
+def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
+    """Make a catalog whose best match is related to everything by a guess."""
+    embedder = HashingEmbedder()
+    entities = [entity(each) for each in definitions(size)]
+    hub = hub_document("approve_invoice", entities, declared=False)
+    return snapshot_of(entities, embedder, documents=[hub]), embedder
+
+
+def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
+    """Relate the tool *title* to everything."""
+    related = tuple(Link(target=each.name) for each in entities[:60])
+    return Document(id="host:hub", title=title, related=related, declared=declared)
+
+
+def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
+    """Compute the window from its definition: a rank and a share of the best score."""
+    assert snapshot.vectors is not None
+    asked = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
+    cosines, _ = snapshot.vectors.score(asked)
+    margin = 0.5 * min(1, len(cosines) / 60)
+    floor = cosines.mean() + margin * (cosines.max() - cosines.mean())
+    head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
+    return {snapshot.entities[spot].id for spot in head if cosines[spot] >= floor}
+
+
+def added(found: SearchResult) -> set[str]:
+    return {match.id for match in (*found.related, *found.next_steps)}
+
+
+@pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize("size", [10, 30, 100, 3000])
+@pytest.mark.parametrize("limit", [1, 3, 5])
+def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int) -> None:
+    """Rule 8: bounded by rank and by score at every size; among few the margin is smaller.
+
+    The best match is related to everything, so the graph has much to offer.
+    """
+    snapshot, embedder = hub_of(size)
+    window = window_of(snapshot, embedder, limit=limit)
+
+    bounded = run(auto(embedder), snapshot, QUERY, limit=limit)
+
+    assert len(window) == bounded.counts.window
+    assert set() == added(bounded) - window
+    assert all(match.direct for match in (*bounded.related, *bounded.next_steps))
+
+
+@pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize("size", [10, 100, 3000])
+def test_declared_supplements_fill_the_budget_with_the_window_first(size: int) -> None:
+    """The window still bounds what becomes a proxy, and edges of equal weight prefer it."""
+    snapshot, embedder = hub_of(size)
+    window = window_of(snapshot, embedder, limit=1)
+    best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
+    hub = hub_document(best, snapshot.entities, declared=True)
+    declared = snapshot_of(list(snapshot.entities), embedder, documents=[hub])
+
+    found = run(auto(embedder), declared, QUERY, limit=1)
+
+    inside = [match.id in window for match in found.related]
+    assert len(found.related) == SearchOptions().max_related
+    assert sorted(inside, reverse=True) == inside
+    assert inside == [match.direct for match in found.related]
+    assert all(step.declared for match in found.related for step in match.evidence.path)
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> None:
+    """Edges of lower matches are seldom what a request needs."""
+    entities = [entity(tool(name)) for name in (*NOTES, "play_song", "book_room", "water_plant")]
+    documents = [
+        Document(id=f"host:{title}", title=title, next_steps=(Link(target=target),))
+        for title, target in (
+            ("get_note", "play_song"),
+            ("edit_note", "book_room"),
+            ("send_note", "water_plant"),
+        )
+    ]
+    snapshot = snapshot_of(entities, HashingEmbedder(), documents=documents)
+    asked = ("get_note", "send_note")[:queries]
+
+    found = run(auto(HashingEmbedder()), snapshot, None, queries=asked, limit=5)
+
+    assert set(NOTES) == {match.name for match in found.matches}
+    assert ["play_song", "water_plant"][:queries] == sorted(
+        match.name
+        for match in found.next_steps
+        if all(step.declared for step in match.evidence.path)
+    )
+
+
+@pytest.mark.requirement("auto:rule-8")
+@pytest.mark.parametrize("size", [30, 100])
+def test_without_the_bounds_the_graph_would_add_more(size: int) -> None:
+    """Rule 8: the window is what holds it back."""
+    snapshot, embedder = hub_of(size)
+    free = auto(embedder, window_min=size, window_margin=0, max_related=60)
+
+    found = run(free, snapshot, QUERY, limit=1)
+
+    assert added(found) - window_of(snapshot, embedder, limit=1)
+
+
+@pytest.mark.requirement("auto:rule-8")
+def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
+    """Rule 8: supplements do not flood the result."""
+    embedder = HashingEmbedder()
+    snapshot = snapshot_of([entity(each) for each in catalog_of(300)], embedder)
+    search = auto(embedder, window_min=300, window_margin=0, max_related=2, max_next_steps=1)
+
+    found = run(search, snapshot, "find one invoice of the account", limit=1)
+
+    assert (2, 1) == (len(found.related), len(found.next_steps))
+
+
+@given(
+    cosines=st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=60),
+    eligible=st.lists(st.booleans(), min_size=60, max_size=60),
+    limit=st.integers(1, 12),
+)
+def test_the_window_is_the_head_of_the_eligible_pool(
+    cosines: list[float], eligible: list[bool], limit: int
+) -> None:
+    """Rule 8, as arithmetic: never wider than the pool, never without the best."""
+    matrix = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
+    mask = np.asarray(eligible[: len(cosines)])
+    options = SearchOptions(pool_min=20)
+
+    found = find_candidates(
+        VectorIndex.of(matrix),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
+        mask=mask,
+        count=options.pool(limit),
+    )
+
+    pool = found.pool.tolist()
+    strengths = found.strengths.tolist()
+    assert sorted(strengths, reverse=True) == strengths
+    assert min(int(mask.sum()), options.pool(limit)) == len(pool)
+    assert all(mask[spot] for spot in pool)
+    window = found.window(limit, options)
+    assert window <= set(pool[: options.window(limit)])
+    assert not pool or pool[0] in window
+
+
+def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
+    """One of many wishes must not drown among the others."""
+    matrix = unit_rows([[1, 1], [0, 1]])
+
+    found = find_candidates(
+        VectorIndex.of(matrix),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]]), clause_weight=0.7),
+        mask=np.asarray([True, True]),
+        count=2,
+    )
+
+    assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(found.cosines([0, 1]), abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [12, 112, 1000])
+def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -> None:
+    """Words do not tell how near a tool without them is; what rules derive stays bounded."""
+    names = ("list_invoices", "settle_bill", "send_email")
+    entities = [entity(tool(name)) for name in names]
+    entities += [entity(tool(f"rotate_{spot}_matrix")) for spot in range(size - len(names))]
+    plan = Document(
+        id="host:plan",
+        title="list_invoices",
+        next_steps=(Link(target="settle_bill"),),
+        related=(Link(target="send_email"),),
+    )
+    snapshot = snapshot_of(entities, documents=[plan])
+
+    found = run(Search(options=SearchOptions(), strategy="graph"), snapshot, "list invoices")
+
+    assert ["list_invoices"] == [match.name for match in found.matches][:1]
+    assert ["settle_bill"] == [match.name for match in found.next_steps]
+    assert ["send_email"] == [match.name for match in found.related]
+    assert all(match.direct for match in (*found.next_steps, *found.related))
+
+
+def test_what_the_host_declares_is_listed_before_what_is_derived() -> None:
+    """Also where the derived fill the list, and where a weight makes them stronger."""
+    entities = [entity(tool(name)) for name in ("search_note", *NOTES)]
+    weak = tuple(
+        Edge(subject="search_note", predicate=predicate, object=target, weight=0.1)
+        for predicate, target in (("nextStep", "void_note"), ("relatedTo", "sign_note"))
+    )
+    plan = Document(id="host:plan", title="plan", edges=weak)
+    snapshot = snapshot_of(entities, HashingEmbedder(), documents=[plan])
+    options = SearchOptions(window_margin=0, max_related=1, max_next_steps=1)
+    search = Search(options=options, strategy="graph")
+
+    found = run(search, snapshot, "search_note", limit=1)
+
+    assert ["search_note"] == [match.name for match in found.matches]
+    assert ["void_note"] == [match.name for match in found.next_steps]
+    assert ["sign_note"] == [match.name for match in found.related]

@@ -1,0 +1,118 @@
+"""One search does each piece of work once. Counted, never timed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gateway.index.eligibility import Positions
+from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import Vector
+from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.testing import HashingEmbedder
+from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
+from tests.core.search.conftest import snapshot_of
+from tests.fakes import compile_snapshot, eligibility_of, plain_embed
+
+WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
+
+
+def entities(count: int) -> list[Entity]:
+    """Make tools that share nothing but the words of a sentence."""
+    return [
+        Entity(
+            id=f"s{number}/do{number}",
+            exposed_name=f"do{number}",
+            server=f"s{number}",
+            definition=ToolDefinition(
+                name=f"do{number}", description=f"Works on one {WORDS[number % len(WORDS)]}."
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
+    """Of a large catalog there is one of nearly every tool."""
+    ill = Diagnostic(stage="embed", code="vectors_incomplete")
+    qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
+
+    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, ill])
+
+    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
+
+
+def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() -> None:
+    """A store that fails is told of by each server, a folder may hold a thousand bad documents."""
+    down = Diagnostic(stage="store", code="catalog_unavailable", detail="disk is full")
+    bad = [
+        Diagnostic(stage="graph", code="graph_document_invalid", detail=str(number))
+        for number in range(1000)
+    ]
+
+    snapshot = compile_snapshot(entities(2), diagnostics=[down, *bad, down])
+
+    assert (down, *bad[:5]) == snapshot.recurring_diagnostics
+
+
+def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
+    """It is combined once an index, and searches run side by side."""
+    known = eligibility_of(entities(4))
+
+    mask = known.mask(Filters())
+
+    assert mask is known.mask(Filters())
+    assert not mask.flags.writeable
+
+
+def test_filters_are_remembered_up_to_a_bound() -> None:
+    """Scopes differ from caller to caller."""
+    known = eligibility_of(entities(2))
+    for number in range(200):
+        known.mask(Filters(scopes=frozenset({str(number)})))
+
+    assert len(known.masks) <= 64
+
+
+class CountedRows(VectorIndex):
+    """Vectors that count the rows that are scored apart from a scan for the nearest ones."""
+
+    rows_scored = 0
+
+    def score(
+        self, query: VectorQuery, positions: Positions | None = None
+    ) -> tuple[Vector, Vector]:
+        if positions is not None:
+            CountedRows.rows_scored += len(positions)
+        return super().score(query, positions)
+
+
+async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_one() -> None:
+    """Candidates and a sample for the mean are scored, however many tools there are."""
+    counts = []
+    for size in (1200, 3600):
+        embedder = HashingEmbedder()
+        snapshot = snapshot_of(entities(size), embedder)
+        vectors = snapshot.vectors
+        assert vectors is not None
+        matrix = vectors.rows(np.arange(vectors.size))
+        counted = replace(snapshot, vectors=CountedRows(matrix=matrix, mean=vectors.mean))
+        CountedRows.rows_scored = 0
+
+        found = await suggest_next_steps(
+            counted,
+            ["do7"],
+            query="pay the invoice",
+            embed=plain_embed(embedder),
+            filters=Filters(),
+            limit=5,
+            options=SearchOptions(),
+        )
+
+        assert 5 == len(found)
+        counts.append(CountedRows.rows_scored)
+
+    assert max(counts) < 5000
+    assert counts[1] < 1.5 * counts[0]

@@ -1,0 +1,196 @@
+"""Several sources behind one name, beyond what `test_source_conformance` holds for every source."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
+from gateway.gateway import Gateway
+from gateway.sources.combined import CombinedSource
+from gateway.types import JsonObject
+from tests.conftest import OpenGateway
+from tests.core.sources.live_source import SILENT, Shop, details, names, prompt, resource
+from tests.fakes import ListSource, tool, until
+from tests.fakes import names as matches
+
+
+def pair() -> tuple[ListSource, ListSource]:
+    return ListSource("a", [tool("x"), tool("y")]), ListSource("b", [tool("x"), tool("z")])
+
+
+def test_one_source_that_is_not_trusted_makes_the_combination_untrusted() -> None:
+    """Texts of a stranger are among its own."""
+    trusted, other = ListSource("a", trusted=True), ListSource("b")
+
+    assert [True, False] == [
+        CombinedSource("c", [trusted]).trusted,
+        CombinedSource("c", [trusted, other]).trusted,
+    ]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+async def test_a_name_that_two_have_is_qualified_in_both(turn: int) -> None:
+    """Whichever comes first; each call reaches its own."""
+    first, second = pair()[::turn]
+    combined = CombinedSource("c", [first, second])
+
+    listed = names(await combined.list_tools())
+    answers = {name: (await combined.call(name, {}, tool_id="t")).text for name in listed}
+
+    assert {"a_x": "called x", "y": "called y", "b_x": "called x", "z": "called z"} == answers
+
+
+async def test_a_name_that_stays_taken_leaves_a_note() -> None:
+    """Names are unique, whatever the sources call themselves."""
+    first, second = pair()
+    second.tools.append(tool("a_x"))
+    listing = await CombinedSource("c", [first, second]).list_tools()
+
+    assert ["a_x", "y", "b_x", "z"] == names(listing)
+    assert ["'b': tool 'a_x': another one is called 'a_x'"] == details(listing)
+
+
+async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -> None:
+    """And nothing but nothing is an error."""
+    first, second = pair()
+    combined = CombinedSource("c", [first, second])
+    second.fail_with = UpstreamError("b", "is down")
+    without = await combined.list_tools()
+    second.fail_with = None
+    await combined.list_tools()
+    second.fail_with = RuntimeError("no")
+    after = await combined.list_tools()
+    first.fail_with = UpstreamError("a", "is down too")
+
+    assert ["x", "y"] == names(without)
+    assert ["a_x", "y", "b_x", "z"] == names(after)
+    assert ["'b': is down", "'b': RuntimeError"] == [*details(without), *details(after)]
+    with pytest.raises(UpstreamError, match="is down too"):
+        await combined.list_tools()
+
+
+async def test_a_part_that_failed_is_tried_again_by_the_gateway(open_gateway: OpenGateway) -> None:
+    """As a whole source would be."""
+    clock = [0.0]
+    first, second = pair()
+    second.fail_with = UpstreamError("b", "is down")
+    gateway: Gateway = open_gateway(clock=lambda: clock[0])
+    gateway.add_source(CombinedSource("c", [first, second]))
+    without = await gateway.search()
+    second.fail_with = None
+    clock[0] = 31.0
+
+    async def whole() -> bool:
+        return ["a_x", "b_x", "y", "z"] == matches(await gateway.search())
+
+    await until(whole)
+    assert ["x", "y"] == matches(without)
+
+
+@pytest.mark.parametrize("sources", [[], [ListSource("a"), ListSource("a")]])
+def test_a_combination_needs_sources_of_different_names(sources: list[ListSource]) -> None:
+    """Else nobody could tell them apart."""
+    with pytest.raises(ConfigError, match="each of another name"):
+        CombinedSource("c", sources)
+
+
+def stores() -> CombinedSource:
+    one = Shop(
+        "a", prompt("x"), resource("file:///a"), resource("db://{id}"), resource("one://{n}")
+    )
+    two = Shop("b", prompt("x"), prompt("y"), resource("file:///a"), resource("db://{id}"))
+    return CombinedSource("c", [one, two, ListSource("d", [tool("z")])])
+
+
+async def test_resources_and_prompts_of_several_sources_have_one_name_each() -> None:
+    """What two have is qualified in both, a URI so that it stays one; pins and marks go along."""
+    listing = await stores().list_tools()
+
+    assert [
+        "tool a_x", "tool of_a", "prompt a_x", "resource a+file:///a", "resource a+db://{id}",
+        "resource one://{n}", "tool b_x", "tool of_b", "prompt b_x", "prompt y",
+        "resource b+file:///a", "resource b+db://{id}", "tool z",
+    ] == [f"{item.kind} {item.name}" for item in listing.definitions]  # fmt: skip
+    assert ("x", "file:///a") == tuple(
+        listing.digests[key] for key in ("prompt:b_x", "resource:a+file:///a")
+    )
+    assert {"prompt:a_x", "prompt:b_x"} == listing.suspicions.keys()
+
+
+@pytest.mark.parametrize(
+    ("uri", "of", "own"),
+    [
+        ("a+file:///a", "a", "file:///a"),
+        ("b+db://5", "b", "db://5"),
+        ("one://7", "a", "one://7"),
+        ("b+file:///in/no/list", "b", "file:///in/no/list"),
+        ("b+http://x/y", "b", "http://x/y"),
+    ],
+)
+async def test_a_resource_of_several_sources_is_read_where_it_is(
+    uri: str, of: str, own: str
+) -> None:
+    """And what comes back is called as it is here; an address of the web stays."""
+    read = await stores().ask("resources/read", {"uri": uri})
+
+    assert (of, own) == (read["of"], read["uri"])
+    assert [{"uri": uri}, {"uri": "http://web"}, "odd"] == read["contents"]
+
+
+async def test_prompts_completions_and_links_lead_to_their_source() -> None:
+    """Whatever they name can be read here."""
+    combined = stores()
+    got = await combined.ask("prompts/get", {"name": "b_x"})
+    ref = {"ref": {"type": "ref/resource", "uri": "a+db://{id}"}}
+    completed = await combined.ask("completion/complete", ref)
+    called = await combined.call("of_b", {}, tool_id="c/of_b")
+    plain = await combined.call("z", {}, tool_id="c/z")
+
+    assert ("b", "x") == (got["of"], got["name"])
+    block = {"type": "resource", "resource": {"uri": "b+file:///a"}}
+    assert [{"role": "user", "content": block}, {"content": "odd"}] == got["messages"]
+    assert {"type": "ref/resource", "uri": "db://{id}"} == completed["ref"]
+    assert "b+file:///new" == called.content[1].data["uri"]
+    assert "called z" == plain.text
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"uri": "db://5"}, "has no resource 'db://5'"),
+        ({"name": "x"}, "has no prompt 'x'"),
+        ({"uri": "d+file:///a"}, "server 'd' has no resources"),
+    ],
+)
+async def test_what_nobody_or_more_than_one_may_have_is_refused(
+    params: JsonObject, message: str
+) -> None:
+    """No source is asked for the others' things."""
+    with pytest.raises(InvalidRequestError, match=message):
+        await stores().ask("resources/read", params)
+
+
+async def test_a_resource_of_several_sources_is_watched_where_it_is() -> None:
+    """Under its own URI; one whose source tells nothing is refused."""
+    shop = Shop("a", resource("file:///a"))
+    combined = CombinedSource("c", [shop, ListSource("d", [tool("z")])])
+    await combined.watch("file:///a", SILENT)
+
+    assert ["file:///a"] == shop.watched
+    with pytest.raises(InvalidRequestError, match="'d' reports no changes of 'x:y'"):
+        await combined.watch("d+x:y", SILENT)
+
+
+async def test_combined_resources_are_found_and_read_through_the_gateway(
+    open_gateway: OpenGateway,
+) -> None:
+    """By the address that the catalog gives them."""
+    gateway = open_gateway()
+    gateway.add_source(stores())
+    addresses = {item.exposed_name for item in await gateway.library.entities("resource")}
+    (read, *_) = await gateway.read("gateway:/c/b+file:///a")
+    made = await gateway.read("gateway:/c/a+db://5")
+
+    assert {"gateway:/c/a+file:///a", "gateway:/c/b+db://{id}"} < addresses
+    assert "b+file:///a" == read.data["uri"]
+    assert "a+db://5" == made[0].data["uri"]

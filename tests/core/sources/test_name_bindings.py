@@ -1,0 +1,229 @@
+"""Which tool holds an exposed name, whoever else wants it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from gateway.discovery.call_handler import ToolCall, handle_call
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList
+from gateway.embed.cache import MemoryVectorStore
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.options import AccessPolicy, Options
+from gateway.storage.catalog import SqlCatalog
+from gateway.types import Hints
+from tests.core.sources.live_source import BrokenStore
+from tests.fakes import Shelf, tool
+
+NAMES = [f"tool_{number}" for number in range(100)]
+Start = Callable[..., Gateway]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a gateway over servers by name, each with the tools of these names."""
+    made: list[Gateway] = []
+
+    def build(store: str = "catalog", **servers: list[str]) -> Gateway:
+        options = Options(catalog_store_path=tmp_path / f"{store}.sqlite3")
+        gateway = Gateway(options=options, vector_store=MemoryVectorStore())
+        for name, tools in servers.items():
+            gateway.add_server(name, server=Shelf(map(tool, tools)).server)
+        made.append(gateway)
+        return gateway
+
+    yield build
+    for gateway in made:
+        gateway.close()
+
+
+async def names(gateway: Gateway) -> dict[str, str]:
+    return {each.id: each.exposed_name for each in await gateway.list_tools()}
+
+
+async def codes(gateway: Gateway) -> set[str]:
+    return {note.code for note in (await gateway.report()).diagnostics}
+
+
+async def test_a_server_that_offers_the_names_of_another_renames_none(start: Start) -> None:
+    """Neither in the process that saw the honest one first, nor after a restart; and once the
+    honest one is gone its names lead nowhere.
+    """
+    gateway = start(zeta=NAMES)
+    await gateway.report()
+    gateway.add_server("alpha", server=Shelf(map(tool, NAMES)).server)
+    joined = await names(gateway)
+    again = await names(start(alpha=NAMES, zeta=NAMES))
+    alone = start(alpha=NAMES)
+    left = await names(alone)
+
+    assert {f"zeta/{name}": name for name in NAMES}.items() <= joined.items()
+    assert joined == again
+    assert {f"alpha/{name}": f"alpha_{name}" for name in NAMES} == left
+    assert {"name_withheld"} == await codes(alone)
+
+
+async def test_names_of_servers_that_come_at_once_do_not_depend_on_their_order(
+    start: Start,
+) -> None:
+    """The first by its id gets a name that all want; a Python function comes before servers."""
+    found = []
+    for at, order in enumerate(permutations(["a", "b", "c"])):
+        gateway = start(str(at), **{key: ["run", "stop"] for key in order})
+        gateway.add_tool(lambda: 1, name="stop", description="Stop.")
+        found.append(await names(gateway))
+
+    assert [found[0]] * 6 == found
+    assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= found[0].items()
+
+
+async def test_a_name_passes_on_once_that_is_approved(start: Start, tmp_path: Path) -> None:
+    """The tool that wants it gets it at the next start."""
+    await start(honest=["pay"]).report()
+    await start(other=["pay"]).report()
+    store = SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
+    pending = store.changed("names:")
+    store.approve("names:", ["pay"])
+    store.close()
+
+    assert {"pay"} == pending
+    assert {"other/pay": "pay"} == await names(start(other=["pay"]))
+    assert {"honest/pay": "honest_pay", "other/pay": "pay"} == await names(
+        start(other=["pay"], honest=["pay"])
+    )
+
+
+async def test_a_name_is_kept_for_a_tool_whose_server_is_there(start: Start) -> None:
+    """A tool that its server leaves out for a while has its name when it is back."""
+    await start(a=["pay"], b=["pay"]).report()
+    without = start(a=["other"], b=["pay"])
+
+    assert {"a/other": "other", "b/pay": "b_pay"} == await names(without)
+    assert {"name_qualified"} == await codes(without)
+    assert {"a/pay": "pay", "b/pay": "b_pay"} == await names(start(a=["pay"], b=["pay"]))
+
+
+async def test_similar_names_are_reported_and_stay(start: Start) -> None:
+    """The host looks; no tool is renamed for it."""
+    gateway = start(a=["get_user_role"], b=["get_user_roles"])
+
+    notes = (await gateway.report()).diagnostics
+
+    assert [("name_similar", True)] == [
+        (note.code, "a/get_user_role, b/get_user_roles" in note.detail) for note in notes
+    ]
+    assert {"get_user_role", "get_user_roles"} == {*(await names(gateway)).values()}
+
+
+async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path) -> None:
+    """And a diagnostic says so."""
+
+    class Store:
+        def __init__(self) -> None:
+            whole = SqlCatalog.in_files(tmp_path / "entries.sqlite3")
+            self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
+            self.call_log = object()
+
+        def close(self) -> None:
+            self.entries.close()
+
+    gateway = Gateway(store=Store())  # type: ignore[arg-type]  # it logs no calls
+    gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
+    before = await gateway.report()
+    gateway.add_server("alpha", server=Shelf([tool("pay")]).server)
+    found = await names(gateway)
+    gateway.close()
+
+    assert ["names are not kept for the next start: full"] == [
+        note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
+    ]
+    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
+
+
+async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start: Start) -> None:
+    """A server that is looked at first must not make copies of what it copied."""
+
+    async def generations(gateway: Gateway) -> dict[str, int]:
+        return {each.server: each.generation for each in await gateway.list_tools()}
+
+    gateway = start(zeta=NAMES[:3], eta=NAMES[3:5])
+    await gateway.report()
+    gateway.add_server("alpha", server=Shelf(map(tool, NAMES[:3])).server)
+
+    assert {"zeta": 0, "eta": 0, "alpha": 1} == await generations(gateway)
+    again = await generations(start(alpha=NAMES[:3], zeta=NAMES[:3], eta=NAMES[3:5]))
+    assert again["alpha"] > again["zeta"] == again["eta"]
+
+
+async def call(gateway: Gateway, name: str) -> str:
+    """Call a tool by its name as a host does, and return the answer or the refusal."""
+    try:
+        return (await gateway.invoke(name)).text
+    except InvalidRequestError as error:
+        return str(error)
+
+
+REFUSED = "'{0}' may name another tool: say which one (b_{1})"
+
+
+@pytest.mark.parametrize(("own", "exposed"), [("pay", "pay"), ("bank.pay", "bank_pay")])
+async def test_name_of_a_departed_tool_runs_no_other_tool(
+    start: Start, own: str, exposed: str
+) -> None:
+    gateway = start(a=[own], b=[own])
+    before = await call(gateway, exposed)
+    await gateway.remove_server("a")
+    after = [await call(gateway, name) for name in (own, exposed)]
+    again = start(b=[own])
+
+    assert before == f"called {own}"
+    assert REFUSED.format(own, exposed) == after[0] == await call(again, own)
+    assert "called" not in after[1]
+    assert f"called {own}" == await call(again, f"b_{exposed}") == await call(again, f"b/{own}")
+
+
+async def test_name_of_a_denied_or_disabled_tool_runs_no_other_tool(tmp_path: Path) -> None:
+    shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
+    policies = (AccessPolicy(tools=("a/pay",), action="deny"),)
+    options = Options(catalog_store_path=tmp_path / "catalog.sqlite3", policies=policies)
+    async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
+        gateway.add_server("a", server=shelves["a"].server, hints={"read": Hints(enabled=False)})
+        gateway.add_server("b", server=shelves["b"].server)
+        answers = [await call(gateway, name) for name in ("pay", "read")]
+
+    assert [REFUSED.format(name, name) for name in ("pay", "read")] == answers
+    assert [[], []] == [shelf.calls for shelf in shelves.values()]
+
+
+async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> None:
+    gateway = start(a=["pay"], b=["pay"])
+    await gateway.report()
+    await gateway.remove_server("a")
+    tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"), mode="proxy")
+    calls = [("call_tool", '{"name": "pay", "arguments": {}}'), ("pay", "{}")]
+
+    answers = [
+        await handle_call(gateway, tools, ToolCall(id="1", name=name, arguments=arguments))
+        for name, arguments in calls
+    ]
+
+    assert [REFUSED.format("pay", "pay")] * 2 == [answer.error for answer in answers]
+
+
+async def test_own_name_that_is_exposed_in_plain_form_names_its_tool(start: Start) -> None:
+    assert "called bank.pay" == await call(start(a=["bank.pay"], b=["read"]), "bank.pay")
+
+
+async def test_own_name_without_a_plain_form_names_a_trusted_tool_alone(start: Start) -> None:
+    """Such a name has no holder that would keep it from the tool of another server."""
+    gateway = start(a=["支付"])
+    gateway.add_tool(lambda: "paid", name="付款", description="Pay.")
+    (exposed, *_) = (await names(gateway)).values()
+
+    assert f"'支付' may name another tool: say which one ({exposed})" == await call(gateway, "支付")
+    assert ("called 支付", "paid") == (await call(gateway, exposed), await call(gateway, "付款"))

@@ -1,0 +1,239 @@
+"""What every `Source` promises, whatever stands behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ClosedError, UpstreamTimeoutError
+from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.combined import CombinedSource
+from gateway.sources.functions import FunctionSource
+from gateway.sources.mcp import McpSource
+from gateway.sources.protocol import Source
+from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
+from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
+from gateway.storage.catalog import SqlCatalog
+from gateway.types import Hints
+from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
+from tests.core.mcp.servers.plain import note, plain
+
+Build = Callable[[UpstreamOptions], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    build: Build
+    record: Path
+
+
+def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> FunctionSource:
+    source = FunctionSource(name, options=options)
+
+    def echo(text: str) -> str:
+        """Say it again.
+
+        Args:
+            text: What to say.
+        """
+        return text
+
+    def add(a: int, b: int) -> dict[str, int]:
+        """Add two numbers."""
+        return {"sum": a + b}
+
+    def fail() -> None:
+        """Fail."""
+        raise ValueError("no")
+
+    async def wait() -> None:
+        """Wait for ever."""
+        note(record, "started")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            note(record, "ended")
+
+    source.add(echo, hints=Hints(read_only=True))
+    for function in (add, fail, wait):
+        source.add(function)
+    return source
+
+
+def shaped_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, seen through every shape."""
+    names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
+    inner = TransformedSource(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
+    return TransformedSource(inner, Rename(names), Describe({"add": "Add."}))
+
+
+def combined_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, half from each of two sources; errors name the one that has the tool."""
+    one, two = (local_source(record, options, name) for name in ("other", "it"))
+    first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
+    return CombinedSource("it", [TransformedSource(one, first), TransformedSource(two, second)])
+
+
+def virtual_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools under aliases of the same names; errors name the server behind."""
+    behind: dict[str, Source] = {"it": local_source(record, options)}
+    tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
+    return VirtualSource(
+        VirtualServer(name="it", tools=tools),
+        sources=lambda: behind,
+        store=SqlCatalog.in_files(record.with_suffix(".sqlite3")),
+        owner="",
+        options=options,
+    )
+
+
+WITHOUT_PROCESS: Mapping[str, Callable[[Path, UpstreamOptions], Source]] = {
+    "local": local_source,
+    "shaped": shaped_source,
+    "combined": combined_source,
+    "virtual": virtual_source,
+}
+
+
+@pytest.fixture(params=[*WITHOUT_PROCESS, "in-process", "stdio", "http"])
+async def bench(
+    request: pytest.FixtureRequest, bridge: Bridge, record: Path
+) -> AsyncIterator[Bench]:
+    async with AsyncExitStack() as stack:
+
+        def on(target: object) -> Build:
+            def build(options: UpstreamOptions) -> Source:
+                source = McpSource("it", target, bridge=bridge, options=options)
+                stack.push_async_callback(source.close)
+                return source
+
+            return build
+
+        match request.param:
+            case name if name in WITHOUT_PROCESS:
+                make = WITHOUT_PROCESS[name]
+                yield Bench(build=lambda options: make(record, options), record=record)
+            case "in-process":
+                yield Bench(build=on(plain(record)), record=record)
+            case "stdio":
+                script = (str(HERE / "quick.py"), "plain", str(record))
+                yield Bench(build=on(StdioServer(sys.executable, script)), record=record)
+            case _:
+                app = plain(record).streamable_http_app()
+                port = await stack.enter_async_context(served(bridge, app))
+                yield Bench(build=on(HttpServer(f"http://127.0.0.1:{port}/mcp")), record=record)
+
+
+@pytest.fixture
+def source(bench: Bench) -> Source:
+    return bench.build(PATIENT)
+
+
+async def test_a_listing_holds_each_tool_with_its_text_schema_and_hints(source: Source) -> None:
+    """Search works on nothing but this."""
+    listing = await source.list_tools()
+
+    echo = listing.tools[0]
+    assert "it" == source.server
+    assert () == listing.diagnostics
+    assert ["echo", "add", "fail", "wait"] == [tool.name for tool in listing.tools]
+    assert "Say it again." == echo.description
+    assert ["text"] == echo.input_schema["required"]
+    assert {"text": {"type": "string", "description": "What to say."}} == echo.input_schema[
+        "properties"
+    ]
+    assert echo.hints.read_only is True
+    assert echo.hints.destructive is None
+
+
+async def test_answers_keep_text_structure_and_failure_apart(source: Source) -> None:
+    """A tool's own failure is an answer for the model; it never looks like a success."""
+    echoed = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
+    added = await source.call("add", {"a": 1, "b": 2}, tool_id="it/add")
+    failed = await source.call("fail", {}, tool_id="it/fail")
+
+    assert ("it/echo", "hé") == (echoed.tool_id, echoed.text)
+    assert (None, False) == (echoed.structured, echoed.is_error)
+    assert {"type": "text", "text": "hé"} == echoed.content[0].data
+    assert ('{"sum": 3}', {"sum": 3}) == (added.text, added.structured)
+    assert (True, "ValueError: no") == (failed.is_error, failed.text)
+
+
+async def test_an_unknown_name_and_bad_arguments_are_error_results(source: Source) -> None:
+    """A model can mend both, so both reach it as text."""
+    unknown = await source.call("nothing", {}, tool_id="it/nothing")
+    unfit = await source.call("echo", {"text": 7}, tool_id="it/echo")
+
+    assert unknown.is_error
+    assert "nothing" in unknown.text
+    assert unfit.is_error
+
+
+async def test_concurrent_calls_get_their_own_answers(source: Source) -> None:
+    """A model calls several tools in one turn, and the first use opens the connection once."""
+    answers = await asyncio.gather(
+        *(source.call("echo", {"text": str(i)}, tool_id=str(i)) for i in range(20))
+    )
+
+    assert [(str(i), str(i)) for i in range(20)] == [(a.tool_id, a.text) for a in answers]
+
+
+async def test_cancelling_the_caller_ends_the_call_and_nothing_else(bench: Bench) -> None:
+    """A user who stops waiting must not leave work behind, nor break the source for others."""
+    source = bench.build(PATIENT)
+    calling = asyncio.create_task(source.call("wait", {}, tool_id="it/wait"))
+    await noted(bench.record, "started")
+
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+
+    assert ["started", "ended"] == await noted(bench.record, "ended")
+    assert "on" == (await source.call("echo", {"text": "on"}, tool_id="x")).text
+
+
+async def test_a_call_beyond_its_limit_is_a_timeout_that_names_the_option(bench: Bench) -> None:
+    """No tool may hold a conversation for ever; the source lives on."""
+    source = bench.build(UpstreamOptions(call_timeout_s=0.2))
+    await source.list_tools()
+
+    # Where a server is slow to begin, the limit may run out before.
+    while "started" not in lines(bench.record):
+        with pytest.raises(UpstreamTimeoutError, match="call_timeout_s") as raised:
+            await source.call("wait", {}, tool_id="it/wait")
+        assert "it" == raised.value.server
+
+    await noted(bench.record, "ended")
+    assert 4 == len((await source.list_tools()).tools)
+
+
+async def test_one_source_serves_callers_on_other_loops(source: Source) -> None:
+    """Blocking hosts and async hosts share one gateway."""
+    first = await source.call("echo", {"text": "here"}, tool_id="x")
+    second = await asyncio.to_thread(
+        asyncio.run, source.call("echo", {"text": "there"}, tool_id="x")
+    )
+
+    assert ("here", "there") == (first.text, second.text)
+
+
+async def test_a_closed_source_refuses_and_may_be_closed_again(source: Source) -> None:
+    """Closing runs on every way out, sometimes twice."""
+    await source.list_tools()
+
+    async with asyncio.timeout(PATIENCE_S):
+        await source.close()
+        await source.close()
+
+    with pytest.raises(ClosedError):
+        await source.list_tools()
+    with pytest.raises(ClosedError):
+        await source.call("echo", {"text": "x"}, tool_id="x")

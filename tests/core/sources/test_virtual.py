@@ -1,0 +1,346 @@
+"""Virtual servers: what they show, what they call, and what their aliases are pinned to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ClosedError, ConfigError, UpstreamError
+from gateway.options import Options, Policy, UpstreamOptions
+from gateway.sources.listing_store import ListingStore
+from gateway.sources.protocol import Source
+from gateway.sources.transforms import Filter
+from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
+from gateway.storage.catalog import SqlCatalog
+from gateway.types import Filters, Hints, ToolDefinition
+from gateway.types.listing import Listing, pin_key
+from tests.conftest import OpenGateway
+from tests.core.sources.live_source import BrokenStore, codes, details, prompt, resource
+from tests.fakes import ListSource, Shelf, names, tool
+
+TABLE = VirtualServer(
+    name="work",
+    tools={
+        "ticket": Alias(of="jira/get", description="Read a ticket."),
+        "issue": Alias(of="hub/create"),
+    },
+)
+
+
+def digest(definition: ToolDefinition) -> str:
+    return hashlib.sha256(repr(definition).encode()).hexdigest()
+
+
+class Digested(ListSource):
+    """A source with digests, as servers have them."""
+
+    doubts: Mapping[str, tuple[str, ...]] = {}
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        digests = {pin_key(item.kind, item.name): digest(item) for item in listing.definitions}
+        return replace(listing, digests=digests, suspicions=self.doubts)
+
+
+class Desk:
+    """Two sources, and virtual servers over them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.hub = Digested("hub", [tool("create", "Create."), tool("drop")], trusted=True)
+        self.jira = ListSource("jira", [tool("get", "Get.")])
+        self.there: dict[str, Source] = {"hub": self.hub, "jira": self.jira}
+        self.store: ListingStore = SqlCatalog.in_files(folder / "catalog.sqlite3")
+
+    def source(self, table: VirtualServer = TABLE, policy: Policy = "warn") -> VirtualSource:
+        return VirtualSource(
+            table,
+            sources=lambda: self.there,
+            store=self.store,
+            owner="mcp.json#work",
+            options=UpstreamOptions(on_change=policy),
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def shown(listing: Listing) -> dict[str, str]:
+    """Return the description of each item, by name."""
+    return {
+        item.name: item.description for item in listing.definitions if item.kind != "virtual_server"
+    }
+
+
+async def test_aliases_are_shown_in_their_order_with_their_texts(desk: Desk) -> None:
+    """And nothing else of the servers behind."""
+    source = desk.source()
+    listing = await source.list_tools()
+
+    assert ["ticket", "issue"] == list(shown(listing))
+    assert {"ticket": "Read a ticket.", "issue": "Create."} == shown(listing)
+    assert ([], "work", False) == (details(listing), source.server, source.trusted)
+    assert ["called get", "called create", "unknown tool 'create'"] == [
+        (await source.call(name, {}, tool_id="t")).text for name in ("ticket", "issue", "create")
+    ]
+
+
+async def test_what_is_missing_is_reported_and_the_rest_works(desk: Desk) -> None:
+    """Servers come and go; a table stays."""
+    desk.hub.tools.pop(0)
+    del desk.there["jira"]
+    source = desk.source()
+    listing = await source.list_tools()
+
+    assert {} == shown(listing)
+    assert [
+        "virtual server 'work': alias 'ticket': there is no server 'jira'",
+        "virtual server 'work': alias 'issue': 'hub/create' is not there, or is left out",
+    ] == details(listing)
+    with pytest.raises(UpstreamError, match="no server 'jira'") as raised:
+        await source.call("ticket", {}, tool_id="t")
+    assert not raised.value.sent
+
+
+async def test_a_server_that_cannot_be_listed_leaves_the_others(desk: Desk) -> None:
+    """Its aliases stay as they were; none of all is an error."""
+    source = desk.source()
+    await source.list_tools()
+    desk.jira.fail_with = UpstreamError("jira", "is down")
+    listing = await source.list_tools()
+    desk.hub.fail_with = UpstreamError("hub", "is down")
+
+    assert ["ticket", "issue"] == list(shown(listing))
+    assert [("source_load_failed", "'work': 'jira': is down")] == [
+        (note.code, note.detail) for note in listing.diagnostics
+    ]
+    with pytest.raises(UpstreamError, match="is down"):
+        await source.list_tools()
+
+
+@pytest.mark.parametrize("policy", ["warn", "block"])
+async def test_an_original_that_changed_is_reported_until_the_alias_is_approved(
+    desk: Desk, policy: Policy
+) -> None:
+    """The text of an alias was written for what the tool was then; a prompt is its text."""
+    desk.hub.tools.append(WEEKLY)
+    source = desk.source(replace(TABLE, prompts={"report": Alias(of="hub/weekly")}), policy)
+    await source.list_tools()
+    assert not source.recheck()
+    desk.jira.tools[0] = tool("get", "Get, and more.")
+    desk.hub.tools[0] = tool("create", "Create, and more.")
+    desk.hub.tools[-1] = replace(WEEKLY, description="Another.")
+    changed = await source.list_tools()
+    is_read = source.resolve("prompt", "report") is not None
+    assert source.recheck()
+    desk.store.approve("mcp.json#work", ["ticket", "issue", "prompt:report"])
+    approved = await source.list_tools()
+
+    every = ["ticket", "issue", "report"]
+    assert (every if policy == "warn" else []) == list(shown(changed))
+    assert (policy == "warn") == is_read
+    assert ["tool_changed"] * 3 == codes(changed)
+    assert "gateway approve work/ticket" in details(changed)[0]
+    assert "gateway approve work/prompt:report" in details(changed)[2]
+    assert (every, []) == (list(shown(approved)), details(approved))
+
+
+@pytest.mark.parametrize(("policy", "left"), [("warn", ["issue"]), ("block", [])])
+async def test_a_pin_in_the_table_is_held_whatever_was_seen(
+    desk: Desk, policy: Policy, left: list[str]
+) -> None:
+    """A file that is shared brings its pins along; whoever looks at the change writes the new."""
+    pinned = (await desk.hub.list_tools()).digests["create"]
+    right = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin=pinned)})
+    wrong = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin="a" * 64)})
+
+    fits = await desk.source(right, policy).list_tools()
+    differs = await desk.source(wrong, policy).list_tools()
+
+    assert (["issue"], []) == (list(shown(fits)), details(fits))
+    assert left == list(shown(differs))
+    (note,) = details(differs)
+    assert f"is not as it was approved; look at it, then: pin {pinned}" in note
+    assert (policy == "block") == note.endswith("it is left out")
+
+
+async def test_a_search_text_changes_no_original(desk: Desk) -> None:
+    """It is the host's own, and nothing that was approved."""
+    await desk.source().list_tools()
+    desk.jira.tools = [tool("get", "Get.", hints=Hints(search_text="Read a bug."))]
+
+    assert "tool_changed" not in codes(await desk.source().list_tools())
+
+
+async def test_without_a_store_aliases_are_shown_all_the_same(desk: Desk) -> None:
+    """What cannot be remembered is not guessed."""
+    desk.store = BrokenStore()
+    listing = await desk.source().list_tools()
+
+    assert (["ticket", "issue"], []) == (list(shown(listing)), details(listing))
+
+
+async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> None:
+    """They are not its own."""
+    source = desk.source()
+    await source.close()
+
+    for work in (source.list_tools(), source.call("issue", {}, tool_id="t")):
+        with pytest.raises(ClosedError, match="'work'"):
+            await work
+    assert 2 == len((await desk.hub.list_tools()).tools)
+
+
+async def test_through_the_gateway_aliases_follow_the_servers_behind(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Found by their own texts, called as themselves; a server that shows nothing serves them."""
+    gateway = open_gateway(options=Options(catalog_store_path=tmp_path / "catalog.sqlite3"))
+    gateway.add_virtual_server("work", {"open_ticket": Alias(of="shelf/a", description="Ask.")})
+    gateway.add_virtual_server("other", {"again": "shelf/b", "local": "local/now"})
+    before = await gateway.list_tools()
+    shelf = Shelf([tool("a"), tool("b")])
+    gateway.add_server("shelf", server=shelf.server, transforms=[Filter(allow=())])
+    gateway.add_tool(now)
+    found = await gateway.search("ask", filters=Filters(servers=frozenset({"work"})))
+    listed = await gateway.list_tools()
+    called = [(await gateway.invoke(name, {})).text for name in ("work/open_ticket", "again")]
+    await gateway.remove_server("shelf")
+
+    assert () == before
+    assert ["open_ticket"] == names(found)
+    assert ["again", "local", "now", "open_ticket"] == sorted(each.name for each in listed)
+    assert ["called a", "called b"] == called
+    assert ["local", "now"] == [each.name for each in await gateway.list_tools()]
+    assert "12:00" == (await gateway.invoke("other/local", {})).text
+
+
+async def test_a_virtual_server_is_found_itself_by_who_looks_for_servers(
+    open_gateway: OpenGateway,
+) -> None:
+    """By what it is for and by what it has; a search for tools does not meet it."""
+    gateway = open_gateway()
+    gateway.add_tool(now)
+    gateway.add_virtual_server("work", {"clock": "local/now"}, description="What an office needs.")
+    servers = Filters(kinds=frozenset({"virtual_server"}))
+
+    found = await gateway.search("office clock", filters=servers)
+    tools = await gateway.search("office clock")
+
+    assert [("work", "virtual_server:work")] == [(each.server, each.id) for each in found.matches]
+    assert "work" not in names(tools)
+
+
+def now() -> str:
+    """Tell the time."""
+    return "12:00"
+
+
+NOTES = resource("file:///notes.txt", "Notes.")
+FILES = resource("file:///{path}")
+WEEKLY = prompt("weekly", "Report.")
+SHELF = VirtualServer(
+    name="shelf",
+    tools={},
+    resources={
+        "docs:today": Alias(of="hub/file:///notes.txt", description="What is on today."),
+        "docs:{path}": Alias(of="hub/file:///{path}"),
+    },
+    prompts={"report": Alias(of="hub/weekly"), "gone": Alias(of="hub/no-such")},
+)
+
+
+async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
+    """Shown under names and texts of the table; what is missing is told."""
+    desk.hub.tools += [NOTES, FILES, WEEKLY]
+    source = desk.source(SHELF)
+    listing = await source.list_tools()
+
+    assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == shown(
+        listing
+    )
+    assert ("hub", "weekly") == source.resolve("prompt", "report")
+    assert [None, None] == [source.resolve("prompt", each) for each in ("gone", "weekly")]
+    assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
+        each for each in details(listing) if "hub/no-such" in each
+    ]
+
+
+async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> None:
+    """What is not as it was pinned, or looks like an attack, is reported under its alias."""
+    desk.hub.tools.append(WEEKLY)
+    desk.hub.doubts = {"prompt:weekly": ("override",)}
+    pinned = {"report": Alias(of="hub/weekly", pin="0" * 64)}
+    table = replace(SHELF, resources={}, prompts=pinned)
+
+    warned = await desk.source(table).list_tools()
+    blocked = await desk.source(table, "block").list_tools()
+
+    assert (["report"], []) == (list(shown(warned)), list(shown(blocked)))
+    assert {"tool_suspicious", "tool_changed"} == set(codes(warned))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("docs:today", ("files", "file:///notes.txt")),
+        ("docs:{path}", ("files", "file:///{path}")),
+        ("docs:a/b.txt", ("files", "file:///a/b.txt")),
+        ("docs:old/a", ("attic", "box://a")),
+        ("doc:x", None),
+    ],
+)
+async def test_an_alias_leads_to_what_it_stands_for(
+    desk: Desk, name: str, expected: tuple[str, str] | None
+) -> None:
+    """A URI that was made of the alias of a template too, by the longest that fits."""
+    desk.there["files"] = ListSource("files", [NOTES, FILES])
+    desk.there["attic"] = ListSource("attic", [resource("box://{path}")])
+    aliases = {
+        "docs:today": Alias(of="files/file:///notes.txt"),
+        "docs:{path}": Alias(of="files/file:///{path}"),
+        "docs:old/{path}": Alias(of="attic/box://{path}"),
+    }
+    source = desk.source(VirtualServer(name="v", tools={}, resources=aliases))
+    await source.list_tools()
+
+    assert expected == source.resolve("resource", name)
+
+
+@pytest.mark.parametrize(
+    ("alias", "of", "message"),
+    [
+        ("today", "files/a:b", "is a URI"),
+        ("docs:\u200b", "files/a:b", "can be seen"),
+        (" ", "files/a:b", "can be seen"),
+        ("d:" + "x" * 2000, "files/a:b", "can be seen"),
+        ("docs:{id}", "files/file:///{path}", "must end as"),
+        ("docs:x", "files/file:///{path}", "must end as"),
+        ("docs:x", "files", "server/URI"),
+    ],
+)
+def test_an_alias_by_which_nothing_could_be_read_is_refused(
+    alias: str, of: str, message: str
+) -> None:
+    """Before anything is read; the name of a prompt is shorter than a URI."""
+    with pytest.raises(ConfigError, match=message):
+        VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
+    with pytest.raises(ConfigError, match="1 to 128 characters"):
+        VirtualServer(name="v", tools={}, prompts={"p" * 129: Alias(of="a/b")})
+    for name, shown_name in (("no name", "a"), ("work", "no name")):
+        with pytest.raises(ConfigError, match="cannot be used"):
+            VirtualServer(name=name, tools={shown_name: Alias(of="a/b")})
+
+
+def test_the_fingerprint_of_a_table_lasts() -> None:
+    """What was pinned under a table stays pinned."""
+    plain = VirtualServer(name="v", tools={"a": Alias(of="s/b")})
+    more = VirtualServer(name="v", tools=plain.tools, prompts={"p": Alias(of="s/q")})
+
+    assert plain.fingerprint.startswith("f616347d")
+    assert plain.fingerprint != more.fingerprint

@@ -1,0 +1,37 @@
+"""A store, and others that open the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.storage.protocol import Store
+from gateway.testing import ManualClock
+from tests.core.storage.conformance.stores import STORES, Opener, Place
+
+
+@pytest.fixture
+def wall() -> ManualClock:
+    return ManualClock(20_000 * 24 * 3600.0 + 100)
+
+
+@pytest.fixture(params=sorted(STORES))
+def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
+    place = Place(folder=tmp_path, postgres=lambda: request.getfixturevalue("postgres"))
+    opener = STORES[request.param](place, wall)
+    made: list[Store] = []
+
+    def another() -> Store:
+        made.append(opener())
+        return made[-1]
+
+    yield another
+    for store in made:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Opener) -> Store:
+    return opened()

@@ -1,0 +1,119 @@
+"""The ledger of calls: what is kept, what never is, and what comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.plugins.usage.call_log import (
+    DAY_S,
+    KEEP_COUNTS_DAYS,
+    KEEP_QUERIES_S,
+    CallNote,
+    SearchNote,
+    shape_of,
+)
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.database import Database
+from gateway.storage.sqlite import SqliteDatabase
+from gateway.testing import ManualClock
+from gateway.types import ToolDefinition
+from tests.core.storage.conftest import OpenDatabase
+from tests.fakes import entity
+
+
+@pytest.fixture
+def database(open_database: OpenDatabase) -> Database:
+    return open_database(USAGE)
+
+
+def call(tool: str, **fields: object) -> CallNote:
+    return CallNote(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
+
+
+def test_no_value_and_no_name_of_a_host_is_kept(tmp_path: Path) -> None:
+    """Types of known arguments; unknown names may be data; labels are digests."""
+    tool = entity(
+        ToolDefinition(
+            name="send",
+            input_schema={"properties": {"to": {}, "size": {}, "cc": {}, "all": {}, "at": {}}},
+        )
+    )
+    arguments = {
+        "to": "secret@example.org",
+        "size": 3,
+        "cc": ["secret"],
+        "all": True,
+        "at": None,
+        "secret": 1.5,
+    }
+
+    ledger = SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE))
+    shape = shape_of(tool, arguments)
+    ledger.note(call("a/send", shape=shape, task="secret task", tenant="secret tenant"))
+
+    assert {
+        "to": "string",
+        "size": "integer",
+        "cc": "array",
+        "all": "boolean",
+        "at": "null",
+        "+1": "unknown",
+    } == shape
+    (line,) = ledger.lines()
+    assert shape == line["shape"]
+    ledger.close()
+    assert b"secret" not in (tmp_path / "usage.db").read_bytes()
+
+
+def test_the_oldest_lines_go(database: Database) -> None:
+    """Looked at once in a thousand calls."""
+    ledger = SqlCallLog(database, most=10)
+    for number in range(1000):
+        ledger.note(call(f"t{number}"))
+
+    assert [f"t{number}" for number in range(990, 1000)] == [
+        each["tool"] for each in ledger.lines()
+    ]
+    ledger.close()
+
+
+def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) -> None:
+    """Nor in pages of it that are free: the texts are people's own."""
+    path, wall = tmp_path / "usage.db", ManualClock()
+    ledger = SqlCallLog(SqliteDatabase(path, USAGE), wall=wall)
+
+    def noted() -> tuple[bool, ...]:
+        ledger.close()
+        return tuple(text in path.read_bytes() for text in (b"first text", b"second text"))
+
+    ledger.note_searches([SearchNote(query="first text", found=("a",))])
+    before = noted()
+    wall.tick(KEEP_QUERIES_S + 1)
+    ledger.note_searches([SearchNote(query="second text", found=("a",))])
+    later = noted()
+    ledger.forget()
+
+    assert [(True, False), (False, True), (False, False)] == [before, later, noted()]
+
+
+def test_counts_of_searches_are_kept_for_a_year_or_so(database: Database) -> None:
+    wall = ManualClock()
+    ledger = SqlCallLog(database, wall=wall)
+    ledger.note_searches([SearchNote(found=("a",))])
+    wall.tick((KEEP_COUNTS_DAYS + 1) * DAY_S)
+    ledger.note_searches([SearchNote(found=("b",))])
+
+    assert (1, ["b"]) == (ledger.searches()[0].searches, [*ledger.found()])
+    ledger.close()
+
+
+def test_the_oldest_texts_of_searches_go(database: Database) -> None:
+    ledger = SqlCallLog(database, most_queries=3)
+    for number in range(5):
+        ledger.note_searches([SearchNote(query=f"q{number}", found=("a",), task="1")])
+        ledger.note(call("a", task="1"))
+
+    assert ["q2", "q3", "q4"] == [each.query for each in ledger.served_queries()]
+    ledger.close()

@@ -1,0 +1,472 @@
+"""`Gateway`, the composition root."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gateway.config.mcp_json import parse_manifest
+from gateway.embed.protocol import Embedded, Role
+from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.index.graph_documents import GraphFormat
+from gateway.options import Options, SearchOptions, UpstreamOptions
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints, ToolDefinition
+from graphs import Document, Link
+from tests.conftest import OpenGateway
+from tests.fakes import CountedStore, ListSource, Shelf, codes, names, tool, until
+
+
+def greet(name: str) -> str:
+    """Greet somebody.
+
+    Args:
+        name: Whom.
+    """
+    return f"Hello {name}"
+
+
+async def greet_slowly(name: str) -> str:
+    """Greet somebody after a while."""
+    await asyncio.sleep(0)
+    return f"Hello … {name}"
+
+
+async def test_functions_become_tools_that_can_be_found_and_called(
+    open_gateway: OpenGateway,
+) -> None:
+    """Plain and async ones, with the texts of their docstrings."""
+    gateway = open_gateway()
+
+    ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]
+    found = await gateway.search("greet somebody")
+    answers = [(await gateway.invoke(each, {"name": "Bob"})).text for each in ids]
+
+    assert ["local/greet", "local/slow"] == ids
+    first = found.matches[0]
+    assert ("greet", ("name",)) == (first.name, first.required)
+    assert "Greet somebody." == first.description
+    assert ["Hello Bob", "Hello … Bob"] == answers
+
+
+async def test_a_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> None:
+    """And its going is a change of the catalog."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+    gateway.add_tool(greet_slowly)
+    await gateway.report()
+
+    removed = [gateway.remove_tool(name) for name in ("greet", "local/greet_slowly", "greet")]
+
+    assert [True, True, False] == removed
+    assert () == await gateway.list_tools()
+    gateway.add_tool(greet)
+    assert await gateway.remove_server("local")
+    gateway.add_tool(greet_slowly)
+    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
+
+
+async def test_a_function_replaces_its_namesake_only_on_demand(open_gateway: OpenGateway) -> None:
+    """Two functions of one name are an error; a new version is a wish."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+    await gateway.report()
+
+    with pytest.raises(ConfigError, match="'greet' already"):
+        gateway.add_tool(greet)
+    gateway.add_tool(greet_slowly, name="greet", replace=True)
+
+    assert "Hello … Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
+
+
+async def test_a_replacement_that_cannot_be_offered_costs_nothing(
+    open_gateway: OpenGateway,
+) -> None:
+    """Bad input gets an error, and nothing is lost."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+
+    with pytest.raises(ConfigError, match="names"):
+        gateway.add_tool(lambda *names: str(names), name="greet", replace=True)
+
+    assert "Hello Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
+
+
+async def test_hints_are_searched(open_gateway: OpenGateway) -> None:
+    """A host knows what its people call a thing."""
+    gateway = open_gateway()
+    gateway.add_tool(greet, hints=Hints(aliases=("привіт",), examples=("say hi to Ann",)))
+
+    assert ["greet"] == names(await gateway.search("привіт"))
+    assert ["greet"] == names(await gateway.search("say hi"))
+
+
+async def test_functions_and_a_server_of_their_name_cannot_be_mixed_up(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Whoever comes second is told; no tool is lost in silence."""
+    first, second = open_gateway(), open_gateway()
+    first.add_server("local", server=Shelf(catalog).server)
+    second.add_tool(greet)
+
+    with pytest.raises(ConfigError, match="'local'"):
+        first.add_tool(greet)
+    with pytest.raises(ConfigError, match="'local'"):
+        second.add_server("local", server=Shelf(catalog).server)
+
+
+async def test_a_source_of_the_hosts_own_is_listed_and_called(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Whatever lists and calls like a source is one; its failure is a failure like others."""
+    gateway, source = open_gateway(), ListSource("own", catalog[:2], trusted=True)
+    gateway.add_source(source, hints={"send_email": Hints(aliases=("courier",))})
+    found = await gateway.search("courier")
+    answer = await gateway.invoke("own/send_email")
+    source.fail_with = OSError("gone")
+    failed = await gateway.refresh()
+
+    assert (["send_email"], "called send_email") == (names(found), answer.text)
+    assert (2, "source_load_failed") == (failed.entities, failed.diagnostics[0].code)
+    with pytest.raises(ConfigError, match="'own'"):
+        gateway.add_source(source)
+
+
+async def test_an_empty_store_of_the_host_is_used(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Also one that counts as false while it is empty."""
+    store = CountedStore()
+
+    await open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), vector_store=store
+    ).report()
+
+    assert 24 == len(store)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}]
+)
+def test_a_server_is_reached_in_exactly_one_way(
+    open_gateway: OpenGateway, given: dict[str, object]
+) -> None:
+    """Two ways are a mistake, none is nothing."""
+    with pytest.raises(ConfigError, match="exactly one"):
+        open_gateway().add_server("x", **given)  # type: ignore[arg-type]  # this is the point
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"strategy": "magic"}, "graph, embeddings, auto"),
+        ({"embedder": "remote"}, "give an Embedder, or a name"),
+    ],
+)
+def test_wrong_options_are_refused_with_the_right_ones(
+    options: dict[str, object], named: str
+) -> None:
+    """Bad input gets a clear error."""
+    with pytest.raises(ConfigError, match=named):
+        Gateway(**options)  # type: ignore[arg-type]  # this is the point
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "a", "limit": 0},
+        {"query": "a", "limit": True},
+        {"query": "a", "limit": 2.5},
+        {"query": "a", "queries": ["b"]},
+        {"queries": "abc"},
+        {"queries": ["a"] * 9},
+        {"query": 7},
+    ],
+)
+async def test_a_bad_request_is_refused(
+    open_gateway: OpenGateway, given: dict[str, object]
+) -> None:
+    """Before anything is listed or built."""
+    gateway = open_gateway()
+
+    with pytest.raises(InvalidRequestError):
+        await gateway.search(**given)  # type: ignore[arg-type]  # this is the point
+    assert 0 == gateway.index_builds
+
+
+async def test_what_can_be_corrected_is_corrected_with_a_diagnostic(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Too much is cut; what cannot be read is left out."""
+    gateway = open_gateway(catalog, options=Options(search=SearchOptions(max_query_chars=20)))
+
+    found = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
+
+    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(found))
+    assert "send_email" == names(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "begins", "holds"),
+    [
+        ("turtle", "@prefix", "tg:nextStep"),
+        ("json-ld", "{", "nextStep"),
+        ("n-triples", "<", "ns#nextStep> <urn:"),
+        ("mermaid", "graph LR", "-->|nextStep|"),
+        ("dot", "digraph {", 'label="nextStep"'),
+    ],
+)
+async def test_the_graph_is_written_in_five_forms(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    form: GraphFormat,
+    begins: str,
+    holds: str,
+) -> None:
+    """For machines and for eyes."""
+    text = await open_gateway(catalog).export_graph(form)
+
+    assert text.startswith(begins)
+    assert holds in text
+
+
+async def test_a_host_gets_the_graph_for_networkx(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """By the ids of its tools, and to change it at will."""
+    gateway = open_gateway(catalog)
+
+    network = await gateway.graph()
+
+    roles = {data["role"] for *_, data in network.edges(data=True)}
+    assert {"member", "next_step"} <= roles
+    assert len(catalog) == sum(not node.startswith("urn:") for node in network)
+    network.clear()
+    assert len(await gateway.graph())
+
+
+async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> None:
+    """Each hop shows more; RDF has no middle, and what is no tool is none."""
+    gateway = open_gateway(map(tool, ("wrap_parcel", "send_parcel", "play_music")))
+
+    near, far, whole = [
+        await gateway.export_graph("mermaid", centre=centre, hops=hops)
+        for centre, hops in (("wrap_parcel", 1), ("wrap_parcel", 2), ("", 1))
+    ]
+
+    assert len(near) < len(far) < len(whole)
+    assert 'n0["wrap parcel"]' in near
+    with pytest.raises(ConfigError, match="turtle has no centre"):
+        await gateway.export_graph(centre="wrap_parcel")
+    with pytest.raises(UnknownToolError, match="wrap_parcel"):
+        await gateway.export_graph("dot", centre="wrap_parcle")
+
+
+@pytest.mark.requirement("edge:no-graph-keeps-vectors")
+async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
+) -> None:
+    """Auto still gives what vectors rank; report and result say what is wrong, and where."""
+    (tmp_path / "bad.md").write_text("---\ntitle: never closed\n", "utf-8")
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), graph=str(tmp_path)
+    )
+
+    found = await gateway.search("send an e-mail")
+    (note,) = (await gateway.report()).diagnostics
+
+    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
+    assert "graph_document_invalid" == note.code
+    assert "bad.md" in note.detail
+    assert (note,) == found.diagnostics
+
+
+@pytest.mark.requirement("edge:no-graph-keeps-vectors")
+async def test_a_function_of_graph_documents_that_hangs_is_not_waited_for(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The catalog is found without it. It is called once; what it gives at last is used."""
+    gate, calls = threading.Event(), []
+
+    def documents() -> Sequence[Document]:
+        calls.append(threading.current_thread().name)
+        gate.wait()
+        return [
+            Document(id="host:mail", title="send_email", requires=(Link(target="get_weather"),))
+        ]
+
+    options = Options(
+        search=SearchOptions(query_timeout_s=0.05), upstream=UpstreamOptions(retry_after_s=0)
+    )
+    gateway = open_gateway(catalog, graph=documents, options=options)
+    first = await gateway.search("send an e-mail")
+    again = await gateway.search("send an e-mail")
+    gate.set()
+
+    async def has_them() -> bool:
+        found = await gateway.search("send an e-mail")
+        return not found.diagnostics and "get_weather" in [
+            each.name for each in found.prerequisites
+        ]
+
+    await until(has_them)
+    assert ("send_email", "send_email") == (names(first)[0], names(again)[0])
+    (note,) = first.diagnostics
+    assert "graph_document_invalid" == note.code
+    assert "took longer than 0.05 s (SearchOptions.query_timeout_s)" in note.detail
+    assert 1 == len(calls)
+
+
+async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """A server that cannot start is a diagnostic of the search, the others work."""
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {"a": {"command": "no-such-program"}, "b": {}}}', "utf-8")
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+
+    warnings = gateway.add_config(path)
+    more = gateway.add_config(parse_manifest({"mcpServers": {}}))
+    found = await gateway.search("greet")
+
+    assert (["config_warning"], ()) == ([note.code for note in warnings], more)
+    assert (["greet"], ["source_load_failed"]) == (names(found), codes(found))
+    assert "no-such-program" in found.diagnostics[0].detail
+
+
+async def test_a_closed_gateway_refuses_everything(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Also what it could still answer from memory; closing twice is harmless."""
+    gateway = open_gateway(catalog)
+    async with gateway:
+        await gateway.search("send an e-mail")
+    await gateway.aclose()
+
+    for work in (
+        lambda: gateway.search("send an e-mail"),
+        lambda: gateway.invoke("send_email"),
+        gateway.refresh,
+        gateway.report,
+        gateway.list_tools,
+    ):
+        with pytest.raises(ClosedError):
+            await work()
+
+
+class Stuck(HashingEmbedder):
+    """Never embeds what has this role."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self.role = role
+        self.asked = threading.Event()
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == self.role:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await super().embed(texts, role=role)
+
+
+@pytest.mark.parametrize("role", ["document", "query"])
+async def test_a_search_that_the_end_comes_before_says_that_the_gateway_is_closed(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], role: Role
+) -> None:
+    """Nobody cancelled it: a server that shuts down still answers whoever waits."""
+    embedder = Stuck(role)
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    searching = asyncio.ensure_future(gateway.search("send an e-mail"))
+    await asyncio.to_thread(embedder.asked.wait, 30)
+
+    await gateway.aclose()
+
+    with pytest.raises(ClosedError):
+        await searching
+
+
+class Lingering(ListSource):
+    """A source that is closed slowly, unless it is closed once more meanwhile."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.begun = asyncio.Event()
+        self.again = asyncio.Event()
+        self.closed: list[str] = []
+
+    async def close(self) -> None:
+        self.begun.set()
+        self.closed.append("begun")
+        if len(self.closed) > 1:
+            self.again.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.again.wait(), 0.3)
+        self.closed.append("ended")
+
+
+def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> None:
+    """A signal and the end of a block may do so at once; what is being ended keeps its time."""
+    gateway, source = open_gateway(), Lingering("srv")
+    gateway.add_source(source)
+    begun = gateway.bridge.submit(source.begun.wait)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(gateway.close)
+        assert begun.result(30)
+        threads.submit(gateway.close).result(30)
+        assert ["begun", "ended"] == source.closed
+        first.result(30)
+    assert ["begun", "ended"] == source.closed
+
+
+async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
+    """There it would wait for itself; it is said, and the gateway goes on."""
+    gateway = open_gateway()
+
+    async def inside() -> None:
+        gateway.close()
+
+    with pytest.raises(RuntimeError, match="own loop"):
+        await gateway.bridge.run(inside)
+    gateway.bridge.check_open()
+
+
+async def test_the_embedded_model_finds_tools_in_other_languages(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The real model, once, end to end: no key, no network, no English."""
+    gateway = open_gateway(catalog, strategy="auto", embedder="local")
+
+    for query, expected in (
+        ("Wie wird das Wetter in Berlin?", "get_weather"),
+        ("envoyer un courriel", "send_email"),
+        ("перевести текст на английский", "translate_text"),
+    ):
+        found = await gateway.search(query)
+
+        assert ("hybrid", expected) == (found.mode, names(found)[0])
+
+
+async def test_a_gateway_says_what_it_is_and_no_secret(open_gateway: OpenGateway) -> None:
+    """How many tools there are once that is known; of many sources only the first."""
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    entry = {"command": "nothing", "env": {"TOKEN": "s3cret"}}
+    gateway.add_config(parse_manifest({"mcpServers": dict.fromkeys("hgfedcba", entry)}))
+    small = open_gateway([tool("one", "First.")])
+
+    large, new = repr(gateway), repr(small)
+    await small.search("one")
+
+    assert "Gateway(strategy='auto', sources=['a', 'b', 'c', 'd', 'e', 'f', ...])" == large
+    assert "Gateway(strategy='graph', sources=['shelf'])" == new
+    assert "SyncGateway(Gateway(strategy='graph', sources=['shelf'], tools=1))" == repr(
+        SyncGateway(small)
+    )

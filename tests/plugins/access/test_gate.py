@@ -1,0 +1,356 @@
+"""What stands before a call: approvals, limits and the audit log, on every path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from mcp import Client, MCPError, types
+
+from gateway.discovery.approval import Approval
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList
+from gateway.errors import (
+    ConfigError,
+    Failed,
+    LimitExceededError,
+    NotApprovedError,
+    StoreError,
+    UnknownToolError,
+)
+from gateway.gateway import Gateway
+from gateway.options import AccessPolicy, AuditOptions, Options
+from gateway.plugins.access.audit import TOKEN, AuditRow, read_all
+from gateway.serve.api.problems import refusal
+from gateway.serve.mcp_server import mcp_server
+from gateway.storage.protocol import AccessStore, SqliteStore
+from gateway.types import Caller, Hints, InvokeResult, JsonObject
+from tests.conftest import PATIENT, OpenGateway
+from tests.core.call.test_resources import Shop, thing
+from tests.fakes import ListSource, tool
+
+ADA = Caller(user="ada", tenant="acme", attributes={TOKEN: "dashboard"})
+BOB = Caller(user="bob")
+LETTER = {"id": 7, "password": "hunter2"}
+
+
+class Desk(ListSource):
+    """A source that notes calls."""
+
+    def __init__(self) -> None:
+        hints = Hints(read_only=True)
+        super().__init__(
+            "desk", [tool("read_letter", hints=hints), tool("burn_letter")], trusted=True
+        )
+        self.calls: list[tuple[str, JsonObject]] = []
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        self.calls.append((tool, arguments))
+        return await super().call(tool, arguments, tool_id=tool_id)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+Opened = Callable[..., Gateway]
+
+
+@pytest.fixture
+def opened(open_gateway: OpenGateway, desk: Desk, tmp_path: Path) -> Opened:
+    def build(*policies: AccessPolicy, **audit: Any) -> Gateway:
+        own_options = replace(
+            PATIENT,
+            policies=policies,
+            audit=AuditOptions(record="on", **audit),
+            catalog_store_path=tmp_path / "catalog.sqlite3",
+        )
+        gateway = open_gateway(options=own_options)
+        gateway.add_source(desk)
+        return gateway
+
+    return build
+
+
+def rows(gateway: Gateway) -> list[AuditRow]:
+    assert isinstance(gateway.store, AccessStore)
+    return [row for _, row in read_all(gateway.store.audit_log)]
+
+
+def decisions(gateway: Gateway) -> list[str]:
+    return [row.decision for row in rows(gateway)]
+
+
+async def test_a_call_leaves_a_row_before_it_is_sent_and_one_when_it_has_ended(
+    opened: Opened, desk: Desk
+) -> None:
+    """Who, what, by which rule; of arguments a digest that only the key's owner could make."""
+    gateway = opened(AccessPolicy(action="allow", tools=("desk/*",), name="letters"))
+    for arguments in (LETTER, {"password": "hunter2", "id": 7}, {"id": 8}):
+        await gateway.invoke("desk/read_letter", arguments, caller=ADA)
+
+    first, ended, again, _, other, _ = rows(gateway)
+    assert ("allowed", "ok") == (first.decision, ended.decision)
+    assert first == replace(ended, at=first.at, decision="allowed")
+    assert ("call", "ada", "acme", "dashboard", "desk/read_letter", "desk", "letters") == (
+        *(first.action, first.user, first.tenant, first.token),
+        *(first.entity, first.server, first.rule),
+    )
+    assert first.arguments == again.arguments != other.arguments
+    assert first.call != again.call
+    assert "hunter2" not in repr(rows(gateway))
+    assert 3 == len(desk.calls)
+
+
+async def test_what_is_denied_is_unknown_to_the_caller_and_noted_for_the_host(
+    opened: Opened, desk: Desk
+) -> None:
+    """A name that nothing has leaves no row: it may be anything."""
+    gateway = opened(
+        AccessPolicy(action="deny", tools=("*/burn_*",), users=("bob",), name="no fire")
+    )
+    for name in ("desk/burn_letter", "nothing_of_the_kind"):
+        with pytest.raises(UnknownToolError) as caught:
+            await gateway.invoke(name, caller=BOB)
+        assert "burn" not in str(caught.value.near)
+    await gateway.invoke("desk/burn_letter", caller=ADA)
+
+    assert [("denied", "bob", "no fire"), ("allowed", "ada", ""), ("ok", "ada", "")] == [
+        (row.decision, row.user, row.rule) for row in rows(gateway)
+    ]
+    assert 1 == len(desk.calls)
+
+
+async def test_a_caller_fills_the_log_with_no_refusals(opened: Opened, desk: Desk) -> None:
+    """Of each a row at once, and one more with how often it was repeated in its minute."""
+    gateway = opened(
+        AccessPolicy(action="deny", tools=("*/burn_*",)),
+        AccessPolicy(action="limit", tools=("*/read_*",), name="slow", calls=1, per="day"),
+    )
+    await gateway.invoke("desk/read_letter", caller=ADA)
+    for at in range(20):
+        with pytest.raises(UnknownToolError):
+            await gateway.invoke("desk/burn_letter", {"at": at}, caller=ADA)
+        with pytest.raises(LimitExceededError):
+            await gateway.invoke("desk/read_letter", {"at": at}, caller=ADA)
+    gateway.gate.auditor.close()
+
+    for decision in ("denied", "limited"):
+        found = [row.detail.split(" ")[0] for row in rows(gateway) if row.decision == decision]
+        # The clock may begin a minute meanwhile.
+        assert 2 <= len(found) <= 4
+        assert 20 == sum(int(count or 1) for count in found)
+
+
+async def test_a_call_that_a_policy_asks_about_goes_out_only_when_approved(
+    opened: Opened, desk: Desk
+) -> None:
+    """In a program by an argument; options that ask about nothing do not count."""
+    gateway = opened(AccessPolicy(action="ask", tools=("desk/read_*",), name="private"))
+    with pytest.raises(NotApprovedError, match="by the policy 'private'"):
+        await gateway.invoke("read_letter")
+    assert [] == desk.calls
+
+    await gateway.invoke("read_letter", approved=True)
+    assert ["refused", "approved", "allowed", "ok"] == decisions(gateway)
+
+
+@pytest.mark.parametrize(
+    ("approve", "expected"),
+    [
+        (lambda _: True, ["asked", "approved", "allowed", "ok"]),
+        (lambda _: False, ["asked", "refused"]),
+        (None, ["refused"]),
+    ],
+)
+async def test_the_host_is_asked_for_a_model(
+    opened: Opened, desk: Desk, approve: Callable[[Approval], bool] | None, expected: list[str]
+) -> None:
+    """Also about a tool that only reads."""
+    gateway = opened(AccessPolicy(action="ask", name="private"))
+
+    answer = await ask(gateway, "read_letter", approve)
+
+    assert expected == decisions(gateway)
+    assert ("ok" in expected) is (not answer.failed) is (len(desk.calls) == 1)
+
+
+async def test_each_answer_of_the_host_has_its_row(opened: Opened) -> None:
+    """What it refuses is decided each time, and is no repetition."""
+    gateway = opened(AccessPolicy(action="ask", name="private"))
+    for _ in range(3):
+        await ask(gateway, "read_letter", lambda _: False)
+
+    assert ["asked", "refused"] * 3 == decisions(gateway)
+
+
+async def ask(gateway: Gateway, name: str, approve: Any = None) -> ToolAnswer:
+    tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"), caller=ADA)
+    call = ToolCall(id="1", name=name, arguments="{}")
+    return await handle_call(gateway, tools, call, approve=approve)
+
+
+@pytest.mark.parametrize("expose", ["meta", "all"])
+async def test_a_client_is_asked_by_elicitation(opened: Opened, desk: Desk, expose: Any) -> None:
+    """Also where it sees each tool: no hint says what a policy wants."""
+    gateway = opened(AccessPolicy(action="ask", name="private"))
+    actions: Iterator[Literal["decline", "accept"]] = iter(("decline", "accept"))
+    asked: list[str] = []
+
+    async def elicit(context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action=next(actions), content={})
+
+    server = mcp_server(gateway, expose=expose, caller=ADA)
+    async with Client(server, elicitation_callback=elicit) as client:
+        answers = [await client.call_tool("read_letter", {}) for _ in range(2)]
+
+    assert [True, False] == [each.is_error for each in answers]
+    assert 2 == len(asked)
+    assert 1 == len(desk.calls)
+    assert ["asked", "refused", "asked", "approved", "allowed", "ok"] == decisions(gateway)
+
+
+@pytest.mark.parametrize("expose", ["meta", "all"])
+async def test_no_row_says_that_somebody_was_asked_who_was_not(opened: Opened, expose: Any) -> None:
+    """A tool that says nothing of itself, and a client that decides on its own."""
+    gateway = opened()
+    gateway.add_source(ListSource("post", [tool("send_letter")]))
+    async with Client(mcp_server(gateway, expose=expose, caller=ADA)) as client:
+        answer = await client.call_tool("send_letter", {})
+
+    assert not answer.is_error
+    assert ["allowed", "ok"] == decisions(gateway)
+
+
+async def test_a_limit_says_when_to_try_again_in_the_words_of_each_path(
+    opened: Opened, desk: Desk
+) -> None:
+    """In a program, to a model, over MCP and over HTTP."""
+    gateway = opened(AccessPolicy(action="limit", calls=1, per="hour", name="one an hour"))
+    await gateway.invoke("read_letter", caller=ADA)
+
+    with pytest.raises(LimitExceededError, match=r"'one an hour'.*try again in 36") as caught:
+        await gateway.invoke("read_letter", caller=ADA)
+    answer = await ask(gateway, "read_letter")
+    async with Client(mcp_server(gateway, caller=ADA)) as client:
+        over_mcp = await client.call_tool("read_letter", {})
+    await gateway.invoke("read_letter", caller=BOB)
+    problem = refusal(Failed(caught.value))
+
+    assert 3540 < caught.value.retry_after_s <= 3660
+    assert "try again in 36" in json.loads(answer.text)["error"]
+    assert over_mcp.is_error
+    assert 3540 < dict(over_mcp.meta or {})["retryAfterSeconds"] <= 3660
+    assert (429, "36") == (problem.status, dict(problem.headers or {})["Retry-After"][:2])
+    assert 2 == len(desk.calls)
+    assert {"one an hour"} == {r.rule for r in rows(gateway) if r.decision == "limited"}
+
+
+async def test_reads_and_prompts_pass_the_same_gate(opened: Opened) -> None:
+    """Also of what is in no list; a limit of reads says when to try again in its data."""
+    shop = Shop("shop", thing("resource", "note://a"), thing("prompt", "greet"))
+    text = json.dumps({"email": "ada@example.org"})
+    shop.answer = {
+        "contents": [{"uri": "note://b", "text": text}],
+        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+    }
+    gateway = opened(
+        AccessPolicy(action="deny", tools=("resource:shop/note://secret*",)),
+        AccessPolicy(action="redact", paths=("email",), servers=("shop",)),
+        AccessPolicy(action="limit", calls=2, per="hour", kinds=("resource",), name="two"),
+    )
+    gateway.add_source(shop)
+    read = await gateway.read("gateway:/shop/note://b", caller=ADA)
+    filled = await gateway.prompt("greet", {"to": "x"}, caller=ADA)
+    async with Client(mcp_server(gateway, caller=ADA)) as client:
+        await client.read_resource("note://a")
+        with pytest.raises(MCPError) as limited:
+            await client.read_resource("note://a")
+        with pytest.raises(MCPError) as denied:
+            await client.read_resource("gateway:/shop/note://secret")
+        with pytest.raises(MCPError) as missing:
+            await client.read_resource("gateway:/shot/note://secret")
+
+    assert "example.org" not in repr(read) + repr(filled)
+    assert 3540 < limited.value.error.data["retryAfterSeconds"] <= 3660
+    assert str(denied.value) == str(missing.value).replace("shot", "shop")
+    assert [
+        ("read", "resource:shop/note://b", "allowed"),
+        ("read", "resource:shop/note://b", "ok"),
+        ("prompt", "prompt:shop/greet", "allowed"),
+        ("prompt", "prompt:shop/greet", "ok"),
+        ("read", "resource:shop/note://a", "allowed"),
+        ("read", "resource:shop/note://a", "ok"),
+        ("read", "resource:shop/note://a", "limited"),
+    ] == [(row.action, row.entity, row.decision) for row in rows(gateway)]
+
+
+async def test_a_log_that_cannot_be_written_refuses_calls_unless_they_may_go_on(
+    opened: Opened, desk: Desk, tmp_path: Path
+) -> None:
+    """Nothing is sent. Where it may go on, the answer says what it lacks."""
+    gateway = opened()
+    (tmp_path / "audit.sqlite3").mkdir()
+    with pytest.raises(StoreError, match="the audit log cannot be written"):
+        await gateway.invoke("read_letter")
+    answer = await ask(gateway, "burn_letter", lambda _: True)
+    with pytest.raises(StoreError):
+        await gateway.catalog.remove("agent:a/b")
+    assert answer.failed
+    assert [] == desk.calls
+
+    going_on = opened(on_failure="continue")
+    result = await going_on.invoke("read_letter")
+    assert {"audit_unavailable"} == {note.code for note in result.diagnostics}
+    assert 1 == len(desk.calls)
+
+
+async def test_changes_of_a_program_are_recorded_before_and_after(opened: Opened) -> None:
+    """One that fails says so."""
+    gateway = opened()
+    (letter,) = [each for each in await gateway.list_tools() if each.name == "read_letter"]
+    await gateway.catalog.change([letter.id], {"status": "beta"}, add_tags=["post"])
+    await gateway.disable("desk/read_letter")
+    with pytest.raises(Exception, match="status"):
+        await gateway.catalog.change([letter.id], {"status": "odd"})
+    await gateway.reload()
+
+    changes = [(row.action, row.entity, row.decision) for row in rows(gateway)]
+    assert [
+        ("catalog.change", letter.id, "allowed"),
+        ("catalog.change", letter.id, "ok"),
+        ("catalog.change", letter.id, "allowed"),
+        ("catalog.change", letter.id, "ok"),
+        ("catalog.change", letter.id, "allowed"),
+        ("catalog.change", letter.id, "failed"),
+        ("config.reload", "", "allowed"),
+        ("config.reload", "", "ok"),
+    ] == changes
+    assert {"status": "beta", "add_tags": ["post"]} == json.loads(rows(gateway)[0].detail)
+
+
+def test_a_program_records_nothing_unless_it_says_so(tmp_path: Path) -> None:
+    """A store of the host's own has to have a place for it."""
+    with pytest.raises(ConfigError, match="keeps no audit log"):
+        Gateway(store=_Plain(tmp_path), options=Options(audit=AuditOptions(record="on")))
+    with_store = Gateway(store=_Plain(tmp_path))
+    assert with_store.gate.auditor.log is None
+    with_store.close()
+
+
+class _Plain:
+    """A store of before there was an audit log."""
+
+    def __init__(self, folder: Path) -> None:
+        whole = SqliteStore(
+            vectors=folder / "v.sqlite3", catalog=folder / "c.sqlite3", usage=folder / "u.sqlite3"
+        )
+        self.vectors, self.entries = whole.vectors, whole.entries
+        self.listings, self.call_log, self.close = whole.listings, whole.call_log, whole.close

@@ -1,0 +1,259 @@
+"""The embedded multilingual model and its supply chain."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.background import means
+from gateway.embed.resolve import resolve_embedder
+from gateway.errors import ConfigError, MissingExtraError, ModelFileError
+from gateway.plugins.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
+from gateway.plugins.local.encoders import (
+    ALL_MODELS,
+    E5,
+    MINILM,
+    USE,
+    Encode,
+    EncoderModel,
+    FindPackage,
+    is_available,
+    verify_files,
+)
+from gateway.plugins.local.languages import use_confidence
+from gateway.runtime.vectors import Matrix
+from tests.conftest import OpenGateway
+from tests.fakes import names, tool, until
+
+ALL = pytest.param(ALL_MODELS, id="all")
+BOTH = pytest.param((USE, E5), id="both")
+FIRST = pytest.param((USE,), id="first")
+
+
+async def vectors(models: tuple[EncoderModel, ...], *texts: str) -> Matrix:
+    return (await LocalEmbedder(models).embed(texts, role="query")).vectors
+
+
+@pytest.mark.parametrize("models", [ALL, BOTH, FIRST])
+async def test_the_same_wish_in_another_language_is_near(models: tuple[EncoderModel, ...]) -> None:
+    """What the model is there for."""
+    english, german, other = await vectors(
+        models, "What is the weather?", "Wie ist das Wetter?", "Pay an invoice."
+    )
+
+    assert float(np.dot(english, german)) > float(np.dot(english, other)) + 0.3
+
+
+@pytest.mark.parametrize(
+    ("models", "texts", "gain"),
+    [
+        (
+            (USE, E5),
+            ("Знайди мені аптеку поруч.", "Find a pharmacy near me.", "Delete a branch."),
+            0.1,
+        ),
+        (
+            ALL_MODELS,
+            ("I am feeling under the weather", "Find a doctor nearby.", "Get the forecast."),
+            0.02,
+        ),
+    ],
+    ids=["Ukrainian", "English idiom"],
+)
+async def test_a_further_encoder_knows_what_the_others_do_not(
+    models: tuple[EncoderModel, ...], texts: tuple[str, ...], gain: float
+) -> None:
+    """Languages beyond the first one's sixteen; idioms that others take by their words."""
+    before, after = await vectors(models[:-1], *texts), await vectors(models, *texts)
+
+    def lead(rows: Matrix) -> float:
+        return float(rows[0] @ rows[1] - rows[0] @ rows[2])
+
+    assert lead(after) > lead(before) + gain
+
+
+async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
+    """There it would be noise: the vector ends in zeros."""
+    german, english = await vectors(
+        ALL_MODELS, "Wie komme ich zum Flughafen?", "Where is the airport?"
+    )
+
+    assert not german[-MINILM.dimensions :].any()
+    assert float(np.square(english[-MINILM.dimensions :]).sum()) == pytest.approx(0.25, abs=0.01)
+
+
+def test_each_way_has_a_name_of_its_own() -> None:
+    """Or vectors of the one would be searched with the other's."""
+    every, first = LocalEmbedder().info, LocalEmbedder((USE,)).info
+
+    assert LocalEmbedder(ALL_MODELS).info == every
+    assert every.model_id != first.model_id
+    assert (every.dimensions, first.dimensions) == (1280, 512)
+
+
+def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
+    """Where its wheel does not install, as on Windows."""
+    absent = replace(E5, package="no_such_package")
+
+    assert not is_available(absent)
+    assert is_available(replace(absent, folder=tmp_path))
+    assert not is_available(replace(E5, requires=("ctranslate2", "no_such_package")))
+    assert not is_available(replace(MINILM, requires=("no_such_package.part",)))
+    with pytest.raises(MissingExtraError, match="local"):
+        LocalEmbedder((USE, absent))
+
+
+@pytest.mark.parametrize("models", [(USE, MINILM), (E5, USE), (MINILM, E5, USE)])
+def test_encoders_stand_side_by_side_in_one_order(models: tuple[EncoderModel, ...]) -> None:
+    """Shares and means are known of no other."""
+    with pytest.raises(ConfigError, match="order"):
+        LocalEmbedder(models)
+
+
+@pytest.mark.parametrize(
+    ("read", "english", "shares"),
+    [
+        (1.0, None, (0.5, 0.5)),
+        (0.2, None, (0.1, 0.9)),
+        (1.0, 0.0, (0.5, 0.5, 0.0)),
+        (1.0, 1.0, (0.375, 0.375, 0.25)),
+        (0.2, 0.0, (0.1, 0.9, 0.0)),
+    ],
+)
+def test_who_cannot_read_a_text_leaves_its_share(
+    read: float, english: float | None, shares: tuple[float, ...]
+) -> None:
+    """To those who can."""
+    assert shares == pytest.approx(encoder_shares(read, english))
+    assert sum(encoder_shares(read, english)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "confidence"),
+    [
+        ("Find a café in São Paulo", "", 1.0),
+        ("Узнай погоду", "", 1.0),
+        ("帮我查天气 weather", "", 1.0),
+        ("", "", 1.0),
+        ("12:30", "", 1.0),
+        ("भारत का मौसम", "", 0.2),
+        ("Знайди мені аптеку поруч", "", 0.2),
+        ("Pay the Kraków to Brno ticket of Jiří please, as we said before today", "", 0.7),
+        ("Узнай погоду", "ru", 1.0),
+        ("котра година", "uk", 0.0),
+        ("котра година Zoom", "uk", 0.33),
+        ("paljonko kello on nyt", "fi", 0.0),
+        ("", "uk", 1.0),
+    ],
+)
+def test_use_confidence_follows_letters_and_language(
+    text: str, language: str, confidence: float
+) -> None:
+    """A name in another language does not make a text foreign, and neither do its letters alone:
+    a Ukrainian text may have only letters that Russian has."""
+    assert use_confidence(text, language) == pytest.approx(confidence, abs=0.07)
+
+
+def test_the_packaged_means_are_those_of_the_texts() -> None:
+    """Numbers that nobody can make again are numbers that nobody can check."""
+    with np.load(MEANS_FILE, allow_pickle=False) as packaged:
+        for name, mean in means().items():
+            np.testing.assert_allclose(packaged[name], mean, atol=2e-3)
+
+
+async def test_odd_texts_get_vectors_too() -> None:
+    """An engine that reads up to a NUL, or no surrogates, must not see them."""
+    rows = await vectors(ALL_MODELS, "a\0b", "\ud800", "word " * 3000, "😀")
+
+    assert np.isfinite(rows).all()
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
+
+
+async def test_the_model_loads_once_whoever_asks() -> None:
+    """Two loads would be two models in memory."""
+    loads: list[int] = []
+
+    def load(package: FindPackage) -> Encode:
+        loads.append(threading.get_ident())
+        return USE.load(package)
+
+    embedder = LocalEmbedder((replace(USE, load=load),))
+    await asyncio.gather(*(embedder.embed([text], role="query") for text in "abc"))
+
+    assert len(loads) == 1
+
+
+async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """It is tried again after a while, and then all is well without anybody's doing."""
+    now, loads, full = [0.0], [0], [True]
+
+    def load(_package: FindPackage) -> Encode:
+        loads[0] += 1
+        if full[0]:
+            raise OSError(28, "No space left on device")
+        return lambda texts: np.eye(10, dtype=np.float32)[: len(texts)]
+
+    model = EncoderModel(
+        id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
+    )
+    gateway = open_gateway(
+        [tool("send_email", "Send an e-mail.")],
+        strategy="auto",
+        embedder=LocalEmbedder((model,), clock=lambda: now[0]),
+        clock=lambda: now[0],
+    )
+    found = [await gateway.search("send an e-mail", limit=limit) for limit in (1, 2, 3)]
+    tried, full[0] = loads[0], False
+    now[0] = RETRY_S
+
+    async def mended() -> bool:
+        return (await gateway.search("send an e-mail")).mode == "hybrid"
+
+    await until(mended)
+    assert [["send_email"]] * 3 == [names(each) for each in found]
+    details = [each.detail for each in found[2].diagnostics if each.code == "embedding_failed"]
+    assert "No space left on device" in details[0]
+    assert "GATEWAY_ENCODER_DIR" in details[0]
+    assert (1, 2) == (tried, loads[0])
+
+
+async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel has one maintainer: a changed file is no update. Nothing is made of it before."""
+    monkeypatch.setenv("GATEWAY_ENCODER_DIR", str(tmp_path / "encoders"))
+    model = replace(USE, folder=tmp_path)
+    (tmp_path / "resources").mkdir()
+
+    with pytest.raises(ModelFileError, match=r"weights\.npz"):
+        await vectors((model,), "a")
+    for name in USE.files:
+        (tmp_path / name).write_bytes(b"something else")
+    with pytest.raises(ModelFileError, match="SHA-256"):
+        await vectors((model,), "a")
+
+
+@pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
+def test_the_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
+    """Or the model would not load anywhere."""
+    verify_files(model)
+
+
+class Nameless:
+    async def embed(self, texts: object, *, role: str) -> None:
+        """Never called."""
+
+
+@pytest.mark.parametrize(("other", "message"), [("remote", "local"), (Nameless(), "Nameless")])
+def test_another_name_or_object_is_no_embedder(other: Any, message: str) -> None:
+    """The error comes where it is given, not at the first search, and says what there is."""
+    with pytest.raises(ConfigError, match=message):
+        resolve_embedder(other, {"local": LocalEmbedder})

@@ -1,0 +1,40 @@
+"""Tools of other people."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.plugins.quality.distractors import FixedSource, as_sources, distractors
+from tests.conftest import OpenGateway
+from tests.plugins.quality.catalogs import entity
+
+
+def ids(*sources: FixedSource) -> list[str]:
+    listings = [(source.server, asyncio.run(source.list_tools())) for source in sources]
+    return [f"{server}/{tool.name}" for server, listing in listings for tool in listing.tools]
+
+
+def test_there_are_so_many_tools_of_whole_servers() -> None:
+    """Ten times a catalog of a hundred tools; servers that are there already are left out."""
+    thirty, every = distractors(30), distractors(10_000)
+    others = distractors(30, without={thirty[0].server})
+
+    assert (30, 30) == (len(ids(*thirty)), len(ids(*others)))
+    assert 1000 <= len(ids(*every)) == len({*ids(*every)})
+    assert () == distractors(0)
+    assert thirty[0].server not in {each.server for each in others}
+
+
+def test_a_catalog_is_listed_once_more_under_the_same_ids(open_gateway: OpenGateway) -> None:
+    tools = [entity("a/x", "Does x."), entity("b/y", "Does y."), entity("a/z", "Does z.")]
+    gateway = open_gateway()
+    for source in as_sources(tools):
+        gateway.add_source(source)
+    listed = gateway.bridge.call(gateway.list_tools)
+
+    assert {"a/x", "a/z", "b/y"} == {each.id for each in listed}
+    with pytest.raises(ConfigError, match="only listed"):
+        asyncio.run(as_sources(tools)[0].call("x", {}, tool_id="a/x"))

@@ -1,0 +1,134 @@
+"""What is wrong with the definitions of tools, and what it costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import InvalidRequestError
+from gateway.plugins.quality import EvalRequest, LintReport, lint
+from gateway.plugins.quality.lint import FINDINGS, find_faults
+from gateway.types import JsonObject
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+from tests.plugins.quality.catalogs import entity
+
+LONG = "Reads the open invoices of a customer from the ledger of the company, the newest first."
+HEAP = " ".join(f"word{chr(97 + at // 26)}{chr(97 + at % 26)}" for at in range(30))
+PARAMETER: JsonObject = {"properties": {"at": {"type": "string"}}}
+HEAVY: JsonObject = {"properties": {f"p{at}": {"description": "x " * 20} for at in range(50)}}
+
+
+@pytest.mark.parametrize(
+    ("described", "expected"),
+    [
+        (entity("a/get_invoice", ""), {"no_description": ""}),
+        (entity("a/invoice", "The newest one of a customer."), {"no_verb": ""}),
+        (entity("a/run", "Run the tool."), {"no_object": ""}),
+        (entity("a/list_it", "List it.", PARAMETER), {"undescribed_parameters": "at"}),
+        (entity("a/get_invoice", HEAP), {"stuffed": ""}),
+    ],
+)
+def test_each_fault_has_its_rule(described: object, expected: dict[str, str]) -> None:
+    """Found in this tool; a good one beside it is none."""
+    good = entity("b/pay_invoice", "Pay an invoice from the account.")
+
+    found = find_faults([described, good])  # type: ignore[list-item]
+
+    assert expected.items() <= {**found["a/" + described.name]}.items()  # type: ignore[attr-defined]
+    assert "b/pay_invoice" not in found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Get one invoice of a customer.",
+        "Gets the invoice.",
+        "Dispatches an invoice to the customer.",
+        "Heat up the invoice.",
+        "Zeigt Rechnungen an.",
+        "请求发票",
+    ],
+)
+def test_what_begins_with_a_verb_has_one(said: str) -> None:
+    """A word before an article is one; of other languages none is known."""
+    assert "no_verb" not in find_faults([entity("a/invoice", said)]).get("a/invoice", {})
+
+
+def test_tools_are_compared_with_those_of_other_servers() -> None:
+    """Twins, names that hardly differ, and a schema beside the others."""
+    small = [entity(f"c/get_part_{at}", f"Get part {at} of an engine.") for at in range(9)]
+    found = find_faults(
+        [
+            entity("a/read_invoices", LONG, HEAVY),
+            entity("b/open_invoices", LONG),
+            entity("b/readInvoice", "Read another invoice."),
+            *small,
+        ]
+    )
+
+    assert {"a/read_invoices", "b/open_invoices", "b/readInvoice"} == found.keys()
+    assert "b/open_invoices" == found["a/read_invoices"]["duplicate"]
+    assert "b/readInvoice" == found["a/read_invoices"]["similar_name"]
+    assert "tokens" in found["a/read_invoices"]["heavy_schema"]
+    assert {"similar_name": "a/read_invoices"} == found["b/readInvoice"]
+
+
+def test_each_finding_is_documented_with_its_meaning() -> None:
+    """In the words of the command."""
+    document = (Path(__file__).parents[3] / "docs" / "quality.md").read_text("utf-8")
+    documented = re.findall(r"^\| `(\w+)` \| (.*) \|$", document, re.MULTILINE)
+
+    assert [*FINDINGS.items()] == documented
+
+
+Look = Callable[..., LintReport]
+
+
+@pytest.fixture
+def look(open_gateway: OpenGateway) -> Look:
+    """Lint a catalog of some tools, ranked by words."""
+    gateway = open_gateway()
+    gateway.add_source(
+        ListSource(
+            "desk",
+            [
+                tool("set_point", ""),
+                tool("pay_invoice", "Pay an invoice from the account."),
+                *(tool(f"warm_{at}", f"Warm up the room {at} of the house.") for at in range(8)),
+            ],
+        )
+    )
+
+    def lint_it(*asked: EvalRequest, **more: object) -> LintReport:
+        return gateway.bridge.call(lambda: lint(gateway, asked, **more))  # type: ignore[arg-type]
+
+    return lint_it
+
+
+def ask(text: str, name: str) -> EvalRequest:
+    return EvalRequest(text=text, wanted=((name,),))
+
+
+def test_a_finding_says_how_the_tool_is_found_and_how_others_are(look: Look) -> None:
+    """Sources are kept apart, and what is found least stands first."""
+    report = look(
+        ask("it is cold, warm up the house", "set_point"), ask("pay what i owe", "pay_invoice")
+    )
+
+    assert (10, "desk/set_point") == (report.tools, report.findings[0].tool)
+    (effect,) = [
+        each for each in report.effects if (each.code, each.source) == ("no_description", "user")
+    ]
+    assert (1, 0.0, 1.0) == (effect.tools, effect.with_it, effect.without)
+    assert "rules" in {each.source for each in report.effects}
+    first = report.findings[0]
+    assert first.found == first.requests - 1
+
+
+def test_an_unknown_tool_is_told(look: Look) -> None:
+    with pytest.raises(InvalidRequestError, match="nobody"):
+        look(ask("a", "nobody"))

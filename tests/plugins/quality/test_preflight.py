@@ -1,0 +1,99 @@
+"""Whether tools can be called, told without asking their servers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.plugins.quality.preflight import (
+    ServerState,
+    Verdict,
+    check_tools,
+    preflight,
+    schema_digest,
+    worst,
+)
+from gateway.types import Caller, Diagnostic
+from tests import fakes
+from tests.plugins.quality.catalogs import entity
+
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+NOTE = Diagnostic(stage="catalog", code="tool_changed", detail="other")
+SEND = entity("mail/send", "Send a mail.", SCHEMA)
+OPEN = replace(entity("mail/open", "Open a mail."), scopes=frozenset({"mail"}))
+EDIT = entity("mail/edit", "Edit a mail.")
+EDITED = replace(EDIT, definition=replace(EDIT.definition, diagnostics=(NOTE,)))
+SNAPSHOT = fakes.compile_snapshot([SEND, OPEN, EDITED])
+UP = ServerState(name="mail")
+
+
+@pytest.mark.parametrize(
+    ("tool", "server", "verdict", "reasons"),
+    [
+        ("mail/send", UP, "ready", []),
+        ("mail/gone", UP, "needs_person", ["not_listed"]),
+        ("mail/open", UP, "needs_person", ["filtered"]),
+        ("mail/edit", UP, "needs_person", ["changed"]),
+        ("mail/send", replace(UP, failure="hangs"), "retry_later", ["server_down"]),
+        ("mail/gone", replace(UP, failure="hangs"), "retry_later", ["server_down"]),
+        ("mail/edit", replace(UP, failure="hangs"), "needs_person", ["server_down", "changed"]),
+        ("mail/send", replace(UP, changed=True), "needs_person", ["changed"]),
+        ("mail/send", replace(UP, signed_out=True), "needs_person", ["signed_out"]),
+        ("mail/gone", replace(UP, listed=False), "unknown", ["not_listed"]),
+        ("mail/gone", replace(UP, unusable="no such server"), "needs_person", ["not_listed"]),
+    ],
+)
+def test_each_reason_has_its_verdict(
+    tool: str, server: ServerState, verdict: Verdict, reasons: list[str]
+) -> None:
+    """What only time mends is to be retried; all else needs somebody."""
+    (found,) = check_tools({tool: ""}, SNAPSHOT, {tool: server})
+
+    assert (tool, verdict, reasons) == (found.tool, found.verdict, list(found.reasons))
+    assert bool(reasons) == bool(found.detail)
+
+
+def test_a_caller_with_the_scope_may_use_it() -> None:
+    caller = Caller(scopes=frozenset({"mail"}))
+    (found,) = check_tools({"mail/open": ""}, SNAPSHOT, {"mail/open": UP}, caller=caller)
+
+    assert "ready" == found.verdict
+
+
+def test_the_digest_is_of_the_schemas_alone() -> None:
+    """Other words do not break an agent; another parameter does."""
+    reworded = entity("mail/send", "Sends one mail.", SCHEMA)
+    other = entity("mail/send", "Send a mail.", SCHEMA | {"required": ["to"]})
+    wanted, states = {"mail/send": schema_digest(SEND)}, {"mail/send": UP}
+    (same,) = check_tools(wanted, fakes.compile_snapshot([reworded]), states)
+    (differs,) = check_tools(wanted, fakes.compile_snapshot([other]), states)
+
+    assert ("ready", schema_digest(SEND)) == (same.verdict, same.digest)
+    assert ("schema_differs",) == differs.reasons
+
+
+def test_the_worst_is_unknown_then_a_person_then_later() -> None:
+    states = {
+        "mail/send": UP,
+        "mail/a": replace(UP, listed=False),
+        "mail/b": UP,
+        "mail/c": replace(UP, failure="hangs"),
+    }
+    checks = check_tools(dict.fromkeys(states, ""), SNAPSHOT, states)
+    ready, unknown, person, later = checks
+
+    assert ["unknown", "needs_person", "retry_later"] == [
+        worst(each.verdict for each in found)
+        for found in ((ready, later, person, unknown), (ready, later, person), (ready, later))
+    ]
+    assert "ready" == ready.verdict == worst(())
+
+
+async def test_a_program_asks_its_own_gateway(gateway: Gateway) -> None:
+    """By what it has in memory."""
+    tool = (await gateway.list_tools())[0].id
+    ready, gone = await preflight(gateway, {tool: "", "shelf/gone": ""})
+
+    assert ("ready", "needs_person") == (ready.verdict, gone.verdict)

@@ -1,5 +1,0 @@
-"""The fixtures of the MCP tests that sources need too."""
-
-from tests.mcp.conftest import bridge, record
-
-__all__ = ["bridge", "record"]
