@@ -24,8 +24,8 @@ from benchmarks.generalization.evidence import Evidence, load_evidence
 from benchmarks.generalization.protocol import CandidateResult, SetResult, check_sets, evaluate
 from benchmarks.tables import print_figures, print_table
 from gateway import Embedder
-from gateway.embed.resolve import resolve_embedder
 from gateway.options.environment import environment
+from gateway.plugins.local.embedder import LocalEmbedder
 
 _HEADS = {"plain": "plain", "left_out": "left out", "in_sample": "in sample"}
 
@@ -49,7 +49,7 @@ def generalize(
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Fit ways to rank with each group of sets left out, and judge them on it."""
-    embedder = resolve_embedder("local")
+    embedder = LocalEmbedder()
     if embedder is None:
         raise typer.BadParameter("the local model is not installed")
     folder = cache or environment().cache_dir / "evidence"

@@ -25,7 +25,7 @@ from gateway import Gateway, Options
 from gateway.options import CacheOptions, UpstreamOptions
 from gateway.serve.http_options import HttpOptions
 from gateway.testing import HashingEmbedder
-from tests.serve.test_http import served
+from tests.apps.serve.test_http import served
 
 _TOOLS = 300
 _OURS = ("gateway.", "mcp.", "asyncio.", "_asyncio.", "builtins.coroutine")

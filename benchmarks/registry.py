@@ -35,7 +35,7 @@ from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.catalog.entries import Entry
-from gateway.embed.resolve import resolve_embedder
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.plugins.manifests.agent_cards import read_card
 from gateway.plugins.manifests.skills import read_skill
 from gateway.plugins.quality.metrics import DEPTH, Figures, mean
@@ -94,7 +94,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Measure every policy over every slice of the mixed catalog."""
-    model = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
+    model = LocalEmbedder() if one_of(embedder, ("local", "none")) == "local" else None
     wanted = only.split(",") if only else [way.name for way in WAYS]
     names = [way.name for way in WAYS]
     ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]

@@ -25,7 +25,7 @@ from benchmarks.ranking import STRATEGIES, Edges, View, Way, query_texts, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
 from benchmarks.tables import percents, print_table
-from gateway.embed.resolve import resolve_embedder
+from gateway.plugins.local.embedder import LocalEmbedder
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"
@@ -120,7 +120,7 @@ def report(
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many a set.")] = 0,
 ) -> None:
     """Hold every strategy against every baseline, and write a document."""
-    local = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
+    local = LocalEmbedder() if one_of(embedder, ("local", "none")) == "local" else None
     # Every way of searching asks the same requests: each is embedded once.
     model = Recalled(local) if local else None
     chosen, left = feasible(strategies.split(","), model=model is not None)

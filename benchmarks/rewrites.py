@@ -25,7 +25,7 @@ from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import Embedder, Normalizer
-from gateway.embed.resolve import resolve_embedder
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.search.normalize import ModelReply
 from gateway.testing import HashingEmbedder
 
@@ -64,7 +64,7 @@ def main(
 ) -> None:
     """Search without a normalizer, and with each of the scripted ones."""
     is_local = one_of(embedder, ("local", "hashing")) == "local"
-    model = Recalled(resolve_embedder("local") or HashingEmbedder()) if is_local else None
+    model = Recalled(LocalEmbedder()) if is_local else None
     table: Mapping[str, str] = json.loads(good.read_text(encoding="utf-8")) if good else {}
     figures = {}
     for folder in data:

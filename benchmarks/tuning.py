@@ -21,8 +21,8 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import opened
 from benchmarks.tables import print_figures
 from gateway import Embedder, Gateway
-from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.plugins.quality import EvalRequest, RequestSet, Tuning, evaluate, freeze, tune, undo
 from gateway.types import Filters
 
@@ -61,9 +61,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Tune on some requests of a catalog, and judge others."""
-    embedder = resolve_embedder("local")
-    if embedder is None:
-        raise typer.BadParameter("the local model is not installed")
+    embedder = LocalEmbedder()
     learned = read(fit)
     rows = [row for row in learned.queries if gold_of(row)]
     random.Random(_SEED).shuffle(rows)

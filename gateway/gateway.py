@@ -12,7 +12,7 @@ import reprlib
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Self
 
 from gateway.call.calls import Calls
 from gateway.call.gate import AccessGate
@@ -24,6 +24,7 @@ from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
+from gateway.plugin_manager import load_plugins
 from gateway.plugins.access.limits import Limiter
 from gateway.plugins.usage.history import UsageTracker
 from gateway.plugins.usage.step_evaluation import evaluate_usage
@@ -62,7 +63,8 @@ class Gateway(GatewayViews):
     Args:
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
             by vectors first, with words and graph beside them.
-        embedder: ``"local"`` for the embedded multilingual model, or any `Embedder`.
+        embedder: ``"local"`` for the embedded multilingual model, the name that another plugin
+            registers, or any `Embedder`.
         normalizer: A chat client of its own that rewrites queries in English; without one the
             original query is used.
         graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
@@ -87,7 +89,7 @@ class Gateway(GatewayViews):
         self,
         *,
         strategy: Strategy = "graph",
-        embedder: Embedder | Literal["local"] | None = None,
+        embedder: Embedder | str | None = None,
         normalizer: Normalizer | None = None,
         graph: GraphSource | None = None,
         options: Options | None = None,
@@ -101,19 +103,19 @@ class Gateway(GatewayViews):
     ) -> None:
         self.options = resolved(options or Options())
         self.strategy = check_strategy(strategy)
-        self.embedder = resolve_embedder(embedder)
+        self.plugins = load_plugins(self.options.plugins)
+        self.embedder = resolve_embedder(embedder, self.plugins.tables("register_embedders"))
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        made = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
-        self.caches = made if caches is None else caches
+        on_event = self.telemetry.cache_event
+        self.caches = caches or Caches.of(self.options.cache, clock=clock, on_event=on_event)
         self.store = storage = resolve_store(self.options, store, vectors=vector_store)
         auditor = auditor_of(self.options, storage, self.telemetry)
-        limiter = Limiter(counters_of(storage))
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
-        self.gate = AccessGate(auditor, limiter)
+        self.gate = AccessGate(auditor, Limiter(counters_of(storage)))
         self._index = Indexer(
             registry=self._registry,
             embedder=self.embedder if strategy != "graph" else None,

@@ -143,6 +143,7 @@ HOMES = {
         "gateway/cli/commands/demo.py",
     ),
     "platformdirs": ("gateway/options/environment.py", "gateway/plugins/provision/provisioner.py"),
+    "pluggy": ("gateway/hookspecs.py", "gateway/plugin_manager.py"),
     "prometheus_client": ("gateway/serve/exporters.py",),
     "psycopg": (
         "gateway/storage/postgres_database.py",
@@ -220,7 +221,7 @@ def test_what_is_dangerous_has_one_home_or_none(words: tuple[str, ...], homes: l
     assert homes == [name for name, text in texts if any(word in text for word in words)]
 
 
-POLLS = ["tests/mcp/conftest.py"]
+POLLS = ["tests/core/mcp/conftest.py"]
 """Its `until` asks again and again, since no event comes from another process."""
 
 

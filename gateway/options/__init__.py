@@ -306,6 +306,9 @@ class Options(OptionObject):
     audit: AuditOptions = field(default_factory=AuditOptions)
     policies: tuple[AccessPolicy, ...] = ()
     """Which caller may find and call what; those of a configuration come after these."""
+    plugins: tuple[str, ...] | None = None
+    """Names of the plugins to load; None is all that are installed. The variable
+    ``GATEWAY_PLUGINS`` gives them too: names separated by commas, or ``none``."""
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off by default: they are content."""
     store: str = field(default="", repr=False)

@@ -34,6 +34,8 @@ class Environment:
     """``GATEWAY_NORMALIZE_BASE_URL``: the service that `--normalize` asks; empty is OpenAI's."""
     normalizer_key: str = field(repr=False)
     """``GATEWAY_NORMALIZE_API_KEY``: its key."""
+    plugins: tuple[str, ...] | None
+    """``GATEWAY_PLUGINS``: the plugins to load, or ``none``; None is all that are installed."""
     fusion: str
     """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
 
@@ -60,6 +62,7 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
         normalizer_url=values.get("GATEWAY_NORMALIZE_BASE_URL", "").strip(),
         normalizer_key=values.get("GATEWAY_NORMALIZE_API_KEY", "").strip(),
+        plugins=_plugins(values.get("GATEWAY_PLUGINS", "").strip()),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 
@@ -72,8 +75,18 @@ def resolved(options: Options) -> Options:
     """
     if not isinstance(options, Options):
         raise ConfigError(f"options must be an Options(…), got {options!r}")
-    capture = options.capture_content or environment().capture_content
-    return replace(options, capture_content=capture)
+    variables = environment()
+    return replace(
+        options,
+        capture_content=options.capture_content or variables.capture_content,
+        plugins=variables.plugins if options.plugins is None else options.plugins,
+    )
+
+
+def _plugins(text: str) -> tuple[str, ...] | None:
+    if text == "none":
+        return ()
+    return tuple(name.strip() for name in text.split(",") if name.strip()) or None
 
 
 def vector_store_path(options: Options) -> Path:

@@ -1,0 +1,34 @@
+"""The hooks by which plugins add to a gateway.
+
+A plugin is a module or an object with functions of these names, each marked by `hookimpl`. Hooks
+run once, when a gateway or an application is made, never during a search or a call. Two objects
+with the same order come by name, so the order of installation decides nothing.
+
+Example:
+    from gateway.hookspecs import hookimpl
+
+    @hookimpl
+    def register_embedders():
+        return {"tiny": TinyEmbedder}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pluggy
+
+from gateway.embed.protocol import Embedder
+
+PROJECT = "tool_gateway"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
+    """Return functions that make embedders, keyed by the name that a host gives to `Gateway`.
+
+    A function is called when a gateway with that name is made. It may raise `MissingExtraError`.
+    """
+    raise NotImplementedError

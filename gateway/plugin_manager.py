@@ -1,0 +1,108 @@
+"""The plugins of a gateway: ours, and those of installed distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint, distribution, entry_points
+from typing import Any, TypeVar
+
+import pluggy
+
+from gateway import hookspecs
+from gateway.errors import ConfigError, Failed, attempt_call
+
+T = TypeVar("T")
+DEFAULT_PLUGINS: tuple[str, ...] = ("local",)
+"""The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
+ENTRY_POINTS = "tool_gateway.plugins"
+"""The group of entry points by which other distributions add plugins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginInfo:
+    """One plugin that was found."""
+
+    name: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...] = ()
+    """Names of the hooks that it has, in alphabetical order."""
+    error: str = ""
+    """The reason why it could not be loaded; empty if it was."""
+
+
+class Plugins:
+    """The loaded plugins. Immutable after it is made; safe from any thread.
+
+    Args:
+        chosen: The names of the plugins to load; None is all that are installed.
+
+    Raises:
+        ConfigError: One of *chosen* is not installed.
+    """
+
+    def __init__(self, chosen: Sequence[str] | None = None) -> None:
+        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        found = installed()
+        if unknown := sorted(set(chosen or ()) - found.keys()):
+            raise ConfigError(
+                f"the plugins {', '.join(unknown)} are not installed: install them, or remove them "
+                f"from the option plugins; installed are {', '.join(sorted(found))}"
+            )
+        names = found if chosen is None else chosen
+        self.infos: tuple[PluginInfo, ...] = tuple(
+            self._load(name, found[name]) for name in sorted(names)
+        )
+
+    def _load(self, name: str, point: EntryPoint) -> PluginInfo:
+        owner = point.dist or distribution("tool-gateway")
+        info = PluginInfo(name=name, distribution=owner.name, version=owner.version)
+        loaded = attempt_call(lambda: self._manager.register(point.load(), name))
+        if isinstance(loaded, Failed):
+            return replace(info, error=f"{type(loaded.error).__name__}: {loaded.error}")
+        callers = self._manager.get_hookcallers(self._manager.get_plugin(name)) or ()
+        return replace(info, hooks=tuple(sorted(caller.name for caller in callers)))
+
+    def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
+        """Return one table of what all plugins return from *hook*, keyed by name.
+
+        Raises:
+            ConfigError: Two plugins give the same name.
+        """
+        merged: dict[str, Any] = {}
+        for table in getattr(self._manager.hook, hook)(**arguments):
+            if shared := sorted(merged.keys() & table.keys()):
+                raise ConfigError(
+                    f"two plugins give {hook} the name {shared[0]!r}: leave one of them out by the "
+                    "option plugins"
+                )
+            merged |= table
+        return merged
+
+    def objects(self, hook: str, **arguments: object) -> list[Any]:
+        """Return the objects of all plugins from *hook*, sorted by ``order`` and ``name``."""
+        lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
+        return sorted(
+            (each for objects in lists for each in objects),
+            key=lambda each: (each.order, each.name),
+        )
+
+
+@cache
+def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
+    """Return the `Plugins` of *chosen*, which all gateways with the same choice share."""
+    return Plugins(chosen)
+
+
+@cache
+def installed() -> Mapping[str, EntryPoint]:
+    """Return the plugins that are installed, keyed by name; ours win over others of their name."""
+    others = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    own = {
+        name: EntryPoint(name, f"gateway.plugins.{name}.plugin", ENTRY_POINTS)
+        for name in DEFAULT_PLUGINS
+    }
+    return others | own

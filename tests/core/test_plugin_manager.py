@@ -1,0 +1,112 @@
+"""Plugins: which are loaded, and what a host is told of one that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.plugin_manager import PluginInfo, Plugins, installed
+from gateway.testing import HashingEmbedder
+
+Install = Callable[[str, str], None]
+TINY = """
+from gateway.hookspecs import hookimpl
+from gateway.testing import HashingEmbedder
+
+@hookimpl
+def register_embedders():
+    return {"tiny": HashingEmbedder}
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Return a function that installs a distribution with one plugin, by its name and source."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name: str, source: str) -> None:
+        (tmp_path / f"plugin_{name}.py").write_text(source, encoding="utf-8")
+        folder = tmp_path / f"gateway_{name}-1.2.dist-info"
+        folder.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: gateway-{name}\nVersion: 1.2\n"
+        (folder / "METADATA").write_text(metadata, encoding="utf-8")
+        points = f"[tool_gateway.plugins]\n{name} = plugin_{name}\n"
+        (folder / "entry_points.txt").write_text(points, encoding="utf-8")
+        installed.cache_clear()
+
+    yield write
+    installed.cache_clear()
+
+
+def test_a_plugin_of_another_distribution_is_loaded(install: Install) -> None:
+    install("tiny", TINY)
+
+    gateway = Gateway(strategy="auto", embedder="tiny", options=Options(plugins=("tiny",)))
+    gateway.close()
+
+    assert isinstance(gateway.embedder, HashingEmbedder)
+    assert gateway.plugins.infos == (
+        PluginInfo(
+            name="tiny", distribution="gateway-tiny", version="1.2", hooks=("register_embedders",)
+        ),
+    )
+
+
+def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
+    install: Install,
+) -> None:
+    install("broken", "raise OSError('no such disk')")
+    install("tiny2", TINY.replace("tiny", "tiny2"))
+
+    plugins = Plugins(("broken", "tiny2"))
+
+    assert [(each.name, bool(each.error)) for each in plugins.infos] == [
+        ("broken", True),
+        ("tiny2", False),
+    ]
+    assert "no such disk" in plugins.infos[0].error
+    assert [*plugins.tables("register_embedders")] == ["tiny2"]
+
+
+def test_two_plugins_with_one_name_for_an_embedder_are_refused(install: Install) -> None:
+    install("one", TINY)
+    install("two", TINY)
+
+    with pytest.raises(ConfigError, match="two plugins give register_embedders the name 'tiny'"):
+        Plugins(("one", "two")).tables("register_embedders")
+
+
+def test_a_plugin_that_is_not_installed_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the plugins nonesuch are not installed"):
+        Gateway(options=Options(plugins=("nonesuch",)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "names"), [("none", []), ("local", ["local"]), (" local , ", ["local"])]
+)
+def test_the_environment_chooses_plugins(
+    monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
+) -> None:
+    monkeypatch.setenv("GATEWAY_PLUGINS", variable)
+    gateway = Gateway()
+    gateway.close()
+
+    assert names == [each.name for each in gateway.plugins.infos]
+
+
+def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_PLUGINS", "local")
+    gateway = Gateway(options=Options(plugins=()))
+    gateway.close()
+
+    assert gateway.plugins.infos == ()
+
+
+def test_an_embedder_of_a_plugin_that_is_left_out_is_unknown() -> None:
+    with pytest.raises(ConfigError, match=r"unknown embedder 'local'.*\(none\)"):
+        Gateway(strategy="auto", embedder="local", options=Options(plugins=()))
