@@ -110,8 +110,8 @@ class Gateway(GatewayViews):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        on_event = self.telemetry.cache_event
-        self.caches = caches or Caches.of(self.options.cache, clock=clock, on_event=on_event)
+        own = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self.caches = own if caches is None else caches
         self.store = storage = resolve_store(self.options, store, vectors=vector_store)
         auditor = auditor_of(self.options, storage, self.telemetry)
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)

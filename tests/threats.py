@@ -49,13 +49,13 @@ THREATS: Mapping[str, Threat] = dict(
             "at least, 0 of 21 honest definitions; 0 unseen characters in 10,000 generated texts "
             "and in the answers of 11 channels; 0 flagged tools in 6 modes",
             {
-                "mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
+                "core/mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
                 "sentences_that_honest_tools_say_are_not_flagged",
-                "runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
+                "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
-                "serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
-                "discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
+                "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
+                "core/discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
             },
         ),
         _threat(
@@ -66,10 +66,10 @@ THREATS: Mapping[str, Threat] = dict(
             "every field of 4 kinds and 150 generated changes seen; 0 false reports when keys are "
             "in another order",
             {
-                "mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
+                "core/mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
                 "whatever_is_flipped_in_a_definition_is_seen "
                 "what_a_resource_holds_today_is_no_part_of_its_definition",
-                "sources/test_cached.py": "a_definition_that_changed_is_reported_until_it_"
+                "core/sources/test_cached.py": "a_definition_that_changed_is_reported_until_it_"
                 "is_approved",
             },
         ),
@@ -81,9 +81,9 @@ THREATS: Mapping[str, Threat] = dict(
             "7 of 7 changed parts seen, 6 of 6 variables; 0 starts of what is not approved under "
             "`block`",
             {
-                "mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
+                "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
-                "registration/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
+                "core/registration/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
                 "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
             },
         ),
@@ -95,11 +95,11 @@ THREATS: Mapping[str, Threat] = dict(
             "0 names twice and 0 outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated catalogs; 0 "
             "differences in all 720 orders of 6 servers",
             {
-                "catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
+                "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
                 "every_tool_of_ten_thousand_catalogs_has_one_name "
                 "names_do_not_depend_on_the_order_of_registration "
                 "names_are_the_same_in_all_720_orders_of_six_servers",
-                "sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
+                "core/sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
                 "renames_none",
             },
         ),
@@ -114,7 +114,9 @@ THREATS: Mapping[str, Threat] = dict(
             "`auto` (50.1 without), and 20 with the words of the requests 2.5 in `graph` and 8.5 "
             "in `auto`, where a server's best tool lifts its others (`python -m "
             "benchmarks.attacks`)",
-            {"search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"},
+            {
+                "core/search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"
+            },
         ),
         _threat(
             "06-forged-search-result",
@@ -123,9 +125,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tools shown by 12 forged messages, by 1,000 generated conversations full of them, "
             "and in 4 ways to ask",
             {
-                "discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
+                "core/discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
                 "no_forged_result_in_a_thousand_conversations_reveals_anything",
-                "chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
+                "core/chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
             },
         ),
         _threat(
@@ -136,10 +138,10 @@ THREATS: Mapping[str, Threat] = dict(
             "0 calls passed in 1,000 generated sequences, of two kinds of callers and in 3 modes; "
             "the same answer on every path for what is hidden",
             {
-                "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
-                "chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
-                "test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
+                "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
+                "core/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
                 "what_a_caller_may_not_see_is_shown_on_no_path",
             },
         ),
@@ -151,14 +153,14 @@ THREATS: Mapping[str, Threat] = dict(
             "what "
             "commands print, the audit and the configuration that is written",
             {
-                "test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
+                "core/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
                 "no_secret_of_models_and_registries_in_logs_or_spans "
                 "no_secret_of_clients_in_logs_answers_or_metrics "
                 "no_secret_of_requests_in_logs_of_the_http_server "
                 "no_secret_in_what_commands_print",
-                "mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
-                "runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
-                "provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
+                "core/mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
+                "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
+                "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
                 "the_audit",
             },
         ),
@@ -170,11 +172,11 @@ THREATS: Mapping[str, Threat] = dict(
             "0 connections to 22 private addresses behind a name and over 2 redirects; 0 of 27 "
             "spellings taken of 100 generated addresses, 0 of 100 of IPv6; 0 references fetched",
             {
-                "mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
+                "core/mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
                 "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
                 "a_redirect_is_judged_like_any_request "
                 "a_request_goes_to_the_address_that_was_judged_under_its_own_name",
-                "discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
+                "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
                 "followed",
                 "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
             },
@@ -187,9 +189,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
                 "test_structure.py": "what_is_dangerous_has_one_home_or_none",
-                "provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
+                "plugins/provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
                 "inputs_that_are_missing_or_unsafe_are_refused",
-                "provision/test_steps.py": "the_question_shows_what_runs_whole "
+                "plugins/provision/test_steps.py": "the_question_shows_what_runs_whole "
                 "nothing_happens_without_consent",
             },
         ),
@@ -201,10 +203,10 @@ THREATS: Mapping[str, Threat] = dict(
             "without a "
             "token 401 on every path but liveness",
             {
-                "serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
+                "apps/serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
                 "pages_of_other_ports_and_names_are_refused "
                 "nothing_but_liveness_answers_without_a_credential",
-                "serve/test_http.py": "a_web_page_cannot_reach_it",
+                "apps/serve/test_http.py": "a_web_page_cannot_reach_it",
             },
         ),
         _threat(
@@ -216,12 +218,12 @@ THREATS: Mapping[str, Threat] = dict(
             "hostile servers and 12 floods, each alone; each search answers; with 4 hostile "
             "servers under way 0 processes are left after SIGTERM. The time is not asserted",
             {
-                "mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
+                "core/mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
-                "mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
+                "core/mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
                 "a_silent_server_costs_its_limit_and_says_which",
-                "mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
-                "cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
+                "core/mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
+                "apps/cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
             },
         ),
         _threat(
@@ -230,8 +232,8 @@ THREATS: Mapping[str, Threat] = dict(
             "That tool alone is left out, with the reason.",
             "11 bad tools in one list: 11 reasons, the 2 good ones stay",
             {
-                "mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
-                "index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
+                "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
+                "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
             },
         ),
         _threat(
@@ -243,13 +245,13 @@ THREATS: Mapping[str, Threat] = dict(
             "eighth of them, and a search at most 4 times that of 4,096 characters and 20 ms; a "
             "template of 5,000 variables ends; 0 patterns run. Milliseconds are not asserted",
             {
-                "runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
+                "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
                 "cleaning_reads_only_the_head_of_a_giant",
-                "search/test_request.py": "whatever_is_said_fits_the_caps "
+                "core/search/test_request.py": "whatever_is_said_fits_the_caps "
                 "a_search_costs_no_more_than_what_it_reads_of_a_megabyte",
-                "catalog/test_identity.py": "a_malicious_template_is_cheap",
-                "catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
+                "core/catalog/test_identity.py": "a_malicious_template_is_cheap",
+                "core/catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
                 "a_check_that_would_not_end_is_given_up",
             },
         ),
@@ -262,10 +264,10 @@ THREATS: Mapping[str, Threat] = dict(
             "ranking, 1 fallback counted where vectors were asked for; 3 kinds of stored rows made "
             "anew",
             {
-                "search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
+                "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
-                "search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
-                "embed/test_documents.py": "a_damaged_stored_row_is_embedded_again",
+                "core/search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
+                "core/embed/test_documents.py": "a_damaged_stored_row_is_embedded_again",
             },
         ),
         _threat(
@@ -274,9 +276,9 @@ THREATS: Mapping[str, Threat] = dict(
             "The query is searched as it is.",
             "5 errors, 1 silence and 16 hostile answers: every search completes",
             {
-                "search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
-                "search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
-                "search/test_stalled.py": "a_rewriting_that_does_not_come_leaves_the_query",
+                "core/search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
+                "core/search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
+                "core/search/test_stalled.py": "a_rewriting_that_does_not_come_leaves_the_query",
             },
         ),
         _threat(
@@ -287,10 +289,10 @@ THREATS: Mapping[str, Threat] = dict(
             "30 kills: 30 of 30 searches answer, 30 of 30 calls reach a new process, 0 of 31 are "
             "left. The time of a reconnect is not asserted",
             {
-                "registration/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
+                "core/registration/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
-                "mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
-                "mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"
+                "core/mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
+                "core/mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"
                 "closes_it",
             },
         ),
@@ -303,10 +305,10 @@ THREATS: Mapping[str, Threat] = dict(
             "month old); 200 kills at random: 0 lost, 0 wrong vectors, 0 files that the next "
             "process cannot read",
             {
-                "storage/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
+                "core/storage/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
                 "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
                 "what_was_kept_before_the_disk_was_full_can_be_read",
-                "storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
+                "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
                 "anew",
             },
         ),
@@ -317,7 +319,7 @@ THREATS: Mapping[str, Threat] = dict(
             "200 equal searches at once, on a loop and on threads: 1 request for the query's "
             "vector; 0 old results after a change",
             {
-                "search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
+                "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
                 "a_change_of_the_catalog_forgets_results_but_not_embeddings"
             },
@@ -331,8 +333,8 @@ THREATS: Mapping[str, Threat] = dict(
             "conversations of 16 threads and 200 tasks in 150 s (`benchmarks/soak.py`): 0 errors, "
             "0 wrong answers",
             {
-                "chat/test_together.py": "sixteen_threads_share_one_client",
-                "test_sync.py": "two_loops_and_several_threads_share_one_gateway "
+                "core/chat/test_together.py": "sixteen_threads_share_one_client",
+                "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "threads_and_tasks_get_what_a_serial_run_gets",
             },
         ),
@@ -347,7 +349,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
-                "chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
+                "core/chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
                 "nothing_is_left_of_asynchronous_conversations",
             },
         ),
@@ -357,9 +359,9 @@ THREATS: Mapping[str, Threat] = dict(
             "The call is cancelled at the server, and nothing waits for it any more.",
             "1,000 cancellations at random points: 0 calls, 0 tasks and 0 processes left",
             {
-                "mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
-                "mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
-                "chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
+                "core/mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
+                "core/mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
+                "core/chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
             },
         ),
         _threat(
@@ -368,9 +370,9 @@ THREATS: Mapping[str, Threat] = dict(
             "The calls and the text are the same to the byte.",
             "0 differences in 10,000 generated streams of chats and 120 of responses",
             {
-                "chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
+                "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
                 "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
-                "chat/test_streaming.py": "calls_that_a_server_cuts_and_mixes_are_put_together",
+                "core/chat/test_streaming.py": "calls_that_a_server_cuts_and_mixes_are_put_together",
             },
         ),
         _threat(
@@ -381,8 +383,8 @@ THREATS: Mapping[str, Threat] = dict(
             "that raise, and that hang, with full queues: 0 other results; nothing is configured "
             "without a provider",
             {
-                "chat/test_observed.py": "telemetry_that_raises_ends_no_work",
-                "runtime/test_telemetry.py": "without_providers_nothing_is_configured "
+                "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
+                "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
                 "a_backend_that_hangs_or_raises_holds_no_search",
             },
         ),
@@ -394,10 +396,10 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 4 wrong uses taken, for 3 kinds of servers; 0 by another caller; the protocol's "
             "suite passes but for the scenarios that its test names",
             {
-                "serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
-                "serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
-                "mcp/test_server_requests.py": "rounds_are_played_until_the_server_is_content",
-                "serve/test_conformance.py": "the_suite_passes",
+                "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
+                "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
+                "core/mcp/test_server_requests.py": "rounds_are_played_until_the_server_is_content",
+                "apps/serve/test_conformance.py": "the_suite_passes",
             },
         ),
         _threat(
@@ -409,12 +411,12 @@ THREATS: Mapping[str, Threat] = dict(
             "conversations; 0 by 7 answers that are no yes; 200 generated calls run as they were "
             "approved",
             {
-                "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
-                "chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
+                "core/chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
                 "whatever_is_not_a_plain_yes_is_a_no "
                 "five_hundred_conversations_destroy_only_what_was_approved",
-                "discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
+                "core/discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
                 "what_is_approved_is_what_is_called",
             },
         ),
@@ -429,9 +431,9 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_outside_library_has_one_home",
-                "embed/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
+                "plugins/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
                 "a_missing_or_changed_file_is_an_error_at_the_first_use",
-                "embed/local/test_encoders.py": "another_file_is_refused",
+                "plugins/local/test_encoders.py": "another_file_is_refused",
             },
         ),
         _threat(
@@ -443,14 +445,14 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 48 tokens of attackers taken, each refused for its own reason; 1 fetch for 100 "
             "unknown keys at once; 0 rights by a prefix; 0 of 3 other parties in a session",
             {
-                "serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
+                "apps/serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
                 "a_short_key_is_not_trusted",
-                "serve/identity/test_provider_keys.py": "a_flood_of_unknown_keys_costs_one_fetch "
+                "apps/serve/identity/test_provider_keys.py": "a_flood_of_unknown_keys_costs_one_fetch "
                 "what_no_provider_should_send_is_named",
-                "serve/identity/test_issuers.py": "no_right_passes_by_a_prefix "
+                "apps/serve/identity/test_issuers.py": "no_right_passes_by_a_prefix "
                 "users_and_tenants_of_two_issuers_are_never_one",
-                "serve/identity/test_authenticator.py": "a_token_comes_in_one_header",
-                "serve/identity/test_real_provider.py": (
+                "apps/serve/identity/test_authenticator.py": "a_token_comes_in_one_header",
+                "apps/serve/identity/test_real_provider.py": (
                     "a_session_belongs_to_one_subject_of_one_issuer"
                 ),
             },
@@ -464,13 +466,13 @@ THREATS: Mapping[str, Threat] = dict(
             "tokens revoked, refreshed and exchanged, users signed out and in; 0 calls without a "
             "user; 0 of 1 rows read that was moved",
             {
-                "mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
+                "core/mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
                 "the_servers_own_credential_lists_and_calls_nothing "
                 "while_the_store_is_down_a_user_keeps_its_session "
                 "the_token_of_a_caller_is_shown_nowhere",
-                "mcp/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
+                "core/mcp/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
                 "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
-                "serve/identity/test_token_exchange.py": (
+                "apps/serve/identity/test_token_exchange.py": (
                     "each_users_token_is_exchanged_for_its_own_calls"
                 ),
             },
@@ -488,15 +490,15 @@ THREATS: Mapping[str, Threat] = dict(
             "nonce, issuer, client or time; 0 of 5 ways led elsewhere; 0 of 7 forms by others, of "
             "no user, without the scope, of another session or under another name",
             {
-                "serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
+                "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
                 "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
                 "a_sign_in_leads_to_a_page_of_ours_alone "
                 "a_session_begins_no_sign_in_to_a_server_without_its_secret",
-                "serve/identity/test_code_flow.py": (
+                "apps/serve/identity/test_code_flow.py": (
                     "an_id_token_that_is_not_of_this_sign_in_is_refused "
                     "the_answer_of_another_provider_costs_no_code"
                 ),
-                "serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
+                "apps/serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
                 "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup",
             },
         ),
@@ -511,15 +513,15 @@ THREATS: Mapping[str, Threat] = dict(
             "types are right, 0 of a tool that the caller may not see, 0 by a forged number; "
             "1 search answered beside 10 programs that spin",
             {
-                "programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
+                "plugins/programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
                 "nothing_gets_out_of_bubblewrap_either "
                 "the_attempts_tell_a_box_that_does_not_hold "
                 "wrong_types_are_found_before_the_first_call",
-                "programs/test_runner.py": "what_destroys_is_refused_unless_the_host_allows_it "
+                "plugins/programs/test_runner.py": "what_destroys_is_refused_unless_the_host_allows_it "
                 "calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_there "
                 "an_approval_is_for_one_call_whatever_number_another_claims "
                 "searches_are_answered_while_ten_programs_spin",
-                "programs/test_stubs.py": "what_an_upstream_writes_declares_nothing_but_a_tool",
+                "plugins/programs/test_stubs.py": "what_an_upstream_writes_declares_nothing_but_a_tool",
             },
         ),
     )

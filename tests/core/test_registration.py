@@ -176,8 +176,8 @@ def test_a_closed_gateway_registers_nothing(
     [
         ({"store": "x"}, "store must be a Store, got str"),
         ({"vector_store": object()}, "vector_store must be a VectorStore, got object"),
-        ({"embedder": object()}, "embedder must be 'local' or an Embedder, got object"),
-        ({"embedder": HashingEmbedder}, "embedder must be 'local' or an Embedder, got the class"),
+        ({"embedder": object()}, "embedder must be a name or an Embedder, got object"),
+        ({"embedder": HashingEmbedder}, "embedder must be a name or an Embedder, got the class"),
         ({"normalizer": "gpt"}, "normalizer must be a Normalizer, got str"),
         ({"normalizer": HashingEmbedder()}, "normalizer must be a Normalizer, got HashingEmbedder"),
         ({"normalizer": TableNormalizer}, "normalizer must be a Normalizer, got the class Table"),

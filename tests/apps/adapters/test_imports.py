@@ -53,7 +53,7 @@ def test_each_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
         assert re.search(rf"[ :]{extra}[ :]", gate)
         assert f"tool-gateway[{extra}]" in document
         assert (ROOT / "gateway" / "adapters" / f"{adapter}.py").is_file()
-        assert (ROOT / "tests" / "adapters" / f"test_{adapter}.py").is_file()
+        assert (ROOT / "tests" / "apps" / "adapters" / f"test_{adapter}.py").is_file()
         assert (ROOT / "examples" / "adapters" / f"{adapter}_agent.py").is_file()
 
 
