@@ -34,8 +34,8 @@ from benchmarks import synthetic
 from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
-from gateway.index.entity_rows import EntityRows
 from gateway.index.snapshot import Snapshot
+from gateway.index.vector_engine import VectorEngine
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import CacheOptions, IndexOptions
 from gateway.plugins.quality.distractors import FixedSource
@@ -215,11 +215,11 @@ class RowStore(NoVectorStore):
 
         self._store = open_vectors(url)
 
-    def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> EntityRows:
-        """Return where they are kept."""
-        return self._store.entity_rows(info, timeout_s=timeout_s)
+    def vector_engine(self, model: str, *, timeout_s: float) -> VectorEngine:
+        """Return the vectors of one model."""
+        return self._store.vector_engine(model, timeout_s=timeout_s)
 
-    def check_rows(self) -> None:
+    def check_engine(self) -> None:
         """Do nothing."""
 
     def close(self) -> None:

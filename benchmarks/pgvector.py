@@ -27,10 +27,11 @@ import typer
 from benchmarks.indexing import rows_of
 from benchmarks.tables import print_figures
 from gateway.index.eligibility import Mask
+from gateway.index.engine_vectors import FEW_ROWS, EngineVectors
+from gateway.index.vector_engine import Ids
 from gateway.index.vectors import CatalogVectors, VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, unit_rows
-from gateway.storage.pgvector import FEW_ROWS, PgvectorIndex
-from gateway.storage.pgvector_table import PgvectorTable
+from gateway.storage.pgvector import PgvectorEngine
 from gateway.storage.postgres_database import PostgresDatabase
 from tests.postgres_server import running_server
 
@@ -68,24 +69,18 @@ def main(
 def measure(url: str, rows: Matrix, queries: int) -> dict[str, float]:
     """Measure searches among *rows* in the database at *url*, and in memory."""
     database = PostgresDatabase(url, "benchmark")
-    table, (count, size) = PgvectorTable(database, "ab12", 600), rows.shape
-    keys = [at.to_bytes(8, "big") for at in range(count)]
-    _, write_s = _timed(partial(_write, table, keys, rows))
-    ids = table.read(keys)
-    _, index_s = _timed(partial(table.make_index, size))
+    engine, (count, size) = PgvectorEngine(database, "ab12", 600), rows.shape
+    ids, write_s = _timed(partial(_write, engine, rows))
+    _, index_s = _timed(partial(engine.maintain, ids, 0))
     memory, memory_s = _timed(partial(VectorIndex.of, rows))
     everything = np.arange(count)
-    remote = PgvectorIndex(
-        table, np.array([ids[key] for key in keys]), size, listed=everything, few_rows=FEW_ROWS
-    )
+    remote = EngineVectors(engine, ids, size, listed=everything, few_rows=FEW_ROWS)
     found = {"write_s": write_s, "hnsw_s": index_s, "memory_build_s": memory_s} | _sizes(url)
     for name, share in _MASKS.items():
         for label, index in (("pgvector", remote), ("memory", memory)):
             figures = _searches(index, rows, share, queries, is_far=name.startswith("far"))
             found |= {f"{label}_{name}_{what}": value for what, value in figures.items()}
-    exact = PgvectorIndex(
-        table, np.array([ids[key] for key in keys]), size, listed=everything, few_rows=count
-    )
+    exact = EngineVectors(engine, ids, size, listed=everything, few_rows=count)
     found |= {
         f"pgvector_exact_of_all_{what}": value
         for what, value in _searches(exact, rows, 1.0, max(queries // 4, 1)).items()
@@ -94,10 +89,13 @@ def measure(url: str, rows: Matrix, queries: int) -> dict[str, float]:
     return found
 
 
-def _write(table: PgvectorTable, keys: list[bytes], rows: Matrix) -> None:
+def _write(engine: PgvectorEngine, rows: Matrix) -> Ids:
+    keys = [at.to_bytes(8, "big") for at in range(len(rows))]
+    ids: dict[bytes, int] = {}
     for start in range(0, len(rows), _BATCH):
         part = slice(start, start + _BATCH)
-        table.write([*zip(keys[part], rows[part], strict=True)])
+        ids |= engine.put(dict(zip(keys[part], rows[part], strict=True)))
+    return np.array([ids[key] for key in keys])
 
 
 def _sizes(url: str) -> dict[str, float]:

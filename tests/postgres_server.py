@@ -38,9 +38,13 @@ class PostgresServer:
         log = str(self._folder / "log")
         self._run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", options, "start")
 
-    def stop(self) -> None:
-        """Stop it and wait until it is gone; clients are disconnected."""
-        self._run("pg_ctl", "-w", "-D", str(self._data), "-m", "fast", "stop")
+    def stop(self, *, mode: str = "fast") -> None:
+        """Stop it and wait until it is gone; clients are disconnected.
+
+        Args:
+            mode: ``immediate`` kills it, so that the next start recovers its data.
+        """
+        self._run("pg_ctl", "-w", "-D", str(self._data), "-m", mode, "stop")
 
     def make(self) -> None:
         """Make its data folder."""

@@ -1,13 +1,29 @@
-"""Where the rows of entities are kept: what a build asks of it, and how it waits for that."""
+"""Where a build stores the rows of entities: the face of it, and the rows in a database."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ParamSpec, Protocol, runtime_checkable
+from hashlib import blake2b
+from itertools import islice
+from typing import ParamSpec, Protocol
 
+import numpy as np
+
+from gateway.embed.cache import text_key
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.errors import ConfigError, StoreError
 from gateway.index.eligibility import Eligibility
+from gateway.index.engine_vectors import FEW_ROWS, EngineVectors, maintain
+from gateway.index.entity_vectors import (
+    EXAMPLE_SHARE,
+    NAME_WEIGHT,
+    PendingTexts,
+    changed_texts,
+    listed_rows,
+    texts_of,
+)
+from gateway.index.vector_engine import EngineStore, VectorEngine
 from gateway.index.vectors import CatalogVectors
 from gateway.options import Options
 from gateway.runtime.background_loop import in_thread
@@ -15,91 +31,214 @@ from gateway.runtime.vectors import Vector, VectorStore
 from gateway.types import Diagnostic, Entity
 
 P = ParamSpec("P")
+_BATCH_ROWS = 4096
+"""Maximum number of rows or keys in one request to the database."""
 
 
 class EntityRows(Protocol):
-    """The rows of the entities of one catalog, wherever they are kept."""
+    """The rows of the entities of one catalog, wherever they are stored."""
 
     @property
     def blocking(self) -> bool:
-        """Whether `load`, `add` and `maintain` wait for a database.
+        """True if `load` and `add` wait for a database.
 
-        Then they belong in a worker thread, may raise `StoreError`, and the others may be called
-        beside them.
+        Then they belong in a worker thread, may raise `StoreError`, and the other methods may be
+        called at the same time.
         """
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a search missed rows that the index names; then all entities are put in again."""
+        """True if a search missed rows of the index; then all entities are put in again."""
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """The texts that have no vector, each once, entity by entity."""
+        """The texts without a vector, each once, entity by entity."""
 
     @property
     def missing(self) -> int:
-        """How much is still to be done: of such texts, and of what a failure left."""
+        """Number of such texts, and of entities that a failure left undone."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """Take entities out and put others in; one that changed is among both."""
+        """Take entities out and put others in; a changed entity is in both arguments."""
 
     def load(self) -> None:
-        """Take the rows that are kept: the texts of their entities are not missing."""
+        """Find the stored rows: the texts of their entities are then not missing."""
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Take *rows* for the vectors of missing texts, by text key; others are ignored."""
+        """Add the vectors of missing texts, by text key; ignore other vectors."""
 
     def index(self, eligibility: Eligibility) -> CatalogVectors | None:
-        """Return what searches read: the rows there are, in the order of *eligibility*.
+        """Return the rows for searches, in the order of *eligibility*.
 
         Returns:
-            None if no entity has one.
+            None if every entity lacks a row.
         """
 
     def maintain(self) -> None:
-        """Do what can wait until the index is published."""
+        """Start the work that can wait until the index is published."""
 
 
-@runtime_checkable
-class EntityRowStore(Protocol):
-    """A `VectorStore` that keeps the rows of entities too, and searches them."""
+class EngineRows:
+    """`EntityRows` in a `VectorEngine`. Safe from any thread.
 
-    def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> EntityRows:
-        """Return the rows of one catalog; nothing is asked of the store yet.
+    Args:
+        store: Returns the engine.
+        info: The embedder, whose model is a part of each key.
+        timeout_s: Maximum duration of a search, in seconds.
+        few_rows: Maximum number of rows without an index.
+    """
 
-        Args:
-            info: Of the embedder.
-            timeout_s: How long a search may take.
-        """
+    blocking = True
 
-    def check_rows(self) -> None:
-        """Raise `StoreError` if it cannot keep them."""
+    def __init__(
+        self, store: EngineStore, info: EmbedderInfo, *, timeout_s: float, few_rows: int = FEW_ROWS
+    ) -> None:
+        content = info.model_id, info.dimensions, NAME_WEIGHT, EXAMPLE_SHARE
+        self._model = blake2b(repr(content).encode(), digest_size=8).hexdigest()
+        self._engine: VectorEngine = store.vector_engine(self._model, timeout_s=timeout_s)
+        self._few_rows = few_rows
+        self._using = threading.Lock()
+        self._unread: dict[str, Entity] = {}
+        """Entities whose keys were not looked up yet, by id."""
+        self._pending = PendingTexts()
+        """Entities without a stored row."""
+        self._unwritten: dict[str, tuple[bytes, Vector]] = {}
+        """Keys and rows that are not stored yet, by entity id."""
+        self._ids: dict[str, int] = {}
+        """Id of each entity's row."""
+        self._dimensions = 0
+
+    @property
+    def has_gaps(self) -> bool:
+        """See `EntityRows.has_gaps`."""
+        return self._engine.has_gaps
+
+    @property
+    def missing_texts(self) -> Sequence[str]:
+        """See `EntityRows.missing_texts`."""
+        with self._using:
+            return self._pending.missing
+
+    @property
+    def missing(self) -> int:
+        """See `EntityRows.missing`."""
+        with self._using:
+            return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
+
+    def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
+        """See `EntityRows.update`."""
+        gone, new = changed_texts(removed, added)
+        with self._using:
+            for entity_id in gone:
+                self._pending.forget(entity_id)
+                for values in (self._unread, self._unwritten, self._ids):
+                    values.pop(entity_id, None)
+            self._unread |= {entity.id: entity for entity in new}
+
+    def load(self) -> None:
+        """See `EntityRows.load`."""
+        self._write()
+        while True:
+            with self._using:
+                part = dict(islice(self._unread.items(), _BATCH_ROWS))
+            if not part:
+                return
+            texts = {entity_id: texts_of(entity) for entity_id, entity in part.items()}
+            keys = {
+                entity_id: self._key(map(text_key, (whole, name, *examples)))
+                for entity_id, (whole, name, examples) in texts.items()
+            }
+            found = self._engine.known(sorted({*keys.values()}))
+            if found and not self._dimensions:
+                first = np.array([next(iter(found.values()))])
+                self._dimensions = self._engine.rows(first).shape[1]
+            with self._using:
+                for entity_id, entity in part.items():
+                    # It may have changed meanwhile.
+                    if self._unread.get(entity_id) is not entity:
+                        continue
+                    del self._unread[entity_id]
+                    if row := found.get(keys[entity_id]):
+                        self._ids[entity_id] = row
+                    else:
+                        self._pending.add(entity_id, *texts[entity_id])
+
+    def _key(self, texts: Iterable[str]) -> bytes:
+        """Return the digest that addresses the row blended from *texts*, which are text keys."""
+        return blake2b(" ".join([self._model, *texts]).encode(), digest_size=16).digest()
+
+    def add(self, rows: Mapping[str, Vector]) -> None:
+        """See `EntityRows.add`. An entity is written once all its texts have a vector."""
+        with self._using:
+            for entity_id, row, is_whole in self._pending.take(rows):
+                if is_whole:
+                    texts = self._pending.entities[entity_id]
+                    key = self._key((texts.whole, texts.name, *texts.examples))
+                    self._unwritten[entity_id] = key, row
+        self._write()
+
+    def _write(self) -> None:
+        while True:
+            with self._using:
+                part = dict(islice(self._unwritten.items(), _BATCH_ROWS))
+            if not part:
+                return
+            rows = dict(part.values())
+            ids = self._engine.put(rows)
+            with self._using:
+                self._dimensions = len(next(iter(rows.values())))
+                for entity_id, unwritten in part.items():
+                    # It may have changed meanwhile.
+                    if self._unwritten.get(entity_id) is unwritten:
+                        del self._unwritten[entity_id]
+                        self._ids[entity_id] = ids[unwritten[0]]
+
+    def index(self, eligibility: Eligibility) -> EngineVectors | None:
+        """See `EntityRows.index`."""
+        places = eligibility.by_id
+        with self._using:
+            found = (self._ids.get(entity_id, 0) for entity_id in places)
+            ids = np.fromiter(found, dtype=np.int64, count=len(places))
+            self._engine.has_gaps = False
+        present = ids > 0
+        if not present.any():
+            return None
+        listed = np.flatnonzero(listed_rows(eligibility, present))
+        return EngineVectors(
+            self._engine, ids, self._dimensions, listed=listed, few_rows=self._few_rows
+        )
+
+    def maintain(self) -> None:
+        """See `EntityRows.maintain`."""
+        with self._using:
+            ids = np.array([*self._ids.values()], dtype=np.int64)
+        maintain(self._engine, ids, self._few_rows)
 
 
 def kept_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
-    """Return where *options* want rows; None for memory.
+    """Return the rows in the database that *options* ask for; None for memory.
 
     Raises:
-        ConfigError: *store* cannot keep them.
+        ConfigError: *store* cannot store rows.
     """
     if options.index.rows == "memory" or embedder is None:
         return None
-    keeper, timeout_s = _row_store(store), options.search.query_timeout_s
-    return keeper.entity_rows(embedder.info, timeout_s=timeout_s)
+    timeout_s = options.search.query_timeout_s
+    return EngineRows(_engine_store(store), embedder.info, timeout_s=timeout_s)
 
 
 def check_rows(store: VectorStore) -> None:
-    """Look whether *store* can keep rows.
+    """Check that *store* can store rows.
 
     Raises:
-        ConfigError: It is of no such kind.
-        StoreError: It cannot now.
+        ConfigError: *store* is of another kind.
+        StoreError: The database cannot store rows now.
     """
-    _row_store(store).check_rows()
+    _engine_store(store).check_engine()
 
 
-def _row_store(store: VectorStore) -> EntityRowStore:
-    if not isinstance(store, EntityRowStore):
+def _engine_store(store: VectorStore) -> EngineStore:
+    if not isinstance(store, EngineStore):
         raise ConfigError(
             "index.rows is pgvector, which needs a store in PostgreSQL: give its address as "
             "Options.store or GATEWAY_STORE"
@@ -110,7 +249,7 @@ def _row_store(store: VectorStore) -> EntityRowStore:
 async def with_rows(
     rows: EntityRows, work: Callable[P, None], *arguments: P.args, **named: P.kwargs
 ) -> tuple[Diagnostic, ...]:
-    """Call *work* of *rows*: in a thread, if they wait for a database; return why it failed."""
+    """Call *work* of *rows*, in a thread if it waits for a database; return why it failed."""
     if not rows.blocking:
         work(*arguments, **named)
         return ()

@@ -106,6 +106,23 @@ class VectorQuery:
     clause_weight: float = 0.0
     """How much the best clause adds to the whole request's cosine."""
 
+    @property
+    def vectors(self) -> Matrix:
+        """The texts and after them the clauses, shape (t + c, d)."""
+        return np.concatenate([self.texts, self.clauses])
+
+    def combine(self, similarities: Matrix) -> tuple[Vector, Vector]:
+        """Return the cosines and strengths of n rows, shape (n,) each; see `ScanResult`.
+
+        Args:
+            similarities: Cosines of each of `vectors` with the rows, shape (t + c, n).
+        """
+        cosines = np.maximum.reduce(similarities[: len(self.texts)])
+        if not len(self.clauses):
+            return cosines, cosines
+        clauses = np.maximum.reduce(similarities[len(self.texts) :])
+        return cosines, cosines + self.clause_weight * clauses
+
     def score(self, rows: Matrix) -> tuple[Vector, Vector]:
         """Return the exact cosines and strengths of *rows*, shape (n,) each; see `ScanResult`."""
         cosines = best_cosine(rows, self.texts)
@@ -204,6 +221,9 @@ class CatalogVectors(Protocol):
     ) -> tuple[Vector, Vector]:
         """Return the exact cosine and strength at *positions*, None for all, shape (m,) each."""
 
+    def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
+        """Return the exact cosines of *vectors* with the rows at *positions*, shape (q, m)."""
+
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
         """Find the *count* best eligible positions.
 
@@ -284,6 +304,11 @@ class VectorIndex:
         """See `CatalogVectors.score`."""
         return query.score(self.matrix if positions is None else self.matrix[positions])
 
+    def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
+        """See `CatalogVectors.similarities`."""
+        rows = self.matrix[positions]
+        return np.stack([np.vecdot(rows, vector) for vector in vectors])
+
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
         """See `CatalogVectors.search`; of a large catalog the sketch chose the candidates."""
         if self.sketch is None:
@@ -343,9 +368,13 @@ class VectorIndex:
         )
 
     def _estimate_moments(self, query: VectorQuery, mask: Mask) -> Moments:
-        positions = np.flatnonzero(mask)
-        sample = positions[:: max(1, len(positions) // SAMPLE_ROWS)]
+        sample = sample_of(np.flatnonzero(mask))
         return Moments.of(*query.score(self.rows(sample)), self._present(sample))
+
+
+def sample_of(positions: Positions) -> Positions:
+    """Return some `SAMPLE_ROWS` of *positions*, evenly spread; all if there are fewer."""
+    return positions[:: max(1, len(positions) // SAMPLE_ROWS)]
 
 
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:

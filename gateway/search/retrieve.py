@@ -64,10 +64,11 @@ class Candidates:
         Returns:
             Empty for a short request or an empty pool.
         """
-        if not len(self.pool):
+        clauses = self.vectors.clauses[:count]
+        if not len(self.pool) or not len(clauses):
             return []
-        clauses = (replace(self.vectors, texts=row[None]) for row in self.vectors.clauses[:count])
-        return [int(self.index.score(clause, self.pool)[0].argmax()) for clause in clauses]
+        nearest: list[int] = self.index.similarities(clauses, self.pool).argmax(axis=1).tolist()
+        return nearest
 
     def cosines(self, positions: Sequence[int]) -> list[float]:
         """Return the exact best cosine over the query's texts at *positions*, -1 to 1."""

@@ -1,345 +1,302 @@
-"""The vectors of a catalog in PostgreSQL with pgvector: no process holds them.
+"""Vectors of entities in PostgreSQL with pgvector; see `gateway.index.vector_engine.VectorEngine`.
 
-* Who may be found is counted first. Few are scored exactly, by their ids. Of many the nearest to
-  each vector of the query are taken from an HNSW index, without any filter, and those that may not
-  be found are left out here; if too few are left, all are scored exactly after all. So no filter
-  costs recall, and the planner of the database chooses nothing.
-* Rows are kept by what they are made of: replicas share them, and a start embeds nothing.
+* Numbers have half precision. The server computes the cosines, so a search transfers no row.
+* The planner chooses nothing: a statement with ids cannot use the HNSW index, and a statement that
+  uses the HNSW index has no filter.
 """
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from datetime import date
-from functools import cached_property
-from hashlib import blake2b
-from itertools import islice
+import contextlib
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, LiteralString
 
 import numpy as np
 
-from gateway.embed.cache import text_key
-from gateway.embed.protocol import EmbedderInfo
-from gateway.errors import StoreError
-from gateway.index.eligibility import Eligibility, Mask, Positions
-from gateway.index.entity_vectors import (
-    EXAMPLE_SHARE,
-    NAME_WEIGHT,
-    PendingTexts,
-    changed_texts,
-    listed_rows,
-    texts_of,
-)
-from gateway.index.vectors import SAMPLE_ROWS, ScanResult, VectorQuery
+from gateway.errors import MissingExtraError, StoreError
+from gateway.index.vector_engine import Ids, Passes
 from gateway.runtime.vectors import Matrix, Vector
-from gateway.storage.pgvector_arrays import Ids
-from gateway.storage.pgvector_table import PgvectorTable
-from gateway.storage.postgres_database import PostgresDatabase
-from gateway.types import Entity
+from gateway.storage.postgres_database import Connection, PostgresDatabase
 
-FEW_ROWS = 20_000
-"""So few are scored exactly: it takes some 80 ms for rows of 1,280 numbers."""
-_FEWEST_NEAREST, _MOST_NEAREST = 100, 1000
-"""How many rows an HNSW index is asked for: it misses some of fewer, and gives no more."""
-_MARGIN = 1.5
-"""So many more than needed are asked for: those that may be found stand by chance among all."""
-_BATCH_ROWS = 4096
-"""Rows, or their keys, at hand at a time."""
+try:
+    import psycopg
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+    from psycopg.sql import SQL, Composed, Identifier, Literal
+    from psycopg.types.json import Jsonb
+except ImportError as error:
+    raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
 
-
-class PgvectorRows:
-    """`EntityRows` in PostgreSQL. Safe from any thread.
-
-    Args:
-        database: Where they are.
-        info: The embedder, whose model is a part of each key.
-        timeout_s: How long the server may work on a search.
-        few_rows: How many are scored exactly; more rows get an HNSW index.
-    """
-
-    blocking = True
-
-    def __init__(
-        self,
-        database: PostgresDatabase,
-        info: EmbedderInfo,
-        *,
-        timeout_s: float,
-        few_rows: int = FEW_ROWS,
-    ) -> None:
-        made_of = info.model_id, info.dimensions, NAME_WEIGHT, EXAMPLE_SHARE
-        self._model = blake2b(repr(made_of).encode(), digest_size=8).hexdigest()
-        self._table = PgvectorTable(database, self._model, timeout_s)
-        self._few_rows = few_rows
-        self._using = threading.Lock()
-        self._unread: dict[str, Entity] = {}
-        """Entities whose keys were not looked up yet, by id."""
-        self._pending = PendingTexts()
-        """Those that are not kept."""
-        self._keys: dict[str, bytes] = {}
-        """Their keys, and those of what is not written."""
-        self._unwritten: dict[str, Vector] = {}
-        self._found: dict[str, int] = {}
-        """The rows of entities that were found or written since the newest index."""
-        self._outdated: set[str] = set()
-        """Entities whose rows in the newest index are no more theirs."""
-        self._ids: Ids = np.zeros(0, dtype=np.int64)
-        """The rows of the newest index, 0 for an entity that has none."""
-        self._places: Mapping[str, int] = {}
-        """The place of each entity there."""
-        self._dimensions = 0
-
-    @property
-    def has_gaps(self) -> bool:
-        """See `EntityRows.has_gaps`."""
-        return self._table.has_gaps
-
-    @property
-    def missing_texts(self) -> Sequence[str]:
-        """See `EntityRows.missing_texts`."""
-        with self._using:
-            return self._pending.missing
-
-    @property
-    def missing(self) -> int:
-        """See `EntityRows.missing`."""
-        with self._using:
-            return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
-
-    def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """See `EntityRows.update`."""
-        gone, new = changed_texts(removed, added)
-        with self._using:
-            for entity_id in gone:
-                self._outdated.add(entity_id)
-                self._pending.forget(entity_id)
-                for each in (self._unread, self._keys, self._unwritten, self._found):
-                    each.pop(entity_id, None)
-            self._unread |= {entity.id: entity for entity in new}
-
-    def load(self) -> None:
-        """See `EntityRows.load`."""
-        self._write()
-        while True:
-            with self._using:
-                part = dict(islice(self._unread.items(), _BATCH_ROWS))
-            if not part:
-                return
-            texts = {entity_id: texts_of(entity) for entity_id, entity in part.items()}
-            keys = {entity_id: self._key(*each) for entity_id, each in texts.items()}
-            found = self._table.read(sorted({*keys.values()}))
-            if found and not self._dimensions:
-                self._dimensions = self._table.dimensions(next(iter(found.values())))
-            with self._using:
-                for entity_id, entity in part.items():
-                    # It may have changed meanwhile.
-                    if self._unread.get(entity_id) is not entity:
-                        continue
-                    del self._unread[entity_id]
-                    if (row := found.get(keys[entity_id])) is not None:
-                        self._found[entity_id] = row
-                    else:
-                        self._keys[entity_id] = keys[entity_id]
-                        self._pending.add(entity_id, *texts[entity_id])
-
-    def _key(self, whole: str, name: str, examples: Sequence[str]) -> bytes:
-        made_of = self._model, *map(text_key, (whole, name, *examples))
-        return blake2b(" ".join(made_of).encode(), digest_size=16).digest()
-
-    def add(self, rows: Mapping[str, Vector]) -> None:
-        """See `EntityRows.add`. An entity is written once all its texts have a vector."""
-        with self._using:
-            for entity_id, row, is_whole in self._pending.take(rows):
-                if is_whole:
-                    self._unwritten[entity_id] = row
-        self._write()
-
-    def _write(self) -> None:
-        while True:
-            with self._using:
-                part = dict(islice(self._unwritten.items(), _BATCH_ROWS))
-                keys = {entity_id: self._keys[entity_id] for entity_id in part}
-            if not part:
-                return
-            rows = {keys[entity_id]: row for entity_id, row in part.items()}
-            self._table.write(sorted(rows.items(), key=lambda each: each[0]))
-            found = self._table.read(sorted(rows))
-            with self._using:
-                self._dimensions = len(next(iter(rows.values())))
-                for entity_id, row in part.items():
-                    if self._unwritten.get(entity_id) is row:
-                        self._found[entity_id] = found[self._keys.pop(entity_id)]
-                        del self._unwritten[entity_id]
-
-    def index(self, eligibility: Eligibility) -> PgvectorIndex | None:
-        """See `EntityRows.index`."""
-        places = eligibility.by_id
-        with self._using:
-            outdated, before = self._outdated, self._places
-            wanted = (-1 if key in outdated else before.get(key, -1) for key in places)
-            old = np.fromiter(wanted, dtype=np.intp, count=len(places))
-            ids = np.zeros(len(places), dtype=np.int64)
-            ids[old >= 0] = self._ids[old[old >= 0]]
-            # While the next catalog is compiled, the last one may be indexed once more.
-            for entity_id in self._found.keys() & places.keys():
-                ids[places[entity_id]] = self._found.pop(entity_id)
-            self._ids, self._places, self._outdated = ids, places, set()
-            self._table.has_gaps = False
-        present = ids > 0
-        if not present.any():
-            return None
-        listed = np.flatnonzero(listed_rows(eligibility, present))
-        return PgvectorIndex(
-            self._table, ids, self._dimensions, listed=listed, few_rows=self._few_rows
-        )
-
-    def maintain(self) -> None:
-        """Keep the rows in use, delete others, and let an HNSW index be made if it matters."""
-        with self._using:
-            ids = self._ids[self._ids > 0]
-        if len(ids):
-            self._table.touch(ids)
-        self._table.clean()
-        if self._table.count() > self._few_rows and not self._table.indexed():
-            # It takes minutes, and no process waits for that, not even to end.
-            threading.Thread(target=self._make_index, daemon=True).start()
-
-    def _make_index(self) -> None:
-        # Whatever hinders it, the next build tries again.
-        with suppress(StoreError):
-            self._table.make_index(self._dimensions)
+KEPT_DAYS = 7
+"""A row that no index used for this number of days is deleted."""
+_OLDEST = 0, 8
+"""The first version of pgvector with iterative scans."""
+_RETRY_S = 30.0
+"""Time between two attempts to ask a server that hangs, in seconds."""
+_FETCHED = 200
+"""Number of rows fetched at a time from the HNSW index."""
+_ADVICE = (
+    "index.rows = pgvector needs the extension vector (pgvector 0.8 or newer): install it on the "
+    "server, and let an administrator run CREATE EXTENSION vector in this database"
+)
+_EXTENSION = (
+    "SELECT quote_ident(current_schema()) || ', ' || extnamespace::regnamespace::text, extversion"
+    " FROM pg_extension WHERE extname = 'vector'"
+)
+_TABLES: Sequence[LiteralString] = (
+    # Days of use change apart from the rows, which are large and in an index.
+    """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model text COLLATE "C" NOT NULL, key bytea NOT NULL UNIQUE, used date NOT NULL)
+    WITH (fillfactor = 80)""",
+    """CREATE TABLE IF NOT EXISTS entity_rows (id bigint PRIMARY KEY,
+    model text COLLATE "C" NOT NULL, numbers halfvec STORAGE PLAIN NOT NULL)""",
+)
+_SETTINGS = {
+    "jit": "off",
+    # Other joins read the whole table: of 20,000 rows of 200,000 that takes four times as long.
+    "enable_mergejoin": "off",
+    "enable_hashjoin": "off",
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    # A strict order would leave out rows that are found late; cosines are computed again anyway.
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": "200",
+    # At these limits the index returns far rows and leaves out near ones; a search ends earlier.
+    "hnsw.max_scan_tuples": "1000000",
+    "hnsw.scan_mem_multiplier": "32",
+}
+_SET = "SELECT set_config(key, value, true) FROM jsonb_each_text(%s)"
+_WALK = SQL(
+    "SELECT id FROM entity_rows WHERE model = {model}"
+    " ORDER BY (numbers::halfvec({dimensions})) <#> %s::halfvec"
+)
+_VALUES = SQL(
+    "SELECT array_agg(place), {columns} FROM unnest(%s::bigint[]) WITH ORDINALITY"
+    " AS wanted (id, place) JOIN entity_rows AS r ON r.id = wanted.id"
+)
+_SIMILARITY = SQL("array_agg((-(r.numbers <#> %s::halfvec))::real)")
+_KNOWN = "SELECT key, id FROM entity_keys JOIN entity_rows USING (id) WHERE key = ANY(%s)"
+_INSERT = """WITH fresh AS (
+    INSERT INTO entity_keys (model, key, used) VALUES (%s, %s, CURRENT_DATE)
+    ON CONFLICT (key) DO NOTHING RETURNING id
+) INSERT INTO entity_rows (id, model, numbers) SELECT id, %s, %s::halfvec FROM fresh"""
+# In one order: two that touch the same rows do not wait for each other in a circle.
+_TOUCH = SQL("""UPDATE entity_keys AS k SET used = CURRENT_DATE FROM (
+    SELECT id FROM entity_keys WHERE {column} = ANY(%s) AND used < CURRENT_DATE
+    ORDER BY id FOR UPDATE
+) AS old WHERE k.id = old.id""")
+# Someone deleted rows and left their keys.
+_REPAIR = """DELETE FROM entity_keys AS k WHERE key = ANY(%s)
+    AND NOT EXISTS (SELECT FROM entity_rows AS r WHERE r.id = k.id)"""
+_CLEAN = """WITH old AS (
+    DELETE FROM entity_keys WHERE used < CURRENT_DATE - %s RETURNING id
+) DELETE FROM entity_rows USING old WHERE entity_rows.id = old.id"""
+# Dimensions of the rows, if the model has more rows than the offset.
+_MANY = """SELECT vector_dims(numbers) FROM entity_rows
+    WHERE id = (SELECT id FROM entity_keys WHERE model = %s OFFSET %s LIMIT 1)"""
+_IS_INDEXED = "SELECT FROM pg_index WHERE indexrelid = to_regclass(%s) AND indisvalid"
 
 
-class PgvectorIndex:
-    """`CatalogVectors` in PostgreSQL. Each call but `has` may raise `StoreError`.
+class PgvectorEngine:
+    """A `VectorEngine` in one schema.
 
     Args:
-        table: Where the rows are.
-        ids: The id of the row at each position, 0 for an entity without one.
-        dimensions: How long the rows are.
-        listed: The positions that the mean is of.
-        few_rows: How many are scored exactly.
+        database: The place of the tables, which are made when first needed.
+        model: Hexadecimal name of the model.
+        timeout_s: Maximum duration of a search, in seconds.
     """
 
-    blocking = True
+    def __init__(self, database: PostgresDatabase, model: str, timeout_s: float) -> None:
+        self._database = database
+        self._model = model
+        self._timeout_s = timeout_s
+        self._index = f"entity_rows_hnsw_{model}"
+        self._path = ""
+        """Schemas of the tables and of the extension; empty before the first use."""
+        self._started: list[float] = []
+        """Start times of the running searches."""
+        self.has_gaps = False
 
-    def __init__(
-        self, table: PgvectorTable, ids: Ids, dimensions: int, *, listed: Positions, few_rows: int
-    ) -> None:
-        self._table = table
-        self._ids = ids
-        self._listed = listed
-        self._few_rows = few_rows
-        self._day = date.today()  # noqa: DTZ011  (only whether it is another one)
-        self.dimensions = dimensions
-        present = ids > 0
-        self.present: Mask | None = None if present.all() else present
-        self.count = int(np.count_nonzero(present))
+    def make(self) -> str:
+        """Make the extension and the tables, if they are missing; return the search path.
 
-    @property
-    def size(self) -> int:
-        """How many positions there are."""
-        return len(self._ids)
+        Raises:
+            StoreError: The extension is missing; the message says what to do.
+        """
+        if self._path:
+            return self._path
+        place = self._database.place
+        with self._database.transaction() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('gateway/entity_rows'))")
+            try:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            except psycopg.Error as error:
+                reason = str(error).partition("\n")[0]
+                raise StoreError(f"{place}: {_ADVICE} ({reason})") from error
+            ((path, version),) = connection.execute(_EXTENSION).fetchall()
+            if path is None:
+                raise StoreError(f"{place}: the schema is gone")
+            if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+                raise StoreError(f"{place}: {_ADVICE} (it has {version})")
+            connection.execute("SELECT set_config('search_path', %s, true)", (path,))
+            for statement in _TABLES:
+                connection.execute(statement)
+        self._path = str(path)
+        return self._path
 
-    @cached_property
-    def mean(self) -> Vector:
-        """See `CatalogVectors.mean`; of a large catalog that of some rows."""
-        step = max(1, len(self._listed) // self._few_rows)
-        return self._table.mean(self._ids[self._listed[::step]])
+    @contextlib.contextmanager
+    def _search(self) -> Iterator[Connection]:
+        """Read for a search. While another search waits for a server that hangs, fail at once.
 
-    def has(self, positions: Positions) -> Mask:
-        """See `CatalogVectors.has`."""
-        return np.asarray(self._ids[positions] > 0)
+        Otherwise a server that hangs would occupy all worker threads.
+        """
+        now = time.monotonic()
+        late = [now - began - self._timeout_s for began in tuple(self._started)]
+        if any(0 < waited < _RETRY_S for waited in late):
+            raise StoreError(f"{self._database.place}: it does not answer")
+        self._started.append(now)
+        try:
+            with self._session(self._timeout_s) as connection:
+                yield connection
+        finally:
+            self._started.remove(now)
 
-    def rows(self, positions: Positions) -> Matrix:
-        """See `CatalogVectors.rows`."""
-        rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
-        if has_row.any():
-            ids = self._ids[positions[has_row]]
-            found = self._table.rows(ids)
-            rows[has_row] = [found[each] for each in ids.tolist()]
+    @contextlib.contextmanager
+    def _session(self, timeout_s: float = 0) -> Iterator[Connection]:
+        """Read for *timeout_s*, or write without a timeout."""
+        settings = {"search_path": self.make(), "statement_timeout": f"{1000 * timeout_s:.0f}"}
+        begin = self._database.reading if timeout_s else self._database.transaction
+        try:
+            with begin() as connection:
+                settings |= _SETTINGS
+                connection.execute(_SET, (Jsonb(settings),))
+                yield connection
+        except StoreError:
+            # The next use checks that the tables exist.
+            self._path = ""
+            raise
+
+    def known(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
+        """See `VectorEngine.known`."""
+        with self._session() as connection:
+            connection.execute(_TOUCH.format(column=Identifier("key")), (keys,))
+            return dict(connection.cursor(binary=True).execute(_KNOWN, (keys,)).fetchall())
+
+    def put(self, rows: Mapping[bytes, Vector]) -> Mapping[bytes, int]:
+        """See `VectorEngine.put`."""
+        # In one order: two that write the same rows do not wait for each other in a circle.
+        values = [
+            (self._model, key, self._model, _halfvec(row)) for key, row in sorted(rows.items())
+        ]
+        with self._session() as connection:
+            connection.execute(_REPAIR, ([*rows],))
+            connection.cursor().executemany(_INSERT, values)
+        return self.known([*rows])
+
+    def nearest(self, vectors: Matrix, passes: Passes, count: int, limit: int) -> Ids | None:
+        """See `VectorEngine.nearest`."""
+        size = Literal(vectors.shape[1])
+        statement = _WALK.format(model=Literal(self._model), dimensions=size)
+        found = []
+        with self._search() as connection:
+            if connection.execute(_IS_INDEXED, (self._index,)).fetchone() is None:
+                return None
+            for vector in vectors:
+                with connection.cursor("near", binary=True) as cursor:
+                    cursor.execute(statement, (_halfvec(vector),))
+                    near = _take(cursor, passes, count, limit)
+                # Each vector needs rows of its own: its best row may be far from the others.
+                if len(near) < count:
+                    return None
+                found.append(near)
+        return np.unique(np.concatenate(found))
+
+    def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
+        """See `VectorEngine.similarities`."""
+        columns = SQL(", ").join([_SIMILARITY] * len(vectors))
+        return self._values(columns, [*map(_halfvec, vectors)], ids)
+
+    def rows(self, ids: Ids) -> Matrix:
+        """See `VectorEngine.rows`."""
+        rows: Matrix = self._values(SQL("array_agg(r.numbers::real[])"), [], ids)[0]
         return rows
 
-    def score(
-        self, query: VectorQuery, positions: Positions | None = None
-    ) -> tuple[Vector, Vector]:
-        """See `CatalogVectors.score`."""
-        ids = self._ids if positions is None else self._ids[positions]
-        best = self._table.best(query, ids, len(ids))
-        order = np.argsort(best.pool)
-        return best.cosines[order], best.strengths[order]
+    def _values(self, columns: SQL | Composed, values: Sequence[object], ids: Ids) -> Matrix:
+        """Return the values of each of *columns* for each of *ids*, shape (c, len(ids), ...)."""
+        statement, values = _VALUES.format(columns=columns), [*values, _array(ids)]
+        with self._search() as connection:
+            cursor = connection.cursor(binary=True)
+            ((places, *found),) = cursor.execute(statement, values, prepare=False).fetchall()
+        if len(places or ()) < len(ids):
+            self.has_gaps = True
+            raise StoreError(
+                f"{self._database.place}: rows of entities are gone; the next build makes them "
+                "again"
+            )
+        return np.array(found, dtype=np.float32)[:, np.argsort(places)]
 
-    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
-        """See `CatalogVectors.search`."""
-        self._touch()
-        positions = np.flatnonzero(mask)
-        if len(positions) > self._few_rows:
-            found = self._search_index(query, mask, positions, count)
-            if found is not None:
-                return found
-        best = self._table.best(query, self._ids[positions], count)
-        return replace(best, pool=positions[best.pool])
+    def maintain(self, ids: Ids, few_rows: int) -> None:
+        """See `VectorEngine.maintain`."""
+        touch = _TOUCH.format(column=Identifier("id"))
+        with self._session() as connection:
+            connection.execute(touch, (_array(ids),))
+            connection.execute(_CLEAN, (KEPT_DAYS,))
+            row = connection.execute(_MANY, (self._model, few_rows)).fetchone()
+        if row:
+            self._make_index(*row)
 
-    def _search_index(
-        self, query: VectorQuery, mask: Mask, positions: Positions, count: int
-    ) -> ScanResult | None:
-        """Search the HNSW index; return None if that cannot find *count* that may be found."""
-        indexed = self._table.indexed()
-        share = len(positions) / max(indexed, self.size)
-        if not indexed or count > share * _MOST_NEAREST:
-            return None
-        wanted = max(math.ceil(_MARGIN * count / share), _FEWEST_NEAREST)
-        sample = self._ids[positions[:: max(1, len(positions) // SAMPLE_ROWS)]]
-        ids, lists, cosines, strengths, moments = self._table.nearest(
-            query, min(wanted, _MOST_NEAREST), sample
-        )
-        found, at = self._positions_of(ids)
-        found, at = found[mask[found]], at[mask[found]]
-        # Each vector's own list must be long enough: what is best for it may be in no other.
-        vectors = range(len(query.texts) + len(query.clauses))
-        if min(np.count_nonzero(lists[at] >> bit & 1) for bit in vectors) < count:
-            return None
-        best = np.lexsort((found, -strengths[at]))[:count]
-        return ScanResult(
-            pool=found[best],
-            cosines=cosines[at[best]],
-            strengths=strengths[at[best]],
-            moments=moments,
-            eligible=len(positions),
-            scored=len(ids),
-        )
+    def _make_index(self, dimensions: int) -> None:
+        """Make the HNSW index, if it is missing and no other process makes it.
 
-    @cached_property
-    def _order(self) -> Positions:
-        """Positions by the ids of their rows."""
-        return np.argsort(self._ids, kind="stable")
-
-    @cached_property
-    def _sorted(self) -> Ids:
-        return self._ids[self._order]
-
-    def _positions_of(self, ids: Ids) -> tuple[Positions, Positions]:
-        """Return the positions of *ids*, of which other catalogs have some, and each one's id.
-
-        Returns:
-            Positions, and for each of them its place in *ids*: equal entities share a row.
+        Other connections read and write meanwhile.
         """
-        first, last = (np.searchsorted(self._sorted, ids, side=each) for each in ("left", "right"))
-        lengths = last - first
-        at = np.repeat(np.arange(len(ids)), lengths)
-        starts = np.cumsum(lengths) - lengths
-        return self._order[first[at] + np.arange(len(at)) - starts[at]], at
+        path = self.make()
+        with self._database.try_lock([self._index]) as held, self._database.alone() as connection:
+            connection.execute("SELECT set_config('search_path', %s, false)", (path,))
+            if not held or connection.execute(_IS_INDEXED, (self._index,)).fetchone() is not None:
+                return
+            name, model = Identifier(self._index), Literal(self._model)
+            # An unfinished index is useless.
+            connection.execute(SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+            statement = SQL(
+                "CREATE INDEX CONCURRENTLY {name} ON entity_rows USING hnsw "
+                "((numbers::halfvec({dimensions})) halfvec_ip_ops) WHERE model = {model}"
+            )
+            size = Literal(dimensions)
+            connection.execute(statement.format(name=name, dimensions=size, model=model))
 
-    def _touch(self) -> None:
-        """Once a day, keep the rows from being deleted."""
-        today = date.today()  # noqa: DTZ011  (as above)
-        if today != self._day:
-            self._day = today
-            threading.Thread(target=self._keep, daemon=True).start()
 
-    def _keep(self) -> None:
-        with suppress(StoreError):
-            self._table.touch(self._ids[self._ids > 0])
+def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: int) -> Ids:
+    """Fetch up to *limit* ids from *cursor*, until *count* of them pass; return those that pass."""
+    near: Ids = np.zeros(0, dtype=np.int64)
+    for _ in range(0, limit, _FETCHED):
+        ids = np.array(cursor.fetchmany(_FETCHED), dtype=np.int64).reshape(-1)
+        near = np.concatenate([near, ids[passes(ids)]])
+        if len(near) >= count or not len(ids):
+            break
+    return near
+
+
+class _Binary(bytes):
+    """A value in PostgreSQL's binary form; the cast in the statement gives its type."""
+
+
+class _BinaryDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+psycopg.adapters.register_dumper(_Binary, _BinaryDumper)
+
+
+def _halfvec(row: Vector) -> bytes:
+    return _Binary(struct.pack("!2h", len(row), 0) + row.astype(">f2").tobytes())
+
+
+def _array(ids: Ids) -> str:
+    """Return a ``bigint[]`` as text: psycopg takes three times as long for a list."""
+    return "{" + ",".join(map(str, ids.tolist())) + "}"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 
-from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError
 from gateway.runtime.cache import Clock
 from gateway.runtime.secrets import expand
@@ -15,8 +14,7 @@ from gateway.runtime.vectors import VectorStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import CATALOG, SqlCatalog
-from gateway.storage.pgvector import PgvectorRows
-from gateway.storage.pgvector_table import PgvectorTable
+from gateway.storage.pgvector import PgvectorEngine
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
 from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sign_ins import SIGN_INS, SqlTokens
@@ -77,13 +75,13 @@ class PostgresVectorStore(SqlVectorStore):
         """See `SharedVectorStore.claim`."""
         return PostgresClaim(self._postgres, model_id, keys)
 
-    def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> PgvectorRows:
-        """See `EntityRowStore.entity_rows`."""
-        return PgvectorRows(self._postgres, info, timeout_s=timeout_s)
+    def vector_engine(self, model: str, *, timeout_s: float) -> PgvectorEngine:
+        """See `gateway.index.vector_engine.EngineStore.vector_engine`."""
+        return PgvectorEngine(self._postgres, model, timeout_s)
 
-    def check_rows(self) -> None:
-        """See `EntityRowStore.check_rows`."""
-        PgvectorTable(self._postgres, "", 0).make()
+    def check_engine(self) -> None:
+        """See `gateway.index.vector_engine.EngineStore.check_engine`."""
+        PgvectorEngine(self._postgres, "", 0).make()
 
 
 class PostgresStore:

@@ -1,5 +1,5 @@
-"""A PostgreSQL database: connections, tables, errors, notifications. Only this module and the two
-modules `pgvector_…` use psycopg.
+"""A PostgreSQL database: connections, tables, errors, notifications. Only this module and
+`gateway.storage.pgvector` use psycopg.
 
 * Tables are in a schema of their own, which knows its version. An older one is brought up in one
   transaction under an advisory lock; a newer one is refused and left as it is.

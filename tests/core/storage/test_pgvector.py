@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from psycopg.sql import SQL, Identifier
 
 from benchmarks import synthetic
@@ -21,19 +23,18 @@ from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError, StoreError
 from gateway.gateway import Gateway
 from gateway.index.eligibility import Eligibility, traits_of
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.entity_rows import EngineRows
+from gateway.index.vectors import VectorQuery
 from gateway.options import IndexOptions, Options, SearchOptions
-from gateway.runtime.vectors import Matrix, unit_rows
-from gateway.storage.pgvector import PgvectorIndex, PgvectorRows
-from gateway.storage.pgvector_table import PgvectorTable
-from gateway.storage.postgres import PostgresStore
+from gateway.storage.pgvector import PgvectorEngine
+from gateway.storage.postgres import PostgresStore, PostgresVectorStore
 from gateway.storage.postgres_database import PostgresDatabase
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, SearchResult, ToolDefinition
 from tests.fakes import ListSource, codes, entity, tool, until
 from tests.postgres_server import PostgresServer
 
-SIZE, COUNT = 32, 3000
+SIZE = 32
 HALF = 1e-3
 """What half precision may move a cosine by, of rows of this size."""
 INFO = EmbedderInfo(model_id="test", provider="none", dimensions=SIZE)
@@ -43,158 +44,8 @@ IN_DATABASE = Options(
 IN_MEMORY = Options(search=SearchOptions(query_timeout_s=120))
 
 
-def drawn(count: int, seed: int = 0) -> Matrix:
-    """Draw rows around centres, each of which has twenty."""
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((count // 20, SIZE))
-    near = centres[rng.permutation(count) % len(centres)]
-    return unit_rows(near + 0.6 * rng.standard_normal((count, SIZE)))
-
-
-class Shelf:
-    """A catalog in a schema of its own, and the same in memory."""
-
-    def __init__(self, url: str, schema: str, rows: Matrix) -> None:
-        self.database = PostgresDatabase(url, schema)
-        self.table = PgvectorTable(self.database, "ab12", 60)
-        keys = [f"{at:06}".encode() for at in range(len(rows))]
-        self.table.write([*zip(keys, rows, strict=True)])
-        ids = self.table.read(keys)
-        self.rows = rows
-        self.ids = np.array([ids[key] for key in keys])
-
-    def index(self, ids: np.ndarray, *, few_rows: int) -> PgvectorIndex:
-        listed = np.flatnonzero(ids)
-        return PgvectorIndex(self.table, ids, SIZE, listed=listed, few_rows=few_rows)
-
-
-@pytest.fixture(scope="module")
-def shelf(postgres: PostgresServer) -> Iterator[Shelf]:
-    """Rows with an HNSW index; the last thousand are of other catalogs."""
-    made = Shelf(postgres.url, "shelf", drawn(COUNT + 1000))
-    made.table.make_index(SIZE)
-    yield made
-    made.database.close()
-
-
-def asked(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
-    parts = unit_rows([*clauses]) if [*clauses] else np.zeros((0, SIZE), np.float32)
-    return VectorQuery(texts=unit_rows(np.stack(texts)), clauses=parts, clause_weight=0.7)
-
-
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    seed=st.integers(0, 99),
-    share=st.floats(0, 1),
-    texts=st.integers(1, 2),
-    clauses=st.integers(0, 2),
-    lacking=st.booleans(),
-)
-def test_exact_scans_in_the_database_and_in_memory_are_equal(
-    shelf: Shelf, seed: int, share: float, texts: int, clauses: int, lacking: bool
-) -> None:
-    """The same order but for what half precision confounds; the same moments within it.
-
-    Equal entities share a row, and some have none.
-    """
-    rng = np.random.default_rng(seed)
-    chosen = rng.integers(300, size=400)
-    ids, rows = shelf.ids[chosen], shelf.rows[chosen]
-    absent = rng.random(400) < (0.2 if lacking else 0)
-    ids, rows = np.where(absent, 0, ids), np.where(absent[:, None], np.float32(0), rows)
-    mask = rng.random(400) < share
-    query = asked(*drawn(40, seed)[:texts], clauses=drawn(40, seed)[10 : 10 + clauses])
-    memory = VectorIndex.of(rows, present=~absent if absent.any() else None)
-
-    found = shelf.index(ids, few_rows=400).search(query, mask=mask, count=30)
-    expected = memory.search(query, mask=mask, count=30)
-
-    assert (found.eligible, found.scored) == (int(mask.sum()), int(mask.sum()))
-    assert len(expected.pool) == len(found.pool)
-    strengths = memory.score(query)[1]
-    assert np.allclose(expected.strengths, strengths[found.pool], atol=2 * HALF)
-    assert np.allclose(found.strengths, strengths[found.pool], atol=HALF)
-    assert np.allclose(found.cosines, memory.score(query)[0][found.pool], atol=HALF)
-    pairs = zip(found.strengths.tolist(), found.pool.tolist(), strict=True)
-    assert sorted(pairs, key=lambda each: (-each[0], each[1])) == list(
-        zip(found.strengths.tolist(), found.pool.tolist(), strict=True)
-    )
-    for mine, theirs in (
-        (found.moments.strengths, expected.moments.strengths),
-        (found.moments.cosines, expected.moments.cosines),
-    ):
-        assert abs(mine.mean - theirs.mean) < HALF
-        assert abs(mine.spread - theirs.spread) < HALF
-
-
-def correlated(rows: Matrix, query: VectorQuery) -> np.ndarray:
-    """Let four of ten be found, none of them near to *query*."""
-    cosines = VectorIndex.of(rows).score(query)[0]
-    return np.asarray(cosines < np.quantile(cosines, 0.4))
-
-
-@pytest.mark.parametrize(
-    ("share", "way"), [(1.0, "index"), (0.1, "index"), (0.01, "exact"), (None, "exact")]
-)
-def test_no_filter_costs_recall(shelf: Shelf, share: float | None, way: str) -> None:
-    """Few are scored exactly; many come from the HNSW index, if enough of these may be found.
-
-    Rows of other catalogs in the table take the place of none.
-    """
-    rows, index = shelf.rows[:COUNT], shelf.index(shelf.ids[:COUNT], few_rows=100)
-    rng, recalls, ways = np.random.default_rng(4), [], set()
-    for place in rng.integers(COUNT, size=12):
-        query = asked(rows[place] + 0.1 * rng.standard_normal(SIZE))
-        mask = correlated(rows, query) if share is None else rng.random(COUNT) < share
-        found = index.search(query, mask=mask, count=20)
-        expected = VectorIndex.of(rows).search(query, mask=mask, count=20)
-        strengths = VectorIndex.of(rows).score(query)[1]
-        recalls.append(np.mean(strengths[found.pool[:10]] > expected.strengths[9] - HALF))
-        ways.add("exact" if found.scored == found.eligible else "index")
-        assert mask[found.pool].all()
-        assert abs(found.moments.strengths.mean - expected.moments.strengths.mean) < 0.05
-
-    assert {way} == ways
-    assert np.mean(recalls) >= 0.99
-
-
-def test_each_part_of_a_long_request_has_its_own_candidates(shelf: Shelf) -> None:
-    """The best by one clause is found among thousands, with its exact strength."""
-    rows, index = shelf.rows[:COUNT], shelf.index(shelf.ids[:COUNT], few_rows=100)
-    query = asked(rows[3] + rows[8], clauses=[rows[3], rows[8]])
-    everything = np.ones(COUNT, np.bool_)
-
-    found = index.search(query, mask=everything, count=20)
-    expected = VectorIndex.of(rows).search(query, mask=everything, count=20)
-
-    assert found.scored < 300
-    assert len({*found.pool[:10].tolist()} & {*expected.pool[:10].tolist()}) >= 9
-    assert np.allclose(expected.strengths[:3], found.strengths[:3], atol=2 * HALF)
-
-
-def test_rows_that_are_gone_are_an_error_and_not_a_bad_score(shelf: Shelf) -> None:
-    """Someone emptied the table."""
-    index = shelf.index(np.array([shelf.ids[0], 10**9]), few_rows=100)
-
-    with pytest.raises(StoreError, match="rows of entities are gone"):
-        index.search(asked(shelf.rows[0]), mask=np.ones(2, np.bool_), count=2)
-
-
-def test_an_index_tells_its_mean_and_its_rows(shelf: Shelf) -> None:
-    """What next steps need. An entity without a row has zeros; a row that is gone is an error."""
-    index = shelf.index(shelf.ids[:200], few_rows=500)
-
-    assert np.allclose(shelf.rows[:200].mean(axis=0), index.mean, atol=HALF)
-    assert np.allclose(shelf.rows[[5, 2]], index.rows(np.array([5, 2])), atol=HALF)
-    assert (200, SIZE, 200, None) == (index.size, index.dimensions, index.count, index.present)
-    without = shelf.index(np.array([0, shelf.ids[0]]), few_rows=100)
-    assert [0, 1] == np.round(np.linalg.norm(without.rows(np.array([0, 1])), axis=1), 2).tolist()
-    assert (1, SIZE) == without.rows(np.array([0])).shape
-    gone = shelf.index(np.array([10**9, 10**9 + 1]), few_rows=100)
-    with pytest.raises(StoreError, match="are gone"):
-        gone.rows(np.array([0]))
-    with pytest.raises(StoreError, match="are gone"):
-        _ = gone.mean
+def asked(row: np.ndarray) -> VectorQuery:
+    return VectorQuery(texts=row[None], clauses=np.zeros((0, SIZE), np.float32))
 
 
 EMBEDDER = HashingEmbedder(SIZE)
@@ -203,7 +54,7 @@ NAMED = [
     for verb in ("paint", "carry", "count", "clean", "mend", "draw", "lend", "fold")
     for noun in ("fences", "boats", "lamps", "chairs", "doors", "pens", "books", "shirts")
 ]
-Make = Callable[[], PgvectorRows]
+Make = Callable[[], EngineRows]
 
 
 @pytest.fixture
@@ -211,15 +62,16 @@ def make(postgres: PostgresServer, tmp_path: Path) -> Iterator[Make]:
     """Make what keeps rows, all in one schema."""
     with ExitStack() as opened:
 
-        def another() -> PgvectorRows:
+        def another() -> EngineRows:
             database = PostgresDatabase(postgres.url, tmp_path.name)
             opened.callback(database.close)
-            return PgvectorRows(database, INFO, timeout_s=60, few_rows=50)
+            store = PostgresVectorStore(database)
+            return EngineRows(store, INFO, timeout_s=60, few_rows=50)
 
         yield another
 
 
-def embed(rows: PgvectorRows) -> int:
+def embed(rows: EngineRows) -> int:
     """Embed what is missing; return how many texts that were."""
     rows.load()
     texts = rows.missing_texts
@@ -231,7 +83,7 @@ def of(*entities: Entity) -> Eligibility:
     return Eligibility.of([each.id for each in entities], [traits_of(each) for each in entities])
 
 
-def nearest(rows: PgvectorRows, *entities: Entity) -> list[str]:
+def nearest(rows: EngineRows, *entities: Entity) -> list[str]:
     """Return for each of *entities* which one is nearest to its whole text."""
     index = rows.index(of(*entities))
     assert index is not None
@@ -290,7 +142,7 @@ def test_an_entity_is_written_when_all_its_texts_have_a_vector(make: Make) -> No
     assert 2 == embed(again)
 
 
-def test_rows_of_no_use_for_a_week_are_deleted(
+async def test_rows_of_no_use_for_a_week_are_deleted(
     make: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Those of an index that is used are not, nor those that a build finds."""
@@ -304,11 +156,17 @@ def test_rows_of_no_use_for_a_week_are_deleted(
         tables.execute("UPDATE entity_keys SET used = CURRENT_DATE - 8")
         other.update([], [NAMED[2]])
         assert 0 == embed(other)
+        rows.update(NAMED[2:4], [])
 
         rows.maintain()
 
-        left = tables.execute("SELECT count(*) FROM entity_rows JOIN entity_keys USING (id)")
-        assert (3,) == left.fetchone()
+        async def is_clean() -> bool:
+            kept = tables.execute(
+                "SELECT used = CURRENT_DATE FROM entity_keys JOIN entity_rows USING (id)"
+            )
+            return [(True,)] * 3 == kept.fetchall()
+
+        await until(is_clean)
 
 
 @pytest.mark.parametrize("table", ["entity_keys", "entity_rows"])
@@ -321,10 +179,21 @@ def test_rows_that_were_deleted_by_hand_are_made_again(
     embed(rows)
     index = rows.index(of(*entities))
     assert index is not None
+    query, everything = asked(EMBEDDER.vectors(["paint"])[0]), np.ones(3, np.bool_)
+    index.search(query, mask=everything, count=1)
     with psycopg.connect(
         postgres.url, options=f'-c search_path="{tmp_path.name}"', autocommit=True
     ) as tables:
         tables.execute(SQL("TRUNCATE {}").format(Identifier(table)))
+        if table == "entity_rows":
+            for read in (
+                lambda: index.search(query, mask=everything, count=1),
+                lambda: index.rows(np.array([0])),
+                lambda: index.mean,
+            ):
+                with pytest.raises(StoreError, match="rows of entities are gone"):
+                    read()
+            assert rows.has_gaps
 
     later = make()
     later.update([], entities)
@@ -500,6 +369,98 @@ async def test_a_schema_that_was_dropped_is_not_replaced_by_another(
 
 
 NAMED_TOOLS = [each.definition for each in NAMED[::9]]
+
+
+def backends(url: str) -> list[int]:
+    """Return the process ids of the server's connections to gateways."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'tool-gateway'"
+        return [pid for (pid,) in admin.execute(query)]
+
+
+@contextmanager
+def hung(server: PostgresServer) -> Iterator[None]:
+    """Let the server's connections hang while the block runs."""
+    pids = backends(server.url)
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def down(server: PostgresServer, mode: str) -> Iterator[None]:
+    server.stop(mode=mode)
+    try:
+        yield
+    finally:
+        server.start()
+
+
+@pytest.mark.parametrize(
+    ("fail", "cause"),
+    [
+        pytest.param(partial(down, mode="fast"), "check that the server runs", id="stopped"),
+        pytest.param(partial(down, mode="immediate"), "check that the server runs", id="killed"),
+        pytest.param(hung, "SearchOptions.query_timeout_s", id="hung"),
+    ],
+)
+async def test_words_answer_while_the_server_fails(
+    open_on_store: Open,
+    postgres: PostgresServer,
+    fail: Callable[[PostgresServer], AbstractContextManager[None]],
+    cause: str,
+) -> None:
+    """The result says why, and a later search uses the vectors again."""
+    gateway = open_on_store(
+        HashingEmbedder(SIZE),
+        Options(index=IndexOptions(rows="pgvector"), search=SearchOptions(query_timeout_s=2)),
+    )
+    gateway.add_source(ListSource("srv", NAMED_TOOLS))
+    await gateway.report()
+
+    with fail(postgres):
+        away = await gateway.search("lend books")
+
+    async def is_back() -> bool:
+        return "hybrid" == (await gateway.search("lend books")).mode
+
+    await until(is_back)
+    assert ("graph", "lend_books", True) == (away.mode, away.matches[0].name, away.degraded)
+    details = [note.detail for note in away.diagnostics if note.code == "vectors_unavailable"]
+    assert any(cause in detail for detail in details)
+
+
+def test_one_search_waits_for_a_server_that_hangs(postgres: PostgresServer, tmp_path: Path) -> None:
+    """Later searches fail at once until it answers: it would occupy all worker threads."""
+    database = PostgresDatabase(postgres.url, tmp_path.name)
+    engine = PgvectorEngine(database, "ab12", 0.2)
+    ids = np.array([*engine.put({b"a": np.ones(SIZE, np.float32)}).values()])
+    errors: list[str] = []
+
+    def read() -> None:
+        try:
+            engine.rows(ids)
+        except StoreError as error:
+            errors.append(str(error))
+
+    threads: list[Thread] = []
+    with hung(postgres):
+        while not errors:
+            threads.append(Thread(target=read, daemon=True))
+            threads[-1].start()
+            threads[-1].join(0.05)
+        is_waiting = threads[0].is_alive()
+    for thread in threads:
+        thread.join()
+    assert is_waiting
+    assert "does not answer" in errors[0]
+    assert (1, SIZE) == engine.rows(ids).shape
+    database.close()
 
 
 async def test_while_the_database_is_away_words_answer(

@@ -1,0 +1,168 @@
+"""`CatalogVectors` in a database: the process holds ids, and rows stay in the database.
+
+* Few eligible entities are scored exactly, by the ids of their rows.
+* For many, an index is walked from each vector of the query until enough rows pass the mask. If the
+  walk ends too early, all eligible entities are scored exactly. So no filter costs recall.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+
+from gateway.errors import StoreError
+from gateway.index.eligibility import Mask, Positions
+from gateway.index.vector_engine import Ids, VectorEngine
+from gateway.index.vectors import Moments, ScanResult, VectorQuery, sample_of
+from gateway.runtime.vectors import Matrix, Vector, top
+
+FEW_ROWS = 5_000
+"""Maximum number of rows without an index: to walk an index costs as much as to score them."""
+
+_MIN_NEAREST = 200
+"""Minimum number of rows taken from an index near each vector: near the start it misses some."""
+_VISIT_COST = 10
+"""Cost of a row visited in an index, as a multiple of the cost of a row scored by its id."""
+_PATIENCE = 4
+"""Maximum number of visited rows, as a multiple of the number expected for the mask."""
+
+
+class EngineVectors:
+    """`CatalogVectors` in an engine. Each call except `has` may raise `StoreError`.
+
+    Args:
+        engine: Stores the rows.
+        ids: Id of the row at each position, 0 for an entity without a row, shape (n,).
+        dimensions: Length of the rows.
+        listed: Positions used to compute the mean.
+        few_rows: Maximum number of eligible entities that are scored exactly at once.
+    """
+
+    blocking = True
+
+    def __init__(
+        self, engine: VectorEngine, ids: Ids, dimensions: int, *, listed: Positions, few_rows: int
+    ) -> None:
+        self._engine = engine
+        self._ids = ids
+        self._listed = listed
+        self._few_rows = few_rows
+        self._day = date.today()  # noqa: DTZ011  (only a change of the day matters)
+        self.dimensions = dimensions
+        present = ids > 0
+        self.present: Mask | None = None if present.all() else present
+        self.count = int(np.count_nonzero(present))
+
+    @property
+    def size(self) -> int:
+        """Number of positions."""
+        return len(self._ids)
+
+    @cached_property
+    def mean(self) -> Vector:
+        """See `CatalogVectors.mean`; estimated from a sample of `SAMPLE_ROWS` rows."""
+        rows = self._engine.rows(self._ids[sample_of(self._listed)])
+        return np.asarray(rows.mean(axis=0), dtype=np.float32)
+
+    def has(self, positions: Positions) -> Mask:
+        """See `CatalogVectors.has`."""
+        return np.asarray(self._ids[positions] > 0)
+
+    def rows(self, positions: Positions) -> Matrix:
+        """See `CatalogVectors.rows`."""
+        rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
+        if has_row.any():
+            rows[has_row] = self._engine.rows(self._ids[positions[has_row]])
+        return rows
+
+    def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
+        """See `CatalogVectors.similarities`."""
+        found, has_row = np.zeros((len(vectors), len(positions)), np.float32), self.has(positions)
+        if has_row.any():
+            found[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
+        return found
+
+    def score(
+        self, query: VectorQuery, positions: Positions | None = None
+    ) -> tuple[Vector, Vector]:
+        """See `CatalogVectors.score`."""
+        positions = np.arange(self.size) if positions is None else positions
+        return query.combine(self.similarities(query.vectors, positions))
+
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
+        """See `CatalogVectors.search`."""
+        self._maintain_daily()
+        eligible = np.flatnonzero(mask)
+        near = self._near(query, mask, len(eligible), max(count, _MIN_NEAREST))
+        # One request scores the rows near the query, and a sample for the moments after them.
+        scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])
+        cosines, strengths = self.score(query, scored)
+        sample = slice(0 if near is None else len(near), None)
+        moments = Moments.of(cosines[sample], strengths[sample], self.has(scored[sample]))
+        best = top(strengths if near is None else strengths[: len(near)], count)
+        return ScanResult(
+            pool=scored[best],
+            cosines=cosines[best],
+            strengths=strengths[best],
+            moments=moments,
+            eligible=len(eligible),
+            scored=len(scored),
+        )
+
+    def _near(self, query: VectorQuery, mask: Mask, eligible: int, count: int) -> Positions | None:
+        """Return at least *count* eligible positions near *query*, from the index of the engine.
+
+        Returns:
+            None if to score all *eligible* positions costs less, or if too few are near.
+        """
+        expected = count * self.size // max(eligible, 1)
+        if eligible <= self._few_rows or eligible < _VISIT_COST * expected:
+            return None
+        ids, place = self._places
+        passing = np.zeros(len(ids), np.bool_)
+        passing[place[mask]] = True
+
+        def passes(found: Ids) -> Mask:
+            # The engine also has rows of other catalogs.
+            at = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
+            return np.asarray((ids[at] == found) & passing[at])
+
+        near = self._engine.nearest(query.vectors, passes, count, _PATIENCE * expected)
+        if near is None:
+            return None
+        is_near = np.zeros(len(ids), np.bool_)
+        is_near[np.searchsorted(ids, near)] = True
+        return np.flatnonzero(mask & is_near[place])
+
+    @cached_property
+    def _places(self) -> tuple[Ids, Positions]:
+        """The ids, ascending, and the place of each position among them: equal entities share one.
+
+        Shapes (m,) and (n,).
+        """
+        ids, place = np.unique(self._ids, return_inverse=True)
+        return ids, place
+
+    def _maintain_daily(self) -> None:
+        """Once a day, keep the rows from being deleted."""
+        today = date.today()  # noqa: DTZ011  (as above)
+        if today != self._day:
+            self._day = today
+            maintain(self._engine, self._ids[self._ids > 0], self._few_rows)
+
+
+def maintain(engine: VectorEngine, ids: Ids, few_rows: int) -> None:
+    """Start `VectorEngine.maintain` in a thread that no process waits for, not even to end.
+
+    After a failure, the next build or day tries again.
+    """
+
+    def work() -> None:
+        with suppress(StoreError):
+            engine.maintain(ids, few_rows)
+
+    threading.Thread(target=work, daemon=True).start()

@@ -1,0 +1,173 @@
+"""`CatalogVectors` in memory and in PostgreSQL: one set of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.index.engine_vectors import EngineVectors
+from gateway.index.vectors import CatalogVectors, VectorIndex, VectorQuery
+from gateway.runtime.vectors import Matrix, unit_rows
+from gateway.storage.pgvector import PgvectorEngine
+from gateway.storage.postgres_database import PostgresDatabase
+
+SIZE, COUNT = 32, 12_000
+HALF = 1e-3
+"""Maximum change of a cosine by half precision, for rows of this size."""
+Shelve = Callable[..., CatalogVectors]
+
+
+def drawn(count: int, seed: int = 0) -> Matrix:
+    """Draw rows around centres, twenty rows around each."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((count // 20, SIZE))
+    near = centres[np.arange(count) // 20 % len(centres)]
+    return unit_rows(near + 0.6 * rng.standard_normal((count, SIZE)))
+
+
+ROWS = drawn(COUNT + 1000)
+"""The last thousand rows belong to other catalogs of the same database."""
+
+
+def asked(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
+    parts = unit_rows([*clauses]) if [*clauses] else np.zeros((0, SIZE), np.float32)
+    return VectorQuery(texts=unit_rows(np.stack(texts)), clauses=parts, clause_weight=0.7)
+
+
+@pytest.fixture(scope="module", params=["memory", "postgres"])
+def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
+    """Make vectors of the catalog whose positions have these rows of `ROWS`, -1 for no row."""
+    if request.param == "memory":
+
+        def in_memory(chosen: np.ndarray, *, large: bool = False) -> CatalogVectors:
+            present = chosen >= 0
+            matrix = np.where(present[:, None], ROWS[chosen], np.float32(0))
+            mean = np.asarray(matrix[present].mean(axis=0), np.float32)
+            return VectorIndex.of(
+                matrix,
+                exact_numbers=0 if large else matrix.size,
+                present=None if present.all() else present,
+                mean=mean,
+            )
+
+        yield in_memory
+        return
+    database = PostgresDatabase(request.getfixturevalue("postgres").url, "shelf")
+    engine = PgvectorEngine(database, "ab12", 60)
+    keys = [f"{at:06}".encode() for at in range(len(ROWS))]
+    found = engine.put(dict(zip(keys, ROWS, strict=True)))
+    ids = np.array([*(found[key] for key in keys), 0])
+    engine.maintain(ids, 0)
+
+    def in_database(chosen: np.ndarray, *, large: bool = False) -> CatalogVectors:
+        few = 100 if large else len(chosen)
+        listed = np.flatnonzero(chosen >= 0)
+        return EngineVectors(engine, ids[chosen], SIZE, listed=listed, few_rows=few)
+
+    yield in_database
+    database.close()
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 99),
+    share=st.floats(0, 1),
+    texts=st.integers(1, 2),
+    clauses=st.integers(0, 2),
+    lacking=st.booleans(),
+)
+def test_exact_search_returns_the_best_with_their_moments(
+    shelve: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
+) -> None:
+    """Equal entities share a row, and some entities lack one."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(300, size=400)
+    chosen[rng.random(400) < (0.2 if lacking else 0)] = -1
+    mask = rng.random(400) < share
+    query = asked(*drawn(40, seed)[:texts], clauses=drawn(40, seed)[10 : 10 + clauses])
+    rows = np.where(chosen[:, None] >= 0, ROWS[chosen], np.float32(0))
+    cosines, strengths = query.score(rows)
+
+    found = shelve(chosen).search(query, mask=mask, count=30)
+
+    best = np.sort(strengths[mask])[::-1][:30]
+    assert found.eligible == int(mask.sum())
+    assert np.allclose(best, strengths[found.pool], atol=2 * HALF)
+    assert np.allclose(found.strengths, strengths[found.pool], atol=HALF)
+    assert np.allclose(found.cosines, cosines[found.pool], atol=HALF)
+    order = np.lexsort((found.pool, -found.strengths))
+    assert order.tolist() == [*range(len(found.pool))]
+    assert mask[found.pool].all()
+    seen = cosines[mask & (chosen >= 0)]
+    for moments, values in (
+        (found.moments.strengths, strengths[mask]),
+        (found.moments.cosines, seen),
+    ):
+        assert abs(moments.mean - (values.mean() if len(values) else 0)) < HALF
+        assert abs(moments.spread - (values.std() if len(values) else 0)) < HALF
+
+
+def unlike(rows: Matrix, query: VectorQuery) -> np.ndarray:
+    """Let some servers be found, each of 100 similar tools, none of them like *query*."""
+    nearness = query.score(rows)[0].reshape(-1, 100).max(axis=1)
+    return np.repeat(nearness < np.quantile(nearness, 0.5), 100)
+
+
+def farthest(rows: Matrix, query: VectorQuery) -> np.ndarray:
+    cosines = query.score(rows)[0]
+    return np.asarray(cosines < np.median(cosines))
+
+
+@pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, unlike, farthest])
+def test_no_filter_costs_recall(
+    shelve: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
+) -> None:
+    """Rows of other catalogs in the table displace no row."""
+    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
+    rng, recalls = np.random.default_rng(4), []
+    for place in rng.integers(COUNT, size=12):
+        query = asked(rows[place] + 0.1 * rng.standard_normal(SIZE))
+        mask = filtered(rows, query) if callable(filtered) else rng.random(COUNT) < filtered
+        strengths = query.score(rows)[1]
+
+        found = index.search(query, mask=mask, count=20)
+
+        tenth = np.sort(strengths[mask])[-10]
+        recalls.append(np.mean(strengths[found.pool[:10]] > tenth - HALF))
+        assert mask[found.pool].all()
+        assert abs(found.moments.strengths.mean - strengths[mask].mean()) < 0.05
+
+    assert np.mean(recalls) >= 0.99
+
+
+def test_large_catalog_is_not_scored_whole(shelve: Shelve) -> None:
+    """The best of each clause is found, with its exact strength."""
+    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
+    query = asked(rows[3] + rows[28], clauses=[rows[3], rows[28]])
+    strengths = query.score(rows)[1]
+
+    found = index.search(query, mask=np.ones(COUNT, np.bool_), count=20)
+
+    assert found.scored < COUNT
+    assert len({*found.pool[:10].tolist()} & {*np.argsort(-strengths)[:10].tolist()}) >= 9
+    assert np.allclose(np.sort(strengths)[-3:][::-1], found.strengths[:3], atol=2 * HALF)
+
+
+def test_rows_similarities_and_mean_are_exact(shelve: Shelve) -> None:
+    """An entity without a row has zeros."""
+    index, lacking = shelve(np.arange(200)), shelve(np.array([-1, 0]))
+
+    assert np.allclose(ROWS[[5, 2]], index.rows(np.array([5, 2])), atol=HALF)
+    expected = ROWS[:3] @ ROWS[[7, 4]].T
+    assert np.allclose(expected, index.similarities(ROWS[:3], np.array([7, 4])), atol=HALF)
+    assert index.mean is not None
+    assert np.allclose(ROWS[:200].mean(axis=0), index.mean, atol=HALF)
+    assert (200, SIZE, 200, None) == (index.size, index.dimensions, index.count, index.present)
+    assert [False, True] == lacking.has(np.array([0, 1])).tolist()
+    assert [0, 1] == np.linalg.norm(lacking.rows(np.array([0, 1])), axis=1).round(2).tolist()
+    assert [0, 1] == lacking.similarities(ROWS[:1], np.array([0, 1])).round(2)[0].tolist()
+    assert (1, SIZE) == lacking.rows(np.array([0])).shape
