@@ -40,7 +40,7 @@ from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.rank.parameters import MAX_LOG_ODDS
 from gateway.search.results import Ranking
-from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
+from gateway.search.retrieve import score_clauses, score_lexical
 from gateway.types import Filters
 
 NO_MATCH = "nomatch"
@@ -206,9 +206,7 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
     query = query.with_vectors(dict(zip(texts, vectors, strict=True)))
     if snapshot.vectors is None:
         raise typer.BadParameter("the catalog has no vectors")
-    candidates = find_candidates(
-        snapshot.vectors, query.vectors, mask=mask, count=options.pool(_HEAD)
-    )
+    candidates = snapshot.vectors.search(query.vectors, mask=mask, count=options.pool(_HEAD))
     lexical = score_lexical(snapshot.lexical, query)
     ranked = fuse(
         candidates,
@@ -236,7 +234,7 @@ def _features(ranking: Ranking, key: str) -> Numbers:
         scores = ranking.lexical.match(ranking.reading).scores
         positions = [at for at in top(scores, _HEAD).tolist() if scores[at] > 0]
     elif ranking.candidates:
-        cosines = ranking.candidates.cosines(positions)
+        cosines = ranking.candidates.cosines_at(positions)
     held = ranking.lexical.document_matches(ranking.reading, positions)
     named = replace(ranking, model=LOCAL_MODEL if key == LOCAL_MODEL else "")
     found = zip(cosines, held.scores, held.words, strict=False)

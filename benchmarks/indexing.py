@@ -23,8 +23,9 @@ from benchmarks.synthetic import servers
 from benchmarks.tables import print_figures
 from gateway import Gateway
 from gateway.embed.cache import MemoryVectorStore
+from gateway.index.candidates import VectorQuery
 from gateway.index.eligibility import Mask
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy

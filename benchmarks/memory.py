@@ -34,9 +34,10 @@ from benchmarks import synthetic
 from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
+from gateway.index.candidates import VectorQuery
 from gateway.index.snapshot import Snapshot
 from gateway.index.vector_engine import VectorEngine
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.options import CacheOptions, IndexOptions
 from gateway.plugins.quality.distractors import FixedSource
 from gateway.runtime.garbage import release_memory

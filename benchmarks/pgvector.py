@@ -26,10 +26,11 @@ import typer
 
 from benchmarks.indexing import rows_of
 from benchmarks.tables import print_figures
+from gateway.index.candidates import CatalogVectors, VectorQuery
 from gateway.index.eligibility import Mask
 from gateway.index.engine_vectors import FEW_ROWS, EngineVectors
 from gateway.index.vector_engine import Ids
-from gateway.index.vectors import CatalogVectors, VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.storage.pgvector import PgvectorEngine
 from gateway.storage.postgres_database import PostgresDatabase

@@ -31,16 +31,16 @@ from benchmarks.ranking import RANKED, opened
 from gateway import Embedder
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError
+from gateway.index.candidates import CatalogVectors
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import lexical_fields
-from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
 from gateway.plugins.spelling.corrector import SpellingCorrector
 from gateway.plugins.spelling.word_lists import find_word_lists
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
-from gateway.search.retrieve import find_candidates, find_named, score_clauses, score_lexical
+from gateway.search.retrieve import find_named, score_clauses, score_lexical
 from gateway.types import Filters
 from graphs.lexical.bm25_index import BM25Index
 
@@ -241,7 +241,7 @@ async def _queries(snapshot: Snapshot, texts: Sequence[str], embedder: Embedder)
 def _product_scores(snapshot: Snapshot, vectors: CatalogVectors, query: Query) -> Vector:
     mask = snapshot.mask(Filters())
     ranked = fuse(
-        find_candidates(vectors, query.vectors, mask=mask, count=POOL),
+        vectors.search(query.vectors, mask=mask, count=POOL),
         [score_lexical(snapshot.lexical, query).scores, *score_clauses(snapshot.lexical, query)],
         mask=mask,
         weight=OPTIONS.lexical_weight,

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from gateway.errors import StoreError
+from gateway.index.candidates import Candidates, VectorQuery, sample_of
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.vector_engine import Ids, VectorEngine
-from gateway.index.vectors import Moments, ScanResult, VectorQuery, sample_of
-from gateway.runtime.vectors import Matrix, Vector, top
+from gateway.runtime.vectors import Matrix, Vector
 
 FEW_ROWS = 5_000
 """Maximum number of rows without an index: to walk an index costs as much as to score them."""
@@ -86,32 +86,12 @@ class EngineVectors:
             found[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
         return found
 
-    def score(
-        self, query: VectorQuery, positions: Positions | None = None
-    ) -> tuple[Vector, Vector]:
-        """See `CatalogVectors.score`."""
-        positions = np.arange(self.size) if positions is None else positions
-        return query.combine(self.similarities(query.vectors, positions))
-
-    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         """See `CatalogVectors.search`."""
         self._maintain_daily()
         eligible = np.flatnonzero(mask)
         near = self._near(query, mask, len(eligible), max(count, _MIN_NEAREST))
-        # One request scores the rows near the query, and a sample for the moments after them.
-        scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])
-        cosines, strengths = self.score(query, scored)
-        sample = slice(0 if near is None else len(near), None)
-        moments = Moments.of(cosines[sample], strengths[sample], self.has(scored[sample]))
-        best = top(strengths if near is None else strengths[: len(near)], count)
-        return ScanResult(
-            pool=scored[best],
-            cosines=cosines[best],
-            strengths=strengths[best],
-            moments=moments,
-            eligible=len(eligible),
-            scored=len(scored),
-        )
+        return Candidates.of(self, query, eligible=eligible, near=near, count=count)
 
     def _near(self, query: VectorQuery, mask: Mask, eligible: int, count: int) -> Positions | None:
         """Return at least *count* eligible positions near *query*, from the index of the engine.

@@ -13,6 +13,7 @@ import numpy as np
 from gateway.embed.cache import text_key
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.errors import ConfigError, StoreError
+from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Eligibility
 from gateway.index.engine_vectors import FEW_ROWS, EngineVectors, maintain
 from gateway.index.entity_vectors import (
@@ -24,7 +25,6 @@ from gateway.index.entity_vectors import (
     texts_of,
 )
 from gateway.index.vector_engine import EngineStore, VectorEngine
-from gateway.index.vectors import CatalogVectors
 from gateway.options import Options
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.vectors import Vector, VectorStore

@@ -13,9 +13,9 @@ import numpy as np
 from gateway.catalog.identity import plain_name
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
+from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import CatalogVectors
 from gateway.plugins.access.policies import NO_POLICIES, Audience, Classes, Party, Policies
 from gateway.runtime.text import near
 from gateway.sources.registry import ListResult

@@ -13,17 +13,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from gateway.index.candidates import Candidates, Moments, VectorQuery
 from gateway.index.eligibility import Mask, Positions, passes_all
-from gateway.runtime.vectors import Distribution, Matrix, NDArray, Vector, best_cosine, placed, top
+from gateway.runtime.vectors import Matrix, NDArray, Vector, cosines_of, placed, top
 
 EXACT_NUMBERS = 32_000_000
 """A matrix of up to so many numbers is scored whole: 25,000 rows of 1,280."""
-SAMPLE_ROWS = 512
-"""Rows of a large catalog that estimate mean and spread of its scores."""
 _CHUNK_ROWS = 128
 """Rows at a time where they are gathered and scored: the copies stay in the processor's cache."""
 BITS = 512
@@ -71,8 +69,8 @@ class SignSketch:
         """Return how many rows must be scored exactly for the best *count* to be among them."""
         return max(CANDIDATES_PER_RESULT * count, MIN_CANDIDATES)
 
-    def estimate(self, queries: Matrix) -> Vector:
-        """Estimate each row's best cosine over *queries*, shape (n,).
+    def estimate(self, queries: Matrix) -> Matrix:
+        """Estimate the cosine of each of *queries* with each row, shape (q, n).
 
         Args:
             queries: Unit rows, shape (q, d), q >= 1.
@@ -82,8 +80,7 @@ class SignSketch:
             _ANGLES[self._distances(code)] * np.float32(self.radius) + np.dot(query, self.mean)
             for query, code in zip(queries, _packed(queries @ self.directions).T, strict=True)
         ]
-        best: Vector = near[0] if len(near) == 1 else np.maximum.reduce(near)
-        return best
+        return np.stack(near)
 
     def _distances(self, code: NDArray[np.uint64]) -> NDArray[np.uint16]:
         """Return in how many bits each row differs from *code*, shape (n,)."""
@@ -93,145 +90,6 @@ class SignSketch:
             counts = np.bitwise_count(self.codes[:, part] ^ code[:, None])
             np.add.reduce(counts, axis=0, dtype=np.uint16, out=found[part])
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VectorQuery:
-    """The vectors of one query."""
-
-    texts: Matrix
-    """The original query and its English form, unit rows, shape (t, d)."""
-    clauses: Matrix
-    """Parts of a long request, unit rows, shape (c, d); may be empty."""
-    clause_weight: float = 0.0
-    """How much the best clause adds to the whole request's cosine."""
-
-    @property
-    def vectors(self) -> Matrix:
-        """The texts and after them the clauses, shape (t + c, d)."""
-        return np.concatenate([self.texts, self.clauses])
-
-    def combine(self, similarities: Matrix) -> tuple[Vector, Vector]:
-        """Return the cosines and strengths of n rows, shape (n,) each; see `ScanResult`.
-
-        Args:
-            similarities: Cosines of each of `vectors` with the rows, shape (t + c, n).
-        """
-        cosines = np.maximum.reduce(similarities[: len(self.texts)])
-        if not len(self.clauses):
-            return cosines, cosines
-        clauses = np.maximum.reduce(similarities[len(self.texts) :])
-        return cosines, cosines + self.clause_weight * clauses
-
-    def score(self, rows: Matrix) -> tuple[Vector, Vector]:
-        """Return the exact cosines and strengths of *rows*, shape (n,) each; see `ScanResult`."""
-        cosines = best_cosine(rows, self.texts)
-        if not len(self.clauses):
-            return cosines, cosines
-        return cosines, cosines + self.clause_weight * best_cosine(rows, self.clauses)
-
-    def estimate(self, sketch: SignSketch) -> Vector:
-        """Estimate the strength of every row of *sketch*, shape (n,)."""
-        near = sketch.estimate(self.texts)
-        if len(self.clauses):
-            near += self.clause_weight * sketch.estimate(self.clauses)
-        return near
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
-    """Mean and standard deviation of the scores of all eligible entities."""
-
-    strengths: Distribution
-    cosines: Distribution
-    """Of the entities that have a vector."""
-
-    @classmethod
-    def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
-        """Measure *cosines* and *strengths*, which may be one and the same array.
-
-        Args:
-            cosines: Shape (n,).
-            strengths: Shape (n,).
-            present: Which of them are of an entity with a vector; None if all are.
-        """
-        found = cosines if present is None else cosines[present]
-        every = Distribution.of(strengths)
-        return cls(strengths=every, cosines=every if found is strengths else Distribution.of(found))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ScanResult:
-    """The nearest rows of one scan."""
-
-    pool: Positions
-    """The best eligible positions by strength, best first, ties by position."""
-    cosines: Vector
-    """Exact best cosine over the texts, one for each of the pool, -1 to 1."""
-    strengths: Vector
-    """What ranks: the cosines, for a long request with its best clause's added."""
-    moments: Moments
-    """Of all eligible rows; of a large catalog an estimate."""
-    eligible: int
-    """How many positions the mask lets pass."""
-    scored: int
-    """How many rows were scored exactly."""
-    dense: tuple[Vector, Vector] | None = None
-    """Cosines and strengths by position, where all of them were computed."""
-
-
-class CatalogVectors(Protocol):
-    """The vectors of a catalog, one row a position, wherever they are. Immutable.
-
-    Where they are in a database, each call may raise `StoreError`.
-    """
-
-    @property
-    def blocking(self) -> bool:
-        """Whether calls wait for a database: then they belong in a worker thread."""
-
-    @property
-    def size(self) -> int:
-        """How many positions there are."""
-
-    @property
-    def dimensions(self) -> int:
-        """How long the rows are."""
-
-    @property
-    def present(self) -> Mask | None:
-        """Which rows are vectors, shape (n,); None if all are."""
-
-    @property
-    def count(self) -> int:
-        """How many rows are no zeros."""
-
-    @property
-    def mean(self) -> Vector | None:
-        """The mean row of the kinds that servers list, or else of all, shape (d,)."""
-
-    def has(self, positions: Positions) -> Mask:
-        """Return which of *positions* have a vector, shape (len(positions),)."""
-
-    def rows(self, positions: Positions) -> Matrix:
-        """Return the rows at *positions*, few of them, shape (len(positions), d)."""
-
-    def score(
-        self, query: VectorQuery, positions: Positions | None = None
-    ) -> tuple[Vector, Vector]:
-        """Return the exact cosine and strength at *positions*, None for all, shape (m,) each."""
-
-    def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """Return the exact cosines of *vectors* with the rows at *positions*, shape (q, m)."""
-
-    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
-        """Find the *count* best eligible positions.
-
-        Args:
-            query: At least one text.
-            mask: Which positions may be found, shape (n,).
-            count: How many at most.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -287,94 +145,59 @@ class VectorIndex:
 
     @property
     def count(self) -> int:
-        """How many rows are no zeros."""
-        return int(np.count_nonzero(self.matrix.any(axis=1)))
+        """See `CatalogVectors.count`."""
+        return self.size if self.present is None else int(np.count_nonzero(self.present))
 
     def has(self, positions: Positions) -> Mask:
         """See `CatalogVectors.has`."""
-        return np.asarray(self.matrix[positions].any(axis=1))
+        if self.present is None:
+            return np.ones(len(positions), dtype=np.bool_)
+        return self.present[positions]
 
     def rows(self, positions: Positions) -> Matrix:
         """See `CatalogVectors.rows`."""
         return self.matrix[positions]
 
-    def score(
-        self, query: VectorQuery, positions: Positions | None = None
-    ) -> tuple[Vector, Vector]:
-        """See `CatalogVectors.score`."""
-        return query.score(self.matrix if positions is None else self.matrix[positions])
-
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
         """See `CatalogVectors.similarities`."""
-        rows = self.matrix[positions]
-        return np.stack([np.vecdot(rows, vector) for vector in vectors])
+        found = np.empty((len(vectors), len(positions)), dtype=np.float32)
+        for start in range(0, len(positions), _CHUNK_ROWS):
+            part = slice(start, start + _CHUNK_ROWS)
+            found[:, part] = cosines_of(self.matrix[positions[part]], vectors)
+        return found
 
-    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
-        """See `CatalogVectors.search`; of a large catalog the sketch chose the candidates."""
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
+        """See `CatalogVectors.search`; in a large catalog the sketch chooses the candidates."""
         if self.sketch is None:
             return self._scan(query, mask, count)
-        eligible = int(np.count_nonzero(mask))
+        eligible, near = np.flatnonzero(mask), None
         wanted = self.sketch.candidate_count(count)
-        if eligible * self.dimensions <= self.exact_numbers or eligible <= wanted:
-            positions = np.flatnonzero(mask)
-            cosines, strengths = self._score_at(query, positions)
-            about = Moments.of(cosines, strengths, self._present(positions))
-        else:
-            everything = eligible == self.size
-            near = query.estimate(self.sketch)
-            positions = top_positions(near, None if everything else mask, wanted)
-            cosines, strengths = self._score_at(query, positions)
-            about = self._estimate_moments(query, mask)
-        best = top(strengths, count)
-        return ScanResult(
-            pool=positions[best],
-            cosines=cosines[best],
-            strengths=strengths[best],
-            moments=about,
-            eligible=eligible,
-            scored=len(positions),
-        )
+        if len(eligible) > max(wanted, self.exact_numbers // self.dimensions):
+            everything = len(eligible) == self.size
+            _, estimates = query.combine(self.sketch.estimate(query.vectors))
+            near = top_positions(estimates, None if everything else mask, wanted)
+        return Candidates.of(self, query, eligible=eligible, near=near, count=count)
 
-    def _scan(self, query: VectorQuery, mask: Mask, count: int) -> ScanResult:
-        cosines, strengths = self.score(query)
-        seen, ranked, positions = cosines, strengths, None
+    def _scan(self, query: VectorQuery, mask: Mask, count: int) -> Candidates:
+        cosines, strengths = query.combine(cosines_of(self.matrix, query.vectors))
+        seen, ranked, present, positions = cosines, strengths, self.present, None
         if not passes_all(mask):
             positions = np.flatnonzero(mask)
             seen = cosines[positions]
             ranked = seen if strengths is cosines else strengths[positions]
+            present = present if present is None else present[positions]
         best = top(ranked, count)
-        return ScanResult(
+        return Candidates(
+            index=self,
+            query=query,
             pool=best if positions is None else positions[best],
             cosines=seen[best],
             strengths=ranked[best],
-            moments=Moments.of(seen, ranked, self._present(positions)),
+            moments=Moments.of(seen, ranked, present),
             eligible=len(seen),
             scored=len(cosines),
             dense=(cosines, strengths),
         )
-
-    def _score_at(self, query: VectorQuery, positions: Positions) -> tuple[Vector, Vector]:
-        starts = range(0, max(len(positions), 1), _CHUNK_ROWS)
-        parts = [query.score(self.rows(positions[at : at + _CHUNK_ROWS])) for at in starts]
-        cosines = np.concatenate([part for part, _ in parts])
-        if not len(query.clauses):
-            return cosines, cosines
-        return cosines, np.concatenate([part for _, part in parts])
-
-    def _present(self, positions: Positions | None) -> Mask | None:
-        """Return which of *positions*, None for all, have a vector; None if all rows have."""
-        return (
-            self.present if self.present is None or positions is None else self.present[positions]
-        )
-
-    def _estimate_moments(self, query: VectorQuery, mask: Mask) -> Moments:
-        sample = sample_of(np.flatnonzero(mask))
-        return Moments.of(*query.score(self.rows(sample)), self._present(sample))
-
-
-def sample_of(positions: Positions) -> Positions:
-    """Return some `SAMPLE_ROWS` of *positions*, evenly spread; all if there are fewer."""
-    return positions[:: max(1, len(positions) // SAMPLE_ROWS)]
 
 
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:

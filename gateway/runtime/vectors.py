@@ -106,18 +106,12 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
     return ""
 
 
-def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
-    """Return the best cosine of each row of *matrix* over the rows of *queries*, shape (n,).
-
-    Both must have unit rows. No query gives zeros.
-    """
-    if queries.shape[0] == 0:
-        return np.zeros(matrix.shape[0], dtype=np.float32)
+def cosines_of(rows: Matrix, queries: Matrix) -> Matrix:
+    """Return the cosines of each of *queries* with *rows*, both unit rows, shape (q, n)."""
+    found = np.empty((len(queries), len(rows)), dtype=np.float32)
     # Row by row: a product of matrices would use every core, and round equal rows unequally.
-    if queries.shape[0] == 1:
-        found: Vector = np.vecdot(matrix, queries[0])
-    else:
-        found = np.maximum.reduce([np.vecdot(matrix, query) for query in queries])
+    for cosines, query in zip(found, queries, strict=True):
+        np.vecdot(rows, query, out=cosines)
     return found
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from gateway.embed.cache import Embed
 from gateway.errors import Failed
+from gateway.index.candidates import Candidates, CatalogVectors
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
 from gateway.plugins.spelling.corrector import SpellingCorrector
 from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
@@ -200,9 +200,8 @@ class Search:
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
-        candidates = retrieve.find_candidates(
-            vectors, query.vectors, mask=state.mask, count=self.options.pool(request.limit)
-        )
+        pool = self.options.pool(request.limit)
+        candidates = vectors.search(query.vectors, mask=state.mask, count=pool)
         state.record_time("vector")
         if request.ranking != "strategy":
             return self._by_policy(state, query, candidates)
@@ -222,7 +221,7 @@ class Search:
         return self._ranking(state, query, ranked, reading, candidates=candidates)
 
     def _by_policy(
-        self, state: SearchState, query: Query, candidates: retrieve.Candidates | None = None
+        self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
         request, snapshot, policy = state.request, state.snapshot, state.request.ranking
@@ -260,7 +259,7 @@ class Search:
         ranked: RankedList,
         reading: AnalyzedQuery,
         *,
-        candidates: retrieve.Candidates | None = None,
+        candidates: Candidates | None = None,
         hits: Hits | None = None,
     ) -> Ranking:
         """Put a ranking together, and ask the graph about the entities that may be listed."""
@@ -274,7 +273,7 @@ class Search:
                 ranked.positions, ranked.scores, request.limit, self.options, eligible=eligible
             )
         else:
-            window = candidates.window(request.limit, self.options)
+            window = retrieve.candidate_window(candidates, request.limit, self.options)
         listed = ranked.positions
         if hits is None and graph is not None:
             hits = retrieve.score_graph(graph, query)

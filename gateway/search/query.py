@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from gateway.index.vectors import VectorQuery
+from gateway.index.candidates import VectorQuery
 from gateway.runtime.text import literals
 from gateway.runtime.vectors import Vector
 from gateway.search.rank import parameters

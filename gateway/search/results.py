@@ -16,6 +16,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import Vector
@@ -23,7 +24,6 @@ from gateway.search.confidence import Features, closeness, estimate
 from gateway.search.expand.supplements import Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
-from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
 from gateway.types import (
     Diagnostic,
@@ -88,7 +88,7 @@ class Ranking:
         held = self.lexical.document_matches(self.reading, positions)
         cosines: Sequence[float | None] = [None] * len(positions)
         if self.candidates is not None:
-            cosines = self.candidates.cosines(positions)
+            cosines = self.candidates.cosines_at(positions)
         assessed = []
         for position, cosine, coverage, score, words in zip(
             positions, cosines, held.coverage, held.scores, held.words, strict=True
@@ -122,7 +122,7 @@ class Ranking:
         )
         similarity = None
         if cosine is not None and self.candidates is not None:
-            cosines = self.candidates.scan.moments.cosines
+            cosines = self.candidates.moments.cosines
             # Something is always near to a bare number: words count.
             if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from gateway.index.candidates import Candidates, CatalogVectors, VectorQuery
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import CatalogVectors, ScanResult, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Vector, deviations
+from gateway.runtime.vectors import Vector
 from gateway.search.query import Query
 from gateway.search.rank.parameters import REWRITE_SHARE, SMALL_CATALOG
 from graphs.lexical.bm25_index import BM25Index
@@ -24,66 +24,6 @@ from graphs.lexical.query import AnalyzedQuery, Hits
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
-    """The entities nearest to one query."""
-
-    index: CatalogVectors
-    vectors: VectorQuery
-    """The query's."""
-    scan: ScanResult
-
-    @property
-    def pool(self) -> Positions:
-        """The positions of the nearest eligible entities, best first."""
-        return self.scan.pool
-
-    @property
-    def strengths(self) -> Vector:
-        """What the pool is ranked by: cosines, with those of a long request's best clause."""
-        return self.scan.strengths
-
-    def window(self, limit: int, options: SearchOptions) -> frozenset[int]:
-        """Return the positions that the supplements of *limit* matches may come from."""
-        mean, eligible = self.scan.moments.strengths.mean, self.scan.eligible
-        return window_of(self.pool, self.strengths, limit, options, eligible=eligible, mean=mean)
-
-    def deviations(self, strengths: Vector) -> Vector:
-        """Return *strengths* in deviations from the mean of all eligible entities."""
-        return deviations(strengths, self.scan.moments.strengths)
-
-    def strengths_at(self, positions: Positions) -> Vector:
-        """Return the exact strength at *positions*, in the pool or not, shape (len(positions),)."""
-        return self._scores_at(positions)[1]
-
-    def nearest_to_clauses(self, count: int) -> list[int]:
-        """Return the index in the pool of the entity nearest to each of the first *count* clauses.
-
-        Returns:
-            Empty for a short request or an empty pool.
-        """
-        clauses = self.vectors.clauses[:count]
-        if not len(self.pool) or not len(clauses):
-            return []
-        nearest: list[int] = self.index.similarities(clauses, self.pool).argmax(axis=1).tolist()
-        return nearest
-
-    def cosines(self, positions: Sequence[int]) -> list[float]:
-        """Return the exact best cosine over the query's texts at *positions*, -1 to 1."""
-        in_pool = zip(self.scan.pool.tolist(), self.scan.cosines.tolist(), strict=True)
-        cosines = dict(in_pool) if self.scan.dense is None else {}
-        if others := [position for position in positions if position not in cosines]:
-            exact = self._scores_at(np.asarray(others, dtype=np.intp))[0].tolist()
-            cosines.update(zip(others, exact, strict=True))
-        return [cosines[position] for position in positions]
-
-    def _scores_at(self, positions: Positions) -> tuple[Vector, Vector]:
-        if self.scan.dense is None:
-            return self.index.score(self.vectors, positions)
-        cosines, strengths = self.scan.dense
-        return cosines[positions], strengths[positions]
 
 
 def compare_vectors(
@@ -117,12 +57,16 @@ def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
     return original.known_share < REWRITE_SHARE * english.known_share
 
 
-def find_candidates(
-    index: CatalogVectors, vectors: VectorQuery, *, mask: Mask, count: int
-) -> Candidates:
-    """Rank the eligible entities of *index* by their cosines with a query; keep *count*."""
-    scan = index.search(vectors, mask=mask, count=count)
-    return Candidates(index=index, vectors=vectors, scan=scan)
+def candidate_window(candidates: Candidates, limit: int, options: SearchOptions) -> frozenset[int]:
+    """Return the positions that the supplements of *limit* matches may come from."""
+    return window_of(
+        candidates.pool,
+        candidates.strengths,
+        limit,
+        options,
+        eligible=candidates.eligible,
+        mean=candidates.moments.strengths.mean,
+    )
 
 
 def window_of(

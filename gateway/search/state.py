@@ -11,9 +11,9 @@ from typing import TypeVar
 import numpy as np
 
 from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
+from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
 from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.background_loop import in_thread

@@ -22,10 +22,10 @@ import numpy as np
 
 from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
+from gateway.index.candidates import CatalogVectors, VectorQuery, sample_of
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
-from gateway.index.vectors import SAMPLE_ROWS, CatalogVectors, VectorQuery
 from gateway.options import SearchOptions
 from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.plugins.usage.transitions import LearnedSteps
@@ -41,7 +41,7 @@ from gateway.search.query import Query
 from gateway.search.rank import parameters
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.results import to_match
-from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
+from gateway.search.retrieve import score_clauses, score_lexical
 from gateway.search.state import with_timeout, with_vectors
 from gateway.types import Evidence, Filters, Match
 from graphs.expansion import Neighbour, expand
@@ -165,7 +165,7 @@ def _nearness(
     index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
 ) -> Signal:
     """Return the nearness to the vectors of one query, times *weight*, among the first mask."""
-    found = [find_candidates(index, vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
+    found = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
     every = found[0]
     return Signal(
         nearest=np.concatenate([candidates.pool for candidates in found]),
@@ -179,8 +179,7 @@ def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[
     What all tools share makes no two of them neighbours.
     """
     away = index.rows(np.asarray([last]))[0] - mean
-    eligible = np.flatnonzero(masks[0])
-    sample = eligible[:: max(1, len(eligible) // SAMPLE_ROWS)]
+    sample = sample_of(np.flatnonzero(masks[0]))
 
     def cosines(positions: Positions) -> Vector:
         along = _products(index, away, positions) - float(away @ mean)
@@ -373,7 +372,8 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
 
 def _products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
     """Return the product of the row at each position with *vector*, shape (m,)."""
-    return index.score(_alone(vector), positions)[0]
+    products: Vector = index.similarities(vector[None], positions)[0]
+    return products
 
 
 def _alone(vector: Vector) -> VectorQuery:

@@ -21,6 +21,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask, Positions
 from gateway.plugins.usage.rerank import POOL_FACTOR, rerank
 from gateway.runtime.vectors import Distribution, Vector, deviations
@@ -30,7 +31,6 @@ from gateway.search.rank.parameters import (
     SERVER_GROUP_CLAUSES,
     SERVER_GROUP_WEIGHTS,
 )
-from gateway.search.retrieve import Candidates
 from gateway.types import Entity
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.catalog.kinds import REGISTRY_NAMES
+from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import NDArray, Vector
@@ -42,7 +43,6 @@ from gateway.search.rank.parameters import (
     WORD_IN_NAME,
     WORD_IS_NAME,
 )
-from gateway.search.retrieve import Candidates
 from gateway.types import Entity, RankingPolicy, Scoring
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
@@ -152,7 +152,7 @@ def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions,
     ranked = mask & (words > 0)
     ranked[candidates.pool] = True
     positions = np.flatnonzero(ranked)
-    return positions, np.asarray(candidates.cosines(positions.tolist()), dtype=np.float32)
+    return positions, np.asarray(candidates.cosines_at(positions.tolist()), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -226,7 +226,7 @@ def explain(
     ranks: list[dict[int, int]] = [{}, {}]
     if candidates is not None:
         embedded = has_vectors(candidates, positions).tolist()
-        exact = candidates.cosines(positions.tolist())
+        exact = candidates.cosines_at(positions.tolist())
         cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
         if policy == "hybrid":
             lists = evidence.lists(candidates)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.index.vectors import MIN_CANDIDATES, SignSketch, VectorIndex, VectorQuery
-from gateway.runtime.vectors import Matrix, unit_rows
+from gateway.index.candidates import VectorQuery
+from gateway.index.vectors import MIN_CANDIDATES, SignSketch, VectorIndex
+from gateway.runtime.vectors import Matrix, cosines_of, unit_rows
 
 
 def rows_of(count: int, *, size: int = 32, seed: int = 0) -> Matrix:
@@ -57,7 +58,7 @@ def test_the_sketch_finds_the_nearest_and_scores_them_exactly(seed: int, clauses
     found = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
 
     exact = whole.search(query, mask=mask, count=20)
-    _, strengths = whole.score(query)
+    _, strengths = query.combine(cosines_of(rows, query.vectors))
     assert mask[found.pool].all()
     assert strengths[found.pool].tolist() == found.strengths.tolist()
     assert sorted(found.strengths.tolist(), reverse=True) == found.strengths.tolist()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime.vectors import Distribution, best_cosine, deviations, top, unit_rows, usable
+from gateway.runtime.vectors import Distribution, cosines_of, deviations, top, unit_rows, usable
 
 numbers = st.floats(-1000, 1000, width=32)
 
@@ -52,13 +52,11 @@ def test_any_length_will_do_while_none_is_known() -> None:
     assert "" == usable(np.ones((1, 7), np.float32), count=1, dimensions=None)
 
 
-def test_the_best_cosine_is_taken_over_all_queries() -> None:
-    """Rule 6: the original and the English text both speak."""
+def test_cosines_are_of_each_query_with_each_row() -> None:
     matrix = unit_rows([[1, 0], [0, 1], [0, 0]])
 
-    assert [1, 1, 0] == best_cosine(matrix, unit_rows([[1, 0], [0, 1]])).tolist()
-    assert [1, 0, 0] == best_cosine(matrix, unit_rows([[1, 0]])).tolist()
-    assert [0, 0, 0] == best_cosine(matrix, np.zeros((0, 2), np.float32)).tolist()
+    assert [[1, 0, 0], [0, 1, 0]] == cosines_of(matrix, unit_rows([[1, 0], [0, 1]])).tolist()
+    assert (0, 3) == cosines_of(matrix, np.zeros((0, 2), np.float32)).shape
 
 
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))

@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gateway.index.candidates import Candidates, VectorQuery
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
@@ -81,7 +82,7 @@ class Distant(VectorIndex):
     def blocking(self) -> bool:
         return True
 
-    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         self.started.set()
         assert self.gate.wait(30)
         return super().search(query, mask=mask, count=count)

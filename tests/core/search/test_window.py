@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.index.candidates import VectorQuery
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.pipeline import Search
-from gateway.search.retrieve import find_candidates
+from gateway.search.retrieve import candidate_window
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, SearchResult
 from graphs import Document, Edge, Link
@@ -46,7 +47,7 @@ def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> s
     """Compute the window from its definition: a rank and a share of the best score."""
     assert snapshot.vectors is not None
     asked = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
-    cosines, _ = snapshot.vectors.score(asked)
+    cosines = snapshot.vectors.similarities(asked.texts, np.arange(len(snapshot.entities)))[0]
     margin = 0.5 * min(1, len(cosines) / 60)
     floor = cosines.mean() + margin * (cosines.max() - cosines.mean())
     head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
@@ -156,8 +157,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     mask = np.asarray(eligible[: len(cosines)])
     options = SearchOptions(pool_min=20)
 
-    found = find_candidates(
-        VectorIndex.of(matrix),
+    found = VectorIndex.of(matrix).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
         count=options.pool(limit),
@@ -168,7 +168,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     assert sorted(strengths, reverse=True) == strengths
     assert min(int(mask.sum()), options.pool(limit)) == len(pool)
     assert all(mask[spot] for spot in pool)
-    window = found.window(limit, options)
+    window = candidate_window(found, limit, options)
     assert window <= set(pool[: options.window(limit)])
     assert not pool or pool[0] in window
 
@@ -177,15 +177,14 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
     """One of many wishes must not drown among the others."""
     matrix = unit_rows([[1, 1], [0, 1]])
 
-    found = find_candidates(
-        VectorIndex.of(matrix),
+    found = VectorIndex.of(matrix).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]]), clause_weight=0.7),
         mask=np.asarray([True, True]),
         count=2,
     )
 
     assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
-    assert [0.7071, 0] == pytest.approx(found.cosines([0, 1]), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(found.cosines_at([0, 1]), abs=1e-3)
 
 
 @pytest.mark.parametrize("size", [12, 112, 1000])

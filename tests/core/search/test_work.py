@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from gateway.index.eligibility import Positions
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Vector
+from gateway.runtime.vectors import Matrix
 from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
@@ -81,12 +81,9 @@ class CountedRows(VectorIndex):
 
     rows_scored = 0
 
-    def score(
-        self, query: VectorQuery, positions: Positions | None = None
-    ) -> tuple[Vector, Vector]:
-        if positions is not None:
-            CountedRows.rows_scored += len(positions)
-        return super().score(query, positions)
+    def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
+        CountedRows.rows_scored += len(positions)
+        return super().similarities(vectors, positions)
 
 
 async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_one() -> None:

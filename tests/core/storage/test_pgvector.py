@@ -22,9 +22,9 @@ from gateway.embed.cache import text_key
 from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError, StoreError
 from gateway.gateway import Gateway
+from gateway.index.candidates import VectorQuery
 from gateway.index.eligibility import Eligibility, traits_of
 from gateway.index.entity_rows import EngineRows
-from gateway.index.vectors import VectorQuery
 from gateway.options import IndexOptions, Options, SearchOptions
 from gateway.storage.pgvector import PgvectorEngine
 from gateway.storage.postgres import PostgresStore, PostgresVectorStore

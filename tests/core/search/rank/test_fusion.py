@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import Gateway
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.candidates import Candidates, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank.fusion import (
     RankedList,
@@ -21,7 +22,6 @@ from gateway.search.rank.fusion import (
     pin_exact_names,
     rerank_by_usage,
 )
-from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, entity, tool
 
@@ -37,8 +37,7 @@ def ranked(order: Sequence[int]) -> RankedList:
 def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
     rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines] or [[1, 0]])
     rows = rows[: len(cosines)]
-    return find_candidates(
-        VectorIndex.of(rows),
+    return VectorIndex.of(rows).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
         count=pool,

@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gateway.index.candidates import Candidates, VectorQuery
 from gateway.index.texts import lexical_fields
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.policies import Keywords, PolicyEvidence, count_keywords, explain
-from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
@@ -49,8 +49,7 @@ def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywor
 
 def near(cosines: Sequence[float]) -> Candidates:
     rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
-    return find_candidates(
-        VectorIndex.of(rows),
+    return VectorIndex.of(rows).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
         count=200,
@@ -232,11 +231,8 @@ def test_what_has_no_vector_is_ranked_by_its_words() -> None:
     """The second row is none: 0.1 x 4 in *legacy*, where a cosine of 0 would earn 0.5 more; and in
     *hybrid* it has no rank by vectors, 1/61 for its words alone."""
     rows = np.asarray([[1, 0], [0, 0], [-1, 0]], np.float32)
-    half = find_candidates(
-        VectorIndex.of(rows),
-        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
-        mask=np.ones(3, bool),
-        count=200,
+    half = VectorIndex.of(rows, present=np.asarray([True, False, True])).search(
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]), mask=np.ones(3, bool), count=200
     )
 
     found = by_position(policies.legacy(half, scores(boost=[0, 4, 0]), np.ones(3, bool)))
