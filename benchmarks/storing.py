@@ -33,8 +33,8 @@ import typer
 from benchmarks.tables import print_figures
 from gateway.catalog.entries import Entry
 from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.usage.tables import USAGE, call_log_of
 from gateway.runtime.vectors import Vector
-from gateway.storage.call_log import USAGE
 from gateway.storage.catalog import CATALOG
 from gateway.storage.protocol import SqliteStore
 from gateway.storage.vectors import VECTORS
@@ -161,7 +161,7 @@ def _write(folder: Path, writer: int, version: int, seed: int) -> None:
         elif kind == "e":
             store.entries.put([_entry(writer, number, version) for number in (slot, slot + SLOTS)])
         else:
-            store.call_log.note(CallNote(tool=f"{writer}/{version}", outcome="ok"))
+            call_log_of(store).note(CallNote(tool=f"{writer}/{version}", outcome="ok"))
         os.write(acks, f"{kind} {slot} {version}\n".encode())
         version += 1
 
@@ -199,7 +199,7 @@ def _check_writer(folder: Path, writer: int, counts: Counter[str]) -> None:
         for slot in range(SLOTS):
             _check_vectors(store, writer, slot, max(acknowledged.get(("v", slot), {0})), counts)
             _check_entries(entries, writer, slot, max(acknowledged.get(("e", slot), {0})), counts)
-        logged = Counter(str(line["tool"]) for line in store.call_log.lines())
+        logged = Counter(str(line["tool"]) for line in call_log_of(store).lines())
     calls = {
         f"{writer}/{version}"
         for (kind, _), versions in acknowledged.items()

@@ -13,7 +13,7 @@ from gateway import Gateway, Options
 from gateway.errors import LimitExceededError, UnknownToolError
 from gateway.options import AccessPolicy, AuditOptions
 from gateway.plugins.access.audit import read_all
-from gateway.storage.protocol import AccessStore
+from gateway.plugins.access.tables import audit_log_of
 from gateway.types import Caller
 
 POLICIES = (
@@ -59,9 +59,8 @@ async def show(opened: Gateway) -> None:
                     print(f"{caller.user}: {error}")
                 else:
                     print(f"{caller.user}: {result.text}")
-        if isinstance(gateway.store, AccessStore):
-            for _, row in read_all(gateway.store.audit_log):
-                print(f"{row.user} {row.entity} {row.decision} {row.rule}".strip())
+        for _, row in read_all(audit_log_of(gateway.store)):
+            print(f"{row.user} {row.entity} {row.decision} {row.rule}".strip())
 
 
 if __name__ == "__main__":

@@ -26,8 +26,10 @@ from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
 from gateway.plugin_manager import load_plugins
 from gateway.plugins.access.limits import Limiter
+from gateway.plugins.access.tables import auditor_of, counters_of
 from gateway.plugins.usage.history import UsageTracker
 from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.tables import call_log_of
 from gateway.registration.views import GatewayViews
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
@@ -38,7 +40,7 @@ from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
-from gateway.storage.protocol import Store, auditor_of, counters_of, resolve_store, watch
+from gateway.storage.protocol import Store, resolve_store, watch
 from gateway.types import (
     ANYONE,
     Caller,
@@ -130,7 +132,7 @@ class Gateway(GatewayViews):
             own_store=not (store is None and vector_store is None),
         )
         self.usage = UsageTracker(
-            storage.call_log,
+            call_log_of(storage),
             self.options.usage,
             evaluate_usage,
             telemetry=self.telemetry,
@@ -362,7 +364,7 @@ class Gateway(GatewayViews):
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         # What waits to be written in a forked child is the parent's.
         if not self._bridge.is_left_behind:
-            self.usage.count_searches()
+            self.usage.close()
             self.gate.auditor.close()
         self.store.close()
 

@@ -29,6 +29,9 @@ MOVED: Mapping[str, str] = {
     "gateway.search.expand.edge_proposals": "gateway.plugins.graph_tools.edge_proposals",
     "gateway.search.graph_view": "gateway.plugins.graph_tools.graph_view",
     "gateway.spelling": "gateway.plugins.spelling",
+    "gateway.storage.audit": "gateway.plugins.access.tables",
+    "gateway.storage.call_log": "gateway.plugins.usage.tables",
+    "gateway.storage.programs": "gateway.plugins.programs.tables",
     "gateway.usage": "gateway.plugins.usage",
 }
 """New names, keyed by the names of version 0.2. A package stands for its modules too."""

@@ -145,7 +145,11 @@ HOMES = {
     "platformdirs": ("gateway/options/environment.py", "gateway/plugins/provision/provisioner.py"),
     "pluggy": ("gateway/hookspecs.py", "gateway/plugin_manager.py"),
     "prometheus_client": ("gateway/serve/exporters.py",),
-    "psycopg": ("gateway/storage/postgres_database.py", "gateway/storage/pgvector.py"),
+    "psycopg": (
+        "gateway/storage/postgres_database.py",
+        "gateway/storage/postgres_tables.py",
+        "gateway/storage/pgvector.py",
+    ),
     "psycopg_pool": ("gateway/storage/postgres_database.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_monty": ("gateway/plugins/programs/monty.py",),

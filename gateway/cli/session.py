@@ -28,10 +28,11 @@ from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.options import Options, UpstreamOptions
 from gateway.plugins.access.audit import ACTOR, TOKEN
+from gateway.plugins.access.tables import auditor_of
 from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
-from gateway.storage.protocol import Store, auditor_of, resolve_store
+from gateway.storage.protocol import Store, resolve_store
 from gateway.sync import SyncGateway
 from gateway.types import Caller, IndexReport, Strategy
 

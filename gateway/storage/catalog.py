@@ -23,6 +23,7 @@ from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
 APPROVALS = Schema(
+    name="approvals",
     what="store of approvals",
     steps=(
         (
@@ -33,6 +34,7 @@ APPROVALS = Schema(
 )
 """Approvals for the second time: a catalog that is lost must approve nothing."""
 CATALOG = Schema(
+    name="catalog",
     what="catalog store",
     steps=(
         (

@@ -28,6 +28,8 @@ class Schema:
     can be made again.
     """
 
+    name: str
+    """The name of the tables in a store, and of their SQLite file there. Unique."""
     what: str
     """The name of such a file in messages."""
     steps: tuple[tuple[str, ...], ...] = ()
@@ -37,10 +39,10 @@ class Schema:
     files from before there were steps.
     """
     postgres: Mapping[int, Sequence[LiteralString]] = field(default_factory=dict)
-    """The statements in PostgreSQL by the number of their step.
+    """The statements of each step in PostgreSQL, keyed by a number that grows.
 
-    All tables of a database there share the numbers: a schema of version n has had the first n.
-    Texts that are sorted compare by their characters, as Python's do.
+    Numbers up to 5 are those of version 0.2, in which all tables shared them. Texts that are sorted
+    compare by their characters, as Python's do.
     """
     is_durable: bool = False
     """True if a write to a SQLite file waits until a loss of power cannot undo it."""

@@ -11,17 +11,15 @@ from gateway.errors import ConfigError
 from gateway.runtime.cache import Clock
 from gateway.runtime.secrets import expand
 from gateway.runtime.vectors import VectorStore
-from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
-from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import CATALOG, SqlCatalog
+from gateway.storage.database import Schema
 from gateway.storage.pgvector import PgvectorEngine
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
-from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sign_ins import SIGN_INS, SqlTokens
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 SCHEMA = "gateway"
-TABLES = VECTORS, CATALOG, USAGE, PROGRAMS, AUDIT, LIMITS, SIGN_INS
+TABLES = VECTORS, CATALOG, SIGN_INS
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
 
@@ -110,14 +108,16 @@ class PostgresStore:
         self._database = database = PostgresDatabase(url, schema, TABLES)
         self.vectors = PostgresVectorStore(database) if vectors is None else vectors
         self.entries = self.listings = SqlCatalog(database, wall=wall)
-        self.call_log = SqlCallLog(database, wall=wall)
-        self.programs = SqlPrograms(database, wall=wall)
-        self.audit_log = SqlAuditLog(database)
-        self.counters = SqlCounters(database)
+        self.wall = wall
 
     def __repr__(self) -> str:
         """Return where it is, without user and password."""
         return f"<{self._database.place}>"
+
+    def tables(self, schema: Schema) -> PostgresDatabase:
+        """See `gateway.storage.protocol.TableStore.tables`."""
+        self._database.add(schema)
+        return self._database
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> SqlTokens:
         """See `gateway.storage.oauth_tokens.SignInStore.sign_in`."""
@@ -129,7 +129,6 @@ class PostgresStore:
 
     def close(self) -> None:
         """See `Store.close`."""
-        self.call_log.close()
         self.vectors.close()
         self.listings.close()
 

@@ -1,8 +1,8 @@
 """A PostgreSQL database: connections, tables, errors, notifications. Only this module and
 `gateway.storage.pgvector` use psycopg.
 
-* Tables are in a schema of their own, which knows its version. An older one is brought up in one
-  transaction under an advisory lock; a newer one is refused and left as it is.
+* Tables are in a schema of their own, which knows the version of each kind. Older ones are brought
+  up in one transaction under an advisory lock; newer ones are refused and left as they are.
 * There is no latch. When the server is gone, a call fails at once and says why; the first call
   after it is back works.
 * No password is in any error: the address is shown as host, port and database.
@@ -22,6 +22,7 @@ from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
 from gateway.storage.database import LockingDatabase, Schema, Values
+from gateway.storage.postgres_tables import bring_up
 
 try:
     import psycopg
@@ -111,12 +112,20 @@ class PostgresDatabase(LockingDatabase):
     def __init__(self, url: str, schema: str, tables: Sequence[Schema] = ()) -> None:
         self._link = {**_LINK, **_parsed(url)}
         self._schema = schema
-        self._steps = _steps_of(tables)
+        self._tables = {each.name: each for each in tables}
+        self._is_up = False
         self.place = self.label = _place(self._link, schema)
         self._origin = secrets.token_hex(8)
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._process = os.getpid()
+
+    def add(self, tables: Schema) -> None:
+        """Make *tables* too, if they are missing, before the next use."""
+        with self._opening:
+            if tables.name not in self._tables:
+                self._tables[tables.name] = tables
+                self._is_up = False
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -276,10 +285,13 @@ class PostgresDatabase(LockingDatabase):
 
     def _open(self) -> ConnectionPool[Connection]:
         with self._opening:
-            if self._pool is None or self._process != os.getpid():
+            is_open = self._pool is not None and self._process == os.getpid()
+            if not (is_open and self._is_up):
                 # Fails at once, and says why, where a pool would try for long.
                 with self._connect() as connection:
-                    self._bring_up(connection)
+                    bring_up(connection, self._schema, self.place, [*self._tables.values()])
+                self._is_up = True
+            if self._pool is None or not is_open:
                 self._process = os.getpid()
                 self._pool = ConnectionPool(
                     make_conninfo("", **self._link),
@@ -320,48 +332,12 @@ class PostgresDatabase(LockingDatabase):
         )
         connection.commit()
 
-    def _bring_up(self, connection: Connection) -> None:
-        if self._steps and self._version(connection) == len(self._steps):
-            return
-        # Of many that start at once, one makes the tables.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._schema,))
-        exists = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
-        if connection.execute(exists, (self._schema,)).fetchone() is None:
-            connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
-        connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
-        for step in self._steps[self._version(connection) :]:
-            for statement in step:
-                connection.execute(statement)
-        connection.execute("DELETE FROM version")
-        connection.execute("INSERT INTO version VALUES (%s)", (len(self._steps),))
-
-    def _version(self, connection: Connection) -> int:
-        table = "SELECT to_regclass(quote_ident(%s) || '.version')"
-        if connection.execute(table, (self._schema,)).fetchone() == (None,):
-            return 0
-        row = connection.execute("SELECT steps FROM version").fetchone()
-        steps = int(row[0]) if row else 0
-        if steps > len(self._steps):
-            raise StoreError(
-                f"{self.place}: a newer version of this package made its tables ({steps}, where "
-                f"this one knows {len(self._steps)}): update this one, or give it another schema"
-            )
-        return steps
-
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except (psycopg.Error, UnicodeError) as error:
             raise StoreError(f"{self.place}: {_reason(error)}") from error
-
-
-def _steps_of(tables: Sequence[Schema]) -> Sequence[Sequence[LiteralString]]:
-    numbers = range(1, max((number for each in tables for number in each.postgres), default=0) + 1)
-    return [
-        [statement for each in tables for statement in each.postgres.get(number, ())]
-        for number in numbers
-    ]
 
 
 def _parsed(url: str) -> Mapping[str, Any]:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gateway.catalog.catalog import Entries
 from gateway.errors import ConfigError
 from gateway.options import Options
-from gateway.options.environment import (
-    audit_path,
-    catalog_store_path,
-    ledger_path,
-    vector_store_path,
-)
+from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
 from gateway.options.validation import check_members
-from gateway.plugins.access.audit import AuditLog, Auditor
-from gateway.plugins.access.limits import Counters
-from gateway.plugins.usage.call_log import CallLog
 from gateway.runtime.cache import Clock
-from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
-from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
-from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
-from gateway.storage.programs import PROGRAMS, SqlPrograms
+from gateway.storage.database import Database, Schema
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 
 
@@ -50,10 +38,6 @@ class Store(Protocol):
     @property
     def listings(self) -> ListingStore:
         """Tool lists, by fingerprint; what was approved of them, by owner."""
-
-    @property
-    def call_log(self) -> CallLog:
-        """Calls, and what searches returned."""
 
     def close(self) -> None:
         """Let go of what is held by any part; the next call takes it up again."""
@@ -93,43 +77,18 @@ class WatchedStore(Store, Protocol):
 
 
 @runtime_checkable
-class AccessStore(Store, Protocol):
-    """A `Store` that also keeps what decisions about access need."""
+class TableStore(Store, Protocol):
+    """A `Store` in which each feature may have tables of its own."""
 
     @property
-    def audit_log(self) -> AuditLog:
-        """Decisions and changes."""
+    def wall(self) -> Clock:
+        """Seconds since the epoch."""
 
-    @property
-    def counters(self) -> Counters:
-        """What counts towards limits, of all processes."""
+    def tables(self, schema: Schema) -> Database:
+        """Return the database of the tables of *schema*; they are made when first used.
 
-
-def counters_of(store: Store) -> Counters | None:
-    """Return where calls are counted; None if *store* has no place for that."""
-    return store.counters if isinstance(store, AccessStore) else None
-
-
-def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
-    """Return what writes the audit log; nothing is kept unless *options* turn it on.
-
-    Raises:
-        ConfigError: It is on, and *store* keeps no audit log.
-    """
-    log: AuditLog | None = None
-    if options.audit.record == "on":
-        if not isinstance(store, AccessStore):
-            raise ConfigError("audit.record is on, and the store keeps no audit log: give it one")
-        log = store.audit_log
-    return Auditor(log, options.audit, key=partial(_audit_key, options), telemetry=telemetry)
-
-
-def _audit_key(options: Options) -> bytes:
-    from gateway.storage.approval_key import key_in  # noqa: PLC0415  (only where rows are written: it reads files of variables)
-    from gateway.storage.host_key import host_keys  # noqa: PLC0415  (likewise)
-
-    keys = host_keys(options, "audit")
-    return keys[0] if keys else key_in(audit_path(options).with_suffix(".key"))
+        The store closes it.
+        """
 
 
 def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
@@ -142,8 +101,7 @@ class SqliteStore:
 
     Args:
         vectors: The file of vectors, or where else they are kept.
-        catalog: The file of entries, tool lists and approvals. Beside it are those of programs, of
-            the audit log and of limits.
+        catalog: The file of entries, tool lists and approvals. Beside it are those of `tables`.
         usage: The file of calls.
         wall: Seconds since the epoch.
     """
@@ -153,18 +111,22 @@ class SqliteStore:
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqlCatalog.in_files(catalog, wall=wall)
-        self.call_log = SqlCallLog(SqliteDatabase(usage, USAGE), wall=wall)
-        beside = catalog.with_name
-        programs = SqliteDatabase(beside("programs.sqlite3"), PROGRAMS)
-        self.programs = SqlPrograms(programs, wall=wall)
-        self.audit_log = SqlAuditLog(SqliteDatabase(beside("audit.sqlite3"), AUDIT))
-        self.counters = SqlCounters(SqliteDatabase(beside("limits.sqlite3"), LIMITS))
+        self.wall = wall
+        self._paths = {"usage": usage}
+        self._folder = catalog.parent
+        self._tables: dict[str, SqliteDatabase] = {}
+
+    def tables(self, schema: Schema) -> SqliteDatabase:
+        """See `TableStore.tables`: a file of the name of *schema*, beside that of the catalog."""
+        path = self._paths.get(schema.name, self._folder / f"{schema.name}.sqlite3")
+        return self._tables.setdefault(schema.name, SqliteDatabase(path, schema))
 
     def close(self) -> None:
         """See `Store.close`."""
-        parts = self.vectors, self.listings, self.call_log, self.programs
-        for part in (*parts, self.audit_log, self.counters):
-            part.close()
+        self.vectors.close()
+        self.listings.close()
+        for database in self._tables.values():
+            database.close()
 
 
 def resolve_store(
@@ -187,9 +149,7 @@ def resolve_store(
     if store is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store say both where vectors persist: give one")
-        check_members(
-            "store", store, "a Store", "vectors", "entries", "listings", "call_log", "close"
-        )
+        check_members("store", store, "a Store", "vectors", "entries", "listings", "close")
         return store
     if options.store:
         from gateway.storage.postgres import open_store  # noqa: PLC0415  (an optional extra)

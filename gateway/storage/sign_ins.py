@@ -9,6 +9,7 @@ from gateway.storage.database import LockingDatabase, Schema
 from gateway.storage.encryption import decrypt, encrypt
 
 SIGN_INS = Schema(
+    name="sign_ins",
     what="store of sign-ins",
     postgres={
         3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)

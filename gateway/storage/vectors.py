@@ -10,6 +10,7 @@ from gateway.runtime.vectors import Vector
 from gateway.storage.database import Database, Schema
 
 VECTORS = Schema(
+    name="vectors",
     what="vector store",
     steps=(
         (

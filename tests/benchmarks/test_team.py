@@ -16,6 +16,7 @@ from benchmarks.team_replicas import Team, team
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.postgres import PostgresStore
 from tests.conftest import OpenGateway
 from tests.postgres_server import PostgresServer
@@ -104,7 +105,7 @@ class Sharing:
 
     def calls(self) -> int:
         """How many calls of the tool a person sees."""
-        tallies = self.person.store.call_log.tallies()
+        tallies = call_log_of(self.person.store).tallies()
         return sum(each.succeeded for each in tallies if each.tool == LEDGER)
 
 

@@ -19,7 +19,7 @@ from gateway.cli.session import command_options, open_store, read_optional, reco
 from gateway.cli.tables import table
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
-from gateway.storage.protocol import auditor_of
+from gateway.plugins.access.tables import auditor_of
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _NOTHING = "the audit log has no such row: it is kept by gateway serve --http, or with audit.record"

@@ -39,6 +39,7 @@ from gateway.plugins.quality.requests import (
 )
 from gateway.plugins.quality.twins import hold_out
 from gateway.plugins.usage.call_log import CallLog
+from gateway.plugins.usage.tables import call_log_of
 from gateway.serve.curve import with_curve
 from gateway.types import ANYONE, Caller, Entity
 
@@ -82,7 +83,7 @@ def requests(
     with open_session(config) as session:
         snapshot = session.gateway.snapshot()
         tools = snapshot.visible(filters)
-        ledger, tenant = session.gateway.gateway.store.call_log, (caller or ANYONE).tenant
+        ledger, tenant = call_log_of(session.gateway.gateway.store), (caller or ANYONE).tenant
         made = _recorded(ledger, tools, tenant) if usage else []
         made += offline_requests(tools, languages=languages, typos=typos) if rules else []
         for name in languages if model else ():

@@ -21,6 +21,7 @@ from gateway.plugins.usage.call_log import CallLog
 from gateway.plugins.usage.history import CallHistory, sum_outcomes
 from gateway.plugins.usage.rerank import multiplier
 from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.tables import call_log_of
 from gateway.plugins.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 from gateway.storage.protocol import resolve_store
 
@@ -159,10 +160,10 @@ def forget(
         open_store(own_options) as store,
         audited(own_options, store, "usage.forget", f"{tool} {tenant}".strip() or "all"),
     ):
-        count = store.call_log.forget(tool=tool, tenant=tenant)
+        count = call_log_of(store).forget(tool=tool, tenant=tenant)
     return Output({"forgotten": count})
 
 
 def open_ledger(config: Path) -> closing[CallLog]:
     """Return the ledger of calls, to be closed with the block."""
-    return closing(resolve_store(command_options(read_optional(config))).call_log)
+    return closing(call_log_of(resolve_store(command_options(read_optional(config)))))

@@ -11,8 +11,10 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.plugins.programs.sandbox import ProgramSnapshot
+from gateway.plugins.programs.tables import PROGRAMS, SqlPrograms
 from gateway.runtime.json_models import StrictModel
 from gateway.runtime.text import digest
+from gateway.storage.protocol import TableStore
 from gateway.types import Caller, JsonObject
 
 MAX_ROWS = 200
@@ -56,9 +58,11 @@ def program_store(store: object) -> ProgramStore:
     Raises:
         ConfigError: *store* keeps none.
     """
-    if not isinstance(store, KeepsPrograms):
-        raise ConfigError("the store keeps no programs: give it 'programs', a ProgramStore")
-    return store.programs
+    if isinstance(store, KeepsPrograms):
+        return store.programs
+    if isinstance(store, TableStore):
+        return SqlPrograms(store.tables(PROGRAMS), wall=store.wall)
+    raise ConfigError("the store keeps no programs: give it 'tables', or 'programs'")
 
 
 def new_key(caller: JsonObject) -> str:

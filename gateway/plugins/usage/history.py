@@ -208,6 +208,11 @@ class UsageTracker:
         if isinstance(failed, Failed):
             self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
+    def close(self) -> None:
+        """Write all that waits, and close the call log; the next note opens it again."""
+        self.count_searches()
+        self.call_log.close()
+
     def _write_searches(self) -> None:
         with self._writing:
             # Not before: while the call log hangs, no more than one other write may wait for it.

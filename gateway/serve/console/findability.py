@@ -31,6 +31,7 @@ from gateway.plugins.quality.report import (
 )
 from gateway.plugins.quality.requests import EvalRequest, parse
 from gateway.plugins.usage.analytics import schema_tokens
+from gateway.plugins.usage.tables import call_log_of
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN
@@ -236,7 +237,7 @@ class FindabilityPage:
     def _calls(self, caller: Caller) -> Counter[str] | None:
         if not self._gateway.options.usage.record:
             return None
-        log = self._gateway.store.call_log
+        log = call_log_of(self._gateway.store)
         tallies = attempt_call(lambda: log.tallies(caller.tenant or None))
         if isinstance(tallies, Failed):
             return None

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.plugins.usage.call_log import CallNote, SearchNote
-from gateway.storage.call_log import USAGE as LEDGER
-from gateway.storage.call_log import SqlCallLog
+from gateway.plugins.usage.tables import USAGE as LEDGER
+from gateway.plugins.usage.tables import SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ScriptedModel, Turn
 from tests.apps.cli.running import Place

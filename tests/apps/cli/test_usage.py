@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.plugins.usage.call_log import CallNote, SearchNote, label
-from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from tests.apps.cli.running import Place
 

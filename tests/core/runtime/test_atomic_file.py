@@ -12,8 +12,8 @@ from gateway.gateway import Gateway
 from gateway.options import IndexOptions, Options
 from gateway.options.environment import catalog_store_path, ledger_path
 from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
-from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.sqlite import SqliteDatabase

@@ -15,7 +15,9 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, Options
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints
 from tests.core.sources.live_source import BrokenStore
 from tests.fakes import Shelf, tool
@@ -127,12 +129,13 @@ async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path)
         def __init__(self) -> None:
             whole = SqlCatalog.in_files(tmp_path / "entries.sqlite3")
             self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
-            self.call_log = object()
+            database = SqliteDatabase(tmp_path / "usage.sqlite3", USAGE)
+            self.call_log = SqlCallLog(database)
 
         def close(self) -> None:
             self.entries.close()
 
-    gateway = Gateway(store=Store())  # type: ignore[arg-type]  # it logs no calls
+    gateway = Gateway(store=Store())
     gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
     before = await gateway.report()
     gateway.add_server("alpha", server=Shelf([tool("pay")]).server)

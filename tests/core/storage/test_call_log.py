@@ -14,7 +14,7 @@ from gateway.plugins.usage.call_log import (
     SearchNote,
     shape_of,
 )
-from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.database import Database
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock

@@ -15,8 +15,9 @@ from gateway.errors import StoreError
 from gateway.storage.database import Schema
 from gateway.storage.sqlite import SqliteDatabase
 
-NOTES = Schema(what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
+NOTES = Schema(name="notes", what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
 TAGGED = Schema(
+    name="notes",
     what="notes",
     steps=(*NOTES.steps, ("ALTER TABLE notes ADD COLUMN tag TEXT", "CREATE TABLE tags (tag TEXT)")),
 )
@@ -166,7 +167,9 @@ def test_an_older_file_is_brought_up_and_keeps_what_it_has(
 def test_a_step_that_fails_leaves_the_file_as_it_was(database: SqliteDatabase, path: Path) -> None:
     """Half a step would be a version that nobody knows."""
     add(database, "old")
-    broken = Schema(what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE")))
+    broken = Schema(
+        name="notes", what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE"))
+    )
 
     with pytest.raises(StoreError, match="syntax error"):
         add(SqliteDatabase(path, broken), "new")

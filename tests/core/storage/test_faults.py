@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from gateway.plugins.usage.tables import call_log_of
 from gateway.runtime.vectors import Vector
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.protocol import SqliteStore
@@ -46,6 +47,7 @@ from gateway.storage.protocol import SqliteStore
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
 from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.usage.tables import call_log_of
 
 folder = Path(sys.argv[1])
 clock_s = 0.0
@@ -85,7 +87,7 @@ OPERATIONS = {{
     "entries": lambda name: store.entries.put([Entry(kind="agent", name=name)]),
     "listings": lambda name: store.listings.keep(name, name, Listing()),
     "approvals": lambda name: store.listings.record_seen(name, {{name: name}}),
-    "calls": lambda name: store.call_log.note(CallNote(tool=name, outcome="ok")),
+    "calls": lambda name: call_log_of(store).note(CallNote(tool=name, outcome="ok")),
     "tokens": lambda name: FileTokens(folder / "tokens" / name).write(name),
     "audit": lambda name: Audit(path=folder / "audit.jsonl").record("asked", name=name),
     "search": lambda name: ask(f"search {{name}}", False),
@@ -225,7 +227,7 @@ def present(folder: Path, names: set[str]) -> set[tuple[str, str]]:
         "entries": {key.removeprefix("agent:catalog/") for key in store.entries.rows()},
         "listings": {name for name in names if store.listings.listing(name)},
         "approvals": {name for name in names if store.listings.read({name: name})[name].pins},
-        "calls": {str(line["tool"]) for line in store.call_log.lines()},
+        "calls": {str(line["tool"]) for line in call_log_of(store).lines()},
         "tokens": {name for name in names if FileTokens(folder / "tokens" / name).read() == name},
         "audit": {line["name"] for line in audit},
     }

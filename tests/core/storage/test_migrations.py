@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry, entry_from_json
+from gateway.plugins.access.tables import AUDIT, LIMITS
+from gateway.plugins.programs.tables import PROGRAMS
 from gateway.plugins.usage.call_log import CallNote
-from gateway.storage.audit import AUDIT, LIMITS
-from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
 from gateway.storage.database import Schema
-from gateway.storage.programs import PROGRAMS
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.storage.vectors import VECTORS
 

@@ -17,7 +17,10 @@ import pytest
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError, StoreError
 from gateway.options import Options
+from gateway.plugins.access.audit import AuditRow
+from gateway.plugins.access.tables import audit_log_of
 from gateway.plugins.usage.call_log import CallNote, SearchNote
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import WatchedStore, own_vectors, resolve_store
 from gateway.types.listing import Listing
@@ -62,13 +65,14 @@ def test_a_store_works_again_as_soon_as_its_server_does(
     it needs no second one.
     """
     store.entries.put([entry("a")])
+    log = call_log_of(store)
     postgres.stop()
     try:
         with pytest.raises(StoreError, match="check that the server runs") as down:
             store.entries.rows()
-        store.call_log.note(CallNote(tool="t", outcome="ok"))
+        log.note(CallNote(tool="t", outcome="ok"))
         for _ in range(2):
-            store.call_log.note_searches([SearchNote(found=("t",), query="a\0b")])
+            log.note_searches([SearchNote(found=("t",), query="a\0b")])
     finally:
         postgres.start()
     after = store.entries.rows()
@@ -77,8 +81,8 @@ def test_a_store_works_again_as_soon_as_its_server_does(
     again = store.entries.rows()
 
     assert ["agent:catalog/a"] == [*after] == [*again]
-    assert [("t", 1)] == [(each.tool, each.succeeded) for each in store.call_log.tallies()]
-    assert {"t": 2} == store.call_log.found()
+    assert [("t", 1)] == [(each.tool, each.succeeded) for each in log.tallies()]
+    assert {"t": 2} == log.found()
     assert "sesame" not in str(down.value) + repr(store)
 
 
@@ -94,23 +98,24 @@ def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(open
             store.entries.put_rules(dict.fromkeys(order, "{}"))
             store.listings.record_seen("o", {name: f"{at}-{name}" for name in order})
             store.listings.approve("o", order)
-            store.call_log.note_searches([SearchNote(found=tuple(order))])
+            call_log_of(store).note_searches([SearchNote(found=tuple(order))])
 
     with ThreadPoolExecutor(2) as pool:
         assert [None, None] == [*pool.map(write, range(2))]
 
     store = opened()
     assert set(names) == store.vectors.get("m", names).keys() == store.listings.pins("o").keys()
-    assert dict.fromkeys(names, 20) == store.call_log.found()
+    assert dict.fromkeys(names, 20) == call_log_of(store).found()
 
 
 _RACER = """
 import sys
 from gateway.storage.postgres import PostgresStore
 from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.usage.tables import call_log_of
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
 input()
-store.call_log.note(CallNote(tool="t", outcome="ok"))
+call_log_of(store).note(CallNote(tool="t", outcome="ok"))
 store.close()
 """
 
@@ -129,7 +134,7 @@ def test_of_processes_that_start_together_one_makes_the_tables(
         racer.communicate(b"\n", timeout=WAIT_S)
 
     assert [0, 0, 0] == [racer.returncode for racer in racers]
-    assert 3 == len([*store.call_log.lines()])
+    assert 3 == len([*call_log_of(store).lines()])
 
 
 def test_tables_of_a_newer_version_are_refused_and_left(
@@ -147,22 +152,44 @@ def test_tables_of_a_newer_version_are_refused_and_left(
 def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
     opened: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Version 1 told nobody of changes, and kept neither sign-ins nor programs."""
+    """Version 1 told nobody of changes, and kept neither sign-ins nor an audit log."""
     first = opened()
     first.entries.put([entry("a")])
-    query = "SELECT steps FROM version"
+    call_log_of(first).note(CallNote(tool="t", outcome="ok"))
     with tables(postgres, tmp_path) as connection:
-        newest = connection.execute(query).fetchall()
-        connection.execute("DROP FUNCTION tell_change, tell_listing, refuse_change CASCADE")
-        connection.execute("DROP TABLE sign_ins, programs, audit, spent")
+        connection.execute("DROP FUNCTION tell_change, tell_listing CASCADE")
+        connection.execute("DROP TABLE sign_ins, versions")
         connection.execute("UPDATE version SET steps = 1")
 
     second = opened()
     second.entries.put([entry("b")])
+    audit_log_of(second).append(AuditRow(at=1.0, action="call", decision="allowed"))
 
     assert ["agent:catalog/a", "agent:catalog/b"] == [*first.entries.rows()]
+    assert ["t"] == [line["tool"] for line in call_log_of(second).lines()]
     with tables(postgres, tmp_path) as connection:
-        assert newest == connection.execute(query).fetchall()
+        rows = connection.execute("SELECT name, steps FROM versions").fetchall()
+        shared = connection.execute("SELECT steps FROM version").fetchall()
+    versions: dict[str, int] = dict(rows)
+    assert {"": 1, "audit": 1, "sign_ins": 1} == {
+        name: steps for name, steps in versions.items() if name in {"", "audit", "sign_ins"}
+    }
+    # Version 0.2 knows five steps: it refuses the schema, and leaves it as it is.
+    assert [(6,)] == shared
+
+
+def test_tables_of_a_newer_feature_are_refused(
+    opened: Open, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    call_log_of(opened()).note(CallNote(tool="t", outcome="ok"))
+    with tables(postgres, tmp_path) as connection:
+        connection.execute("UPDATE versions SET steps = 9 WHERE name = 'usage'")
+
+    later = opened()
+
+    assert {} == later.entries.rows()
+    with pytest.raises(StoreError, match=r"usage: 9, where this one knows 1\).*update this one"):
+        list(call_log_of(later).lines())
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["U+0000", "half of a pair"])
@@ -175,7 +202,7 @@ def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
         lambda: store.vectors.put("m", {"good": vector, text: vector}),
         lambda: store.listings.record_seen("o", {"good": "1", text: "1"}),
         lambda: store.listings.note_failure("f", text),
-        lambda: store.call_log.note(CallNote(tool=text, outcome="ok")),
+        lambda: call_log_of(store).note(CallNote(tool=text, outcome="ok")),
         lambda: store.vectors.get("m", [text]),
     ]
 
@@ -284,11 +311,12 @@ _FORK = """
 import os, sys
 from gateway.storage.postgres import PostgresStore
 from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.usage.tables import call_log_of
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
-store.call_log.note(CallNote(tool="before", outcome="ok"))
+call_log_of(store).note(CallNote(tool="before", outcome="ok"))
 child = os.fork()
 for _ in range(20):
-    store.call_log.note(CallNote(tool="child" if child == 0 else "parent", outcome="ok"))
+    call_log_of(store).note(CallNote(tool="child" if child == 0 else "parent", outcome="ok"))
 if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
@@ -303,5 +331,5 @@ def test_a_fork_uses_no_connection_of_its_parent(
     command = [sys.executable, "-c", _FORK, postgres.url, tmp_path.name]
     subprocess.run(command, check=True, timeout=WAIT_S)
 
-    tools = Counter(line["tool"] for line in store.call_log.lines())
+    tools = Counter(line["tool"] for line in call_log_of(store).lines())
     assert {"before": 1, "child": 20, "parent": 20} == tools

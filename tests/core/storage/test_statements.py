@@ -11,6 +11,7 @@ from gateway.storage.database import Database, Schema, Session
 from tests.core.storage.conftest import OpenDatabase
 
 SUMS = Schema(
+    name="sums",
     what="sums",
     steps=(
         (

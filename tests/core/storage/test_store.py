@@ -10,6 +10,7 @@ from gateway import Gateway, Options, SyncGateway
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.protocol import resolve_store
 from gateway.testing import HashingEmbedder, TemporaryStore
 
@@ -33,7 +34,7 @@ def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Pat
         blocking.search("look")
         blocking.invoke("local/look")
 
-    assert ["local/look"] == [line["tool"] for line in store.call_log.lines()]
+    assert ["local/look"] == [line["tool"] for line in call_log_of(store).lines()]
     assert [] == list(tmp_path.iterdir())
 
 

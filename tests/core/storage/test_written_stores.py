@@ -16,7 +16,10 @@ import pytest
 from gateway.catalog.entries import Entry, entry_from_json
 from gateway.plugins.access.audit import AuditRow, read_all
 from gateway.plugins.access.limits import Charge
+from gateway.plugins.access.tables import audit_log_of, counters_of
+from gateway.plugins.programs.store import program_store
 from gateway.plugins.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore
 from gateway.types.listing import Listing
@@ -108,7 +111,7 @@ def test_listings_and_approvals_are_read_and_more_are_written(store: KeptStore) 
 
 
 def test_calls_and_searches_are_read_and_more_are_written(store: KeptStore) -> None:
-    log = store.call_log
+    log = call_log_of(store)
     log.note(CallNote(tool="new", outcome="ok"))
     log.note_searches([SearchNote(found=("srv/pay",), tenant="acme")])
 
@@ -121,26 +124,28 @@ def test_calls_and_searches_are_read_and_more_are_written(store: KeptStore) -> N
 
 
 def test_programs_are_read_and_more_are_written(store: KeptStore) -> None:
-    store.programs.put("ada.2", "new", keep_s=60, most=9)
+    program_store(store).put("ada.2", "new", keep_s=60, most=9)
 
-    assert {"ada.1": "é", "ada.2": "new"} == store.programs.rows()
-    assert store.programs.replace("ada.1", "é", "other")
-    assert "other" == store.programs.take("ada.1")
+    assert {"ada.1": "é", "ada.2": "new"} == program_store(store).rows()
+    assert program_store(store).replace("ada.1", "é", "other")
+    assert "other" == program_store(store).take("ada.1")
 
 
 def test_audit_rows_are_read_and_more_are_written(store: KeptStore) -> None:
     new = AuditRow(at=NOW + 1, action="call", decision="denied")
-    store.audit_log.append(new)
+    audit_log_of(store).append(new)
 
-    (_, old), (place, last) = read_all(store.audit_log)
+    (_, old), (place, last) = read_all(audit_log_of(store))
     assert ("ada", "acme", "srv/pay", NOW) == (old.user, old.tenant, old.entity, old.at)
     assert (2, new) == (place, last)
 
 
 def test_counters_go_on_from_what_was_spent(store: KeptStore) -> None:
     charge = Charge(key="k", amount=2.0, limit=7.0, period_s=3600.0, rule="slow")
+    counters = counters_of(store)
+    assert counters is not None
 
-    assert ["", "", "slow"] == [store.counters.charge([charge], NOW)[1] for _ in range(3)]
+    assert ["", "", "slow"] == [counters.charge([charge], NOW)[1] for _ in range(3)]
 
 
 def test_a_sign_in_is_read_and_replaced(postgres: PostgresServer) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gateway.errors import StoreError
 from gateway.options import AuditOptions
 from gateway.plugins.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
-from gateway.storage.audit import AUDIT, SqlAuditLog
+from gateway.plugins.access.tables import AUDIT, SqlAuditLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Caller
 

@@ -26,9 +26,11 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.plugins.access.audit import TOKEN, AuditRow, read_all
+from gateway.plugins.access.tables import audit_log_of
+from gateway.plugins.usage.tables import call_log_of
 from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
-from gateway.storage.protocol import AccessStore, SqliteStore
+from gateway.storage.protocol import SqliteStore
 from gateway.types import Caller, Hints, InvokeResult, JsonObject
 from tests.conftest import PATIENT, OpenGateway
 from tests.core.call.test_resources import Shop, thing
@@ -79,8 +81,7 @@ def opened(open_gateway: OpenGateway, desk: Desk, tmp_path: Path) -> Opened:
 
 
 def rows(gateway: Gateway) -> list[AuditRow]:
-    assert isinstance(gateway.store, AccessStore)
-    return [row for _, row in read_all(gateway.store.audit_log)]
+    return [row for _, row in read_all(audit_log_of(gateway.store))]
 
 
 def decisions(gateway: Gateway) -> list[str]:
@@ -353,4 +354,5 @@ class _Plain:
             vectors=folder / "v.sqlite3", catalog=folder / "c.sqlite3", usage=folder / "u.sqlite3"
         )
         self.vectors, self.entries = whole.vectors, whole.entries
-        self.listings, self.call_log, self.close = whole.listings, whole.call_log, whole.close
+        self.listings, self.close = whole.listings, whole.close
+        self.call_log = call_log_of(whole)

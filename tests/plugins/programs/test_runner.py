@@ -24,6 +24,7 @@ from gateway.plugins.programs.sandbox import (
     ProgramResult,
     ProgramSnapshot,
 )
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.postgres import PostgresStore
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
@@ -425,7 +426,8 @@ async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenG
 
         def __init__(self, store: Any) -> None:
             self.vectors, self.entries = store.vectors, store.entries
-            self.listings, self.call_log, self.close = store.listings, store.call_log, store.close
+            self.listings, self.close = store.listings, store.close
+            self.call_log = call_log_of(store)
 
     plain = open_gateway()
     gateway = filled(

@@ -11,6 +11,7 @@ from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.plugins.quality import EvalReport, EvalRequest, list_reports, newest_report
 from gateway.plugins.quality.eval_run import UNANSWERABLE, EvalRun, RunProgress, evaluate_catalog
+from gateway.plugins.usage.tables import call_log_of
 from gateway.types import Access, Caller, ToolDefinition
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool
@@ -50,7 +51,7 @@ async def test_a_run_asks_own_requests_and_those_of_rules(
     ]
     total = len(report.outcomes)
     assert [("requests", 0, total), ("requests", total, total)] == [seen[0], seen[-1]]
-    assert () == tuple(gateway.store.call_log.searches())
+    assert () == tuple(call_log_of(gateway.store).searches())
 
 
 async def test_only_what_the_caller_may_see_is_asked_for(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.plugins.usage.analytics import TenantSearches, usage_report
 from gateway.plugins.usage.call_log import CallNote, SearchNote, label
-from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints, ToolDefinition
 from tests import fakes

@@ -19,7 +19,7 @@ from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
 from gateway.plugins.access.audit import read_all
 from gateway.plugins.usage.call_log import CallNote, SearchNote
-from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.database import Database
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock

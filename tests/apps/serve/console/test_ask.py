@@ -16,10 +16,10 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.plugins.access.audit import read_all
+from gateway.plugins.access.tables import audit_log_of
 from gateway.plugins.quality.requests import EvalRequest, parse
 from gateway.serve.auth import CALL, WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
-from gateway.storage.protocol import AccessStore
 from gateway.types import Access, Caller, Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from tests.apps.serve.console.catalogs import MARKUP
 from tests.apps.serve.console.conftest import Open, Serve, check_access
@@ -244,8 +244,7 @@ async def test_what_a_policy_asks_about_must_be_confirmed_and_changes_are_record
         sure = await served.send(client, path, {**typed, "confirm": "1"})
         await served.send(client, "/catalog?do=disable", {"chosen": [tool_id]})
 
-    assert isinstance(gateway.store, AccessStore)
-    rows = [row for _, row in read_all(gateway.store.audit_log)]
+    rows = [row for _, row in read_all(audit_log_of(gateway.store))]
     assert "The policy &#39;private&#39; wants it confirmed." in form.text
     assert (422, 200) == (unsure.status_code, sure.status_code)
     assert ([], [("read_letter", {"number": 4})]) == (before, desk.calls)

@@ -8,19 +8,13 @@ import pytest
 
 from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
 from gateway.plugins.access.limits import Charge
-from gateway.storage.protocol import AccessStore
+from gateway.plugins.access.tables import audit_log_of, counters_of
 from tests.core.storage.conformance.stores import Opener
 
 
 @pytest.fixture
 def log(opened: Opener) -> AuditLog:
-    return parts(opened).audit_log
-
-
-def parts(opened: Opener) -> AccessStore:
-    store = opened()
-    assert isinstance(store, AccessStore)
-    return store
+    return audit_log_of(opened())
 
 
 def row(at: float, **fields: str) -> AuditRow:
@@ -69,7 +63,7 @@ def test_old_rows_are_forgotten_and_no_place_is_given_twice(log: AuditLog) -> No
 
 def test_stores_of_one_place_count_together(opened: Opener) -> None:
     """Many threads of two processes: as many calls are admitted as the limit says."""
-    counters = [parts(opened).counters for _ in range(2)]
+    counters = [each for each in map(counters_of, (opened(), opened())) if each is not None]
     charge = Charge(key="k", amount=1.0, limit=7.0, period_s=3600.0, rule="slow")
 
     with ThreadPoolExecutor(4) as threads:

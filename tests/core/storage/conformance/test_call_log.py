@@ -16,6 +16,7 @@ from gateway.plugins.usage.call_log import (
     Task,
     label,
 )
+from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
@@ -25,7 +26,7 @@ NOW = 20_000 * DAY_S + 100
 
 @pytest.fixture
 def ledger(store: Store) -> CallLog:
-    return store.call_log
+    return call_log_of(store)
 
 
 def call(tool: str, **fields: object) -> CallNote:
@@ -90,7 +91,7 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
     opened: Opener, wall: ManualClock
 ) -> None:
     """Also those of another process; a host's labels may be people's names."""
-    one, other = opened().call_log, opened().call_log
+    one, other = call_log_of(opened()), call_log_of(opened())
     one.note(call("a", shape={"to": "string"}, seconds=0.5, task="secret", tenant="secret"))
     wall.tick(1)
     other.note(call("b", outcome="failed"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.plugins.programs.store import program_store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
 
@@ -54,4 +55,4 @@ def test_of_one_owner_the_newest_rows_stay(opened: Opener, wall: ManualClock) ->
 
 def _programs(opened: Opener) -> Any:
     store: Any = opened()
-    return store.programs
+    return program_store(store)

@@ -8,15 +8,16 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import LiteralString, TypeAlias, TypeVar
+from typing import LiteralString, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from gateway.errors import StoreError
+from gateway.errors import ConfigError, StoreError
 from gateway.plugins.usage.call_log import (
     DAY_S,
     KEEP_COUNTS_DAYS,
     KEEP_QUERIES_S,
     MOST_CALLS,
     MOST_QUERIES,
+    CallLog,
     CallNote,
     SearchNote,
     SearchTally,
@@ -27,6 +28,7 @@ from gateway.plugins.usage.call_log import (
 )
 from gateway.runtime.cache import Clock
 from gateway.storage.database import Database, Row, Schema, Session
+from gateway.storage.protocol import Store, TableStore
 from gateway.types import JsonObject
 
 SPARE = 1_000
@@ -37,6 +39,7 @@ COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
 _MOST_WAITING = 10_000
 """So many calls, and so many searches, wait in memory while the database is away."""
 USAGE = Schema(
+    name="usage",
     what="usage ledger",
     steps=(
         (
@@ -339,3 +342,25 @@ def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequenc
         Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
         for key, tools in tools_by_task.items()
     ]
+
+
+@runtime_checkable
+class CallStore(Store, Protocol):
+    """A host's `Store` that has a call log of its own."""
+
+    @property
+    def call_log(self) -> CallLog:
+        """Calls, and what searches returned."""
+
+
+def call_log_of(store: Store) -> CallLog:
+    """Return the call log of *store*.
+
+    Raises:
+        ConfigError: *store* has no place for it.
+    """
+    if isinstance(store, CallStore):
+        return store.call_log
+    if isinstance(store, TableStore):
+        return SqlCallLog(store.tables(USAGE), wall=store.wall)
+    raise ConfigError("the store keeps no calls: give it 'tables', or a 'call_log'")

@@ -6,12 +6,20 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from typing import Protocol, runtime_checkable
 
-from gateway.plugins.access.audit import AuditRow
-from gateway.plugins.access.limits import STEPS, Charge, first_refusal
+from gateway.errors import ConfigError
+from gateway.options import Options
+from gateway.options.environment import audit_path
+from gateway.plugins.access.audit import AuditLog, Auditor, AuditRow
+from gateway.plugins.access.limits import STEPS, Charge, Counters, first_refusal
+from gateway.runtime.telemetry import Telemetry
 from gateway.storage.database import Database, Schema
+from gateway.storage.protocol import Store, TableStore
 
 AUDIT = Schema(
+    name="audit",
     what="audit log",
     steps=(
         (
@@ -36,6 +44,7 @@ AUDIT = Schema(
     is_durable=True,
 )
 LIMITS = Schema(
+    name="limits",
     what="counters of limits",
     steps=(
         (
@@ -122,3 +131,54 @@ class SqlCounters:
     def close(self) -> None:
         """Close the database; the next call opens it again."""
         self._database.close()
+
+
+@runtime_checkable
+class AccessStore(Store, Protocol):
+    """A host's `Store` that has an audit log and counters of its own."""
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """Decisions and changes."""
+
+    @property
+    def counters(self) -> Counters:
+        """What counts towards limits, of all processes."""
+
+
+def audit_log_of(store: Store) -> AuditLog:
+    """Return the audit log of *store*.
+
+    Raises:
+        ConfigError: *store* has no place for it.
+    """
+    if isinstance(store, AccessStore):
+        return store.audit_log
+    if isinstance(store, TableStore):
+        return SqlAuditLog(store.tables(AUDIT))
+    raise ConfigError("the store keeps no audit log: give it tables, or turn audit.record off")
+
+
+def counters_of(store: Store) -> Counters | None:
+    """Return where calls are counted; None if *store* has no place for that."""
+    if isinstance(store, AccessStore):
+        return store.counters
+    return SqlCounters(store.tables(LIMITS)) if isinstance(store, TableStore) else None
+
+
+def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
+    """Return what writes the audit log; nothing is kept unless *options* turn it on.
+
+    Raises:
+        ConfigError: It is on, and *store* keeps no audit log.
+    """
+    log = audit_log_of(store) if options.audit.record == "on" else None
+    return Auditor(log, options.audit, key=partial(_audit_key, options), telemetry=telemetry)
+
+
+def _audit_key(options: Options) -> bytes:
+    from gateway.storage.approval_key import key_in  # noqa: PLC0415  (only where rows are written: it reads files of variables)
+    from gateway.storage.host_key import host_keys  # noqa: PLC0415  (likewise)
+
+    keys = host_keys(options, "audit")
+    return keys[0] if keys else key_in(audit_path(options).with_suffix(".key"))

@@ -9,6 +9,7 @@ from gateway.runtime.cache import Clock
 from gateway.storage.database import Database, Schema
 
 PROGRAMS = Schema(
+    name="programs",
     what="store of programs",
     steps=(
         (
