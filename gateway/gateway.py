@@ -145,6 +145,7 @@ class Gateway(GatewayViews):
         self._end_watch = watch(storage, self._take_change)
 
     def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
+        forms = self.plugins.tables("register_query_forms") if self.options.search.spelling else {}
         return cached_search(
             self.options.search,
             strategy=self.strategy,
@@ -154,6 +155,7 @@ class Gateway(GatewayViews):
             submit=self._bridge.submit,
             telemetry=self.telemetry,
             usage=self.usage,
+            correct=forms["corrected"]() if "corrected" in forms else None,
         )
 
     def __repr__(self) -> str:
@@ -317,6 +319,11 @@ class Gateway(GatewayViews):
             gate=self.gate,
             usage=self.usage,
         )
+
+    @property
+    def searches(self) -> CachedSearch:
+        """Finds tools in an index; equal requests on an equal index are answered by the cache."""
+        return self._search
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what callers have in common that may see the same."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 import pluggy
 
 from gateway.embed.protocol import Embedder
+from gateway.search.query_forms import Correct
 
 PROJECT = "tool_gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -30,5 +31,15 @@ def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
     """Return functions that make embedders, keyed by the name that a host gives to `Gateway`.
 
     A function is called when a gateway with that name is made. It may raise `MissingExtraError`.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
+    """Return functions that make forms of queries, keyed by the name of the form.
+
+    A search knows one form of plugins, ``corrected``: the query with its spelling corrected. The
+    function is called when a gateway is made whose `SearchOptions.spelling` is on.
     """
     raise NotImplementedError

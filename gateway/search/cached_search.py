@@ -18,8 +18,6 @@ from gateway.embed.protocol import Embedder, is_preparing
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
-from gateway.plugins.spelling.corrector import SpellingCorrector
-from gateway.plugins.spelling.word_lists import find_word_lists
 from gateway.plugins.usage.history import UsageTracker
 from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
@@ -28,6 +26,7 @@ from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
+from gateway.search.query_forms import Correct
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 
 _FALLBACK_REASONS = (
@@ -91,6 +90,11 @@ class CachedSearch:
     """Gateway, embedder and normalizer. Part of every key."""
     queue: Sized | None = None
     """The queries that are being embedded; None without an embedder."""
+
+    def without_normalizer(self) -> CachedSearch:
+        """Return the same search for queries as they are, with cached results of its own."""
+        search = replace(self.search, normalize=None)
+        return replace(self, search=search, identity=_identity(search))
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
         """Return how long the queue of the embedder is."""
@@ -191,6 +195,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     submit: Submit[Any],
     telemetry: Telemetry,
     usage: UsageTracker,
+    correct: Correct | None,
 ) -> CachedSearch:
     """Put a search together from what a gateway has.
 
@@ -203,6 +208,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         submit: Starts work on the gateway's own loop.
         telemetry: Told of everything.
         usage: What calls say.
+        correct: None for a search that corrects no spelling.
 
     Raises:
         ConfigError: The normalizer is none, or the caches are.
@@ -215,15 +221,20 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         caches=caches,
         submit=submit,
         telemetry=telemetry,
+        correct=correct,
     )
     return CachedSearch(
         search=search,
         cache=caches.results,
         telemetry=telemetry,
         usage=usage,
-        identity=(urandom(16).hex(), search.model, normalizer.model_id if normalizer else ""),
+        identity=_identity(search, normalizer),
         queue=queue,
     )
+
+
+def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str, ...]:
+    return urandom(16).hex(), search.model, normalizer.model_id if normalizer else ""
 
 
 def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
@@ -235,6 +246,7 @@ def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     caches: Caches,
     submit: Submit[Any],
     telemetry: Telemetry,
+    correct: Correct | None,
 ) -> tuple[Search, Sized | None]:
     """Make the stages of a search; the arguments are those of `cached_search`.
 
@@ -268,6 +280,6 @@ def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         model=embedder.info.model_id if embedder else "",
         is_preparing=partial(is_preparing, embedder),
         normalize=normalize,
-        correct=SpellingCorrector(find_word_lists()) if options.spelling else None,
+        correct=correct,
     )
     return search, queue

@@ -22,13 +22,13 @@ from gateway.index.candidates import Candidates, CatalogVectors
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.options import SearchOptions
-from gateway.plugins.spelling.corrector import SpellingCorrector
 from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.query import Query
+from gateway.search.query_forms import Correct
 from gateway.search.query_vectors import request_vectors
 from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
@@ -52,8 +52,8 @@ class Search:
     strategy: Strategy
     embed: Embed | None = None
     normalize: Rewrite | None = None
-    correct: SpellingCorrector | None = None
-    """The offline spelling correction."""
+    correct: Correct | None = None
+    """The correction of spelling."""
     model: str = ""
     """The embedder's model id; empty without one."""
     is_preparing: Callable[[], bool] = lambda: False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options
 from gateway.plugin_manager import PluginInfo, Plugins, installed
 from gateway.testing import HashingEmbedder
+from tests.conftest import PATIENT, OpenGateway
 
 Install = Callable[[str, str], None]
 TINY = """
@@ -22,6 +24,11 @@ from gateway.testing import HashingEmbedder
 def register_embedders():
     return {"tiny": HashingEmbedder}
 """
+
+
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}"
 
 
 @pytest.fixture
@@ -110,3 +117,18 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_embedder_of_a_plugin_that_is_left_out_is_unknown() -> None:
     with pytest.raises(ConfigError, match=r"unknown embedder 'local'.*\(none\)"):
         Gateway(strategy="auto", embedder="local", options=Options(plugins=()))
+
+
+async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGateway) -> None:
+    """Spelling is on by default, and is then not corrected."""
+    gateway = open_gateway(options=replace(PATIENT, plugins=()))
+    gateway.add_tool(greet)
+
+    found = await gateway.search("greet sombody")
+    steps = await gateway.next_steps(["greet"])
+    result = await gateway.invoke("greet", {"name": "Ada"})
+
+    assert ["local/greet"] == [match.id for match in found.matches]
+    assert "query_mended" not in {note.code for note in found.diagnostics}
+    assert () == steps
+    assert "Hello, Ada" == result.text

@@ -13,10 +13,8 @@ from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.plugins.quality.evaluation import Searchable
-from gateway.plugins.usage.history import UsageTracker
-from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.cached_search import CachedSearch, Caches, cached_search
+from gateway.search.cached_search import CachedSearch
 from gateway.search.request import prepare
 from gateway.storage.protocol import Store
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
@@ -26,14 +24,12 @@ class Tunable(Searchable, Protocol):
     """What is tuned: a `Gateway`."""
 
     embedder: Embedder | None
-    caches: Caches
     telemetry: Telemetry
-    usage: UsageTracker
     store: Store
 
     @property
-    def bridge(self) -> Bridge:
-        """The gateway's own loop."""
+    def searches(self) -> CachedSearch:
+        """What the gateway searches with."""
 
     @property
     def catalog(self) -> Catalog:
@@ -99,20 +95,10 @@ async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[En
             telemetry=gateway.telemetry,
         )
         compiler.vectors.add(found.rows)
-    find = cached_search(
-        gateway.options.search,
-        strategy=gateway.strategy,
-        embedder=gateway.embedder if gateway.strategy != "graph" else None,
-        normalizer=None,
-        caches=gateway.caches,
-        submit=gateway.bridge.submit,
-        telemetry=gateway.telemetry,
-        usage=gateway.usage,
-    )
     return Variant(
         gateway=gateway,
         options=gateway.options,
         strategy=gateway.strategy,
         index=compiler.compile(),
-        find=find,
+        find=gateway.searches.without_normalizer(),
     )

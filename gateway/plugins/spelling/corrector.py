@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway.index.eligibility import Mask
 from gateway.plugins.spelling.error_model import find_guesses, split_words, unknown_cost
 from gateway.plugins.spelling.word_lists import (
     COMMON,
@@ -27,7 +28,6 @@ from gateway.plugins.spelling.word_lists import (
     RARE_WORDS,
     CatalogWords,
     LanguageSigns,
-    Mask,
     WordList,
     common_words,
     language_signs,
@@ -35,6 +35,7 @@ from gateway.plugins.spelling.word_lists import (
     word_list,
 )
 from gateway.runtime.text import literals
+from gateway.search.query_forms import Correction
 from graphs.lexical.bm25_index import BM25Index
 
 MAX_GUESSES = 32
@@ -78,21 +79,6 @@ class QueryWord(NamedTuple):
     """Empty for scripts that are not mended: those without spaces, and rare ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
-    """A query after the spelling pass."""
-
-    text: str
-    """The query itself if nothing was to be mended."""
-    changed: tuple[tuple[str, str], ...] = ()
-    """What became what, in order."""
-
-    @property
-    def summary(self) -> str:
-        """What was changed, in one line."""
-        return ", ".join(f"{before} → {after}" for before, after in self.changed)
-
-
 class SpellingCorrector:
     """Mends queries to whichever index is current.
 
@@ -105,13 +91,7 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query* to *index*. Never raises.
-
-        Args:
-            index: The catalog's words.
-            query: As it was typed.
-            mask: Eligible entities: no word comes out that only other entities hold. None is all.
-        """
+        """See `gateway.search.query_forms.Correct`."""
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
             words = CatalogWords(postings=index)

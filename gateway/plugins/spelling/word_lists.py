@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
 from gateway.runtime.vectors import NDArray
 from graphs.lexical.analysis import bare, stem
 from graphs.lexical.bm25_index import BM25Index
@@ -54,8 +55,6 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = {
 _READ_BYTES = 1 << 13
 """Read at once: a list has megabytes, and its head is in the first of them."""
 _FORMAT = {"format": "cB", "version": 1}
-Mask = NDArray[np.bool_]
-"""Shape (n,): True where an entity may be found."""
 Costs: TypeAlias = Mapping[str, int]
 LanguageSigns: TypeAlias = Mapping[str, Mapping[str, int]]
 """By word: the languages that it is a sign of, and how much of one, > 0."""

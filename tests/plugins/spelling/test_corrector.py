@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
-from gateway.plugins.spelling.corrector import (
-    CatalogCorrector,
-    Correction,
-    SpellingCorrector,
-    likely_languages,
-)
+from gateway.plugins.spelling.corrector import CatalogCorrector, SpellingCorrector, likely_languages
 from gateway.plugins.spelling.word_lists import (
     COMMON,
     CatalogWords,
@@ -26,6 +21,7 @@ from gateway.plugins.spelling.word_lists import (
     word_list,
 )
 from gateway.search.pipeline import Search
+from gateway.search.query_forms import Correction
 from gateway.testing import HashingEmbedder
 from graphs import BM25Index
 from tests.core.search.conftest import run, snapshot_of
