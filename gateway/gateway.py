@@ -12,12 +12,13 @@ import reprlib
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from gateway.call.calls import Calls
 from gateway.call.gate import AccessGate
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
+from gateway.errors import ConfigError
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.index.snapshot import IndexBuild, Snapshot
@@ -27,16 +28,14 @@ from gateway.options.search import check_strategy
 from gateway.plugin_manager import load_plugins
 from gateway.plugins.access.limits import Limiter
 from gateway.plugins.access.tables import auditor_of, counters_of
-from gateway.plugins.usage.history import UsageTracker
-from gateway.plugins.usage.step_evaluation import evaluate_usage
-from gateway.plugins.usage.tables import call_log_of
 from gateway.registration.views import GatewayViews
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
-from gateway.search.cached_search import CachedSearch, Caches, cached_search
+from gateway.search.cached_search import CachedSearch, Caches, SearchParts, cached_search
 from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
@@ -131,32 +130,33 @@ class Gateway(GatewayViews):
             progress=progress or (lambda *_: None),
             own_store=not (store is None and vector_store is None),
         )
-        self.usage = UsageTracker(
-            call_log_of(storage),
+        self.searches = self._make_search(normalizer, clock)
+        for part in (self._index, self._servers, self.searches):
+            self.telemetry.observe(part.gauges)
+        self._end_watch = watch(storage, self._take_change)
+
+    def _make_search(self, normalizer: Normalizer | None, clock: Clock) -> CachedSearch:
+        usage = make_usage_log(
+            self.plugins.tables("register_signals"),
             self.options.usage,
-            evaluate_usage,
+            store=self.store,
             telemetry=self.telemetry,
             clock=clock,
             submit=self._bridge.submit,
         )
-        self._search = self._make_search(normalizer)
-        for part in (self._index, self._servers, self._search):
-            self.telemetry.observe(part.gauges)
-        self._end_watch = watch(storage, self._take_change)
-
-    def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
         forms = self.plugins.tables("register_query_forms") if self.options.search.spelling else {}
-        return cached_search(
-            self.options.search,
+        parts = SearchParts(
+            options=self.options.search,
             strategy=self.strategy,
             embedder=self.embedder,
             normalizer=normalizer,
+            correct=forms["corrected"]() if "corrected" in forms else None,
+            usage=usage,
             caches=self.caches,
             submit=self._bridge.submit,
             telemetry=self.telemetry,
-            usage=self.usage,
-            correct=forms["corrected"]() if "corrected" in forms else None,
         )
+        return cached_search(parts)
 
     def __repr__(self) -> str:
         """Return the strategy, the servers and, after the first build, the number of tools."""
@@ -228,7 +228,7 @@ class Gateway(GatewayViews):
         # Equal searches of users that may see the same have one result.
         if (shared := built.snapshot.policies.shared(request.filters)) is not request.filters:
             request = replace(request, filters=shared)
-        result = await self._search(built.snapshot, request, (*notes, *early), task=task)
+        result = await self.searches(built.snapshot, request, (*notes, *early), task=task)
         return self._servers.note_stale(result)
 
     async def next_steps(
@@ -258,11 +258,11 @@ class Gateway(GatewayViews):
             snapshot,
             tools,
             query=query,
-            embed=self._search.search.embed,
+            embed=self.searches.search.embed,
             filters=caller.filters(self._servers.resolve_filters(filters)),
             limit=limit,
             options=self.options.search,
-            usage=await self.usage.signals(snapshot, caller.tenant),
+            usage=await self.searches.signals(snapshot, caller.tenant),
         )
 
     async def list_tools(
@@ -317,13 +317,19 @@ class Gateway(GatewayViews):
             registry=self._registry,
             telemetry=self.telemetry,
             gate=self.gate,
-            usage=self.usage,
+            hooks=() if self.searches.usage is None else (self.searches.usage,),
         )
 
     @property
-    def searches(self) -> CachedSearch:
-        """Finds tools in an index; equal requests on an equal index are answered by the cache."""
-        return self._search
+    def usage(self) -> Any:
+        """The log of calls and searches, a `gateway.plugins.usage.history.UsageTracker`.
+
+        Raises:
+            ConfigError: The plugin ``usage`` is not loaded.
+        """
+        if self.searches.usage is None:
+            raise ConfigError(NO_USAGE)
+        return self.searches.usage
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what callers have in common that may see the same."""
@@ -371,7 +377,7 @@ class Gateway(GatewayViews):
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         # What waits to be written in a forked child is the parent's.
         if not self._bridge.is_left_behind:
-            self.usage.close()
+            self.searches.close()
             self.gate.auditor.close()
         self.store.close()
 

@@ -43,3 +43,15 @@ def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
     function is called when a gateway is made whose `SearchOptions.spelling` is on.
     """
     raise NotImplementedError
+
+
+@hookspec
+def register_signals() -> Mapping[str, Callable[..., object]]:
+    """Return functions that make what past calls say, keyed by where they look.
+
+    A gateway knows one key, ``usage``: a `gateway.search.learned.UsageLog`. It is made with each
+    gateway, by the keywords ``options`` (`UsageOptions`), ``store`` (`Store`), ``telemetry``
+    (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). These types are not named in the
+    signature, since the command line imports this module, and their import takes long.
+    """
+    raise NotImplementedError

@@ -33,6 +33,8 @@ MOVED: Mapping[str, str] = {
     "gateway.storage.call_log": "gateway.plugins.usage.tables",
     "gateway.storage.programs": "gateway.plugins.programs.tables",
     "gateway.usage": "gateway.plugins.usage",
+    "gateway.usage.evaluation": "gateway.runtime.gains",
+    "gateway.usage.rerank": "gateway.plugins.usage.outcomes",
 }
 """New names, keyed by the names of version 0.2. A package stands for its modules too."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -30,14 +30,14 @@ class Calls:
         registry: The sources of tools.
         telemetry: Traces each call.
         gate: Decides what callers may do.
-        usage: Notes how calls end.
+        hooks: What stands around a call inside the gate, the first one outermost.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     registry: Registry
     telemetry: Telemetry
     gate: AccessGate
-    usage: CallHook
+    hooks: Sequence[CallHook] = ()
 
     async def find(self, tool: str, caller: Caller, arguments: JsonObject) -> Call:
         """Return the call of *tool* for *caller*; see `resolve` for what *tool* may be.
@@ -88,7 +88,7 @@ class Calls:
             await check_arguments(call.entity, arguments)
             if server not in self.registry.all():
                 raise UnknownToolError(tool, ())
-            result = await with_hooks((self.gate, self.usage), self._send)(call)
+            result = await with_hooks((self.gate, *self.hooks), self._send)(call)
             if result.is_error:
                 # The convention's name for a tool that answered with an error.
                 trace.fail("tool_error")

@@ -18,12 +18,12 @@ from gateway.embed.protocol import Embedder, is_preparing
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
-from gateway.plugins.usage.history import UsageTracker
 from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
 from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
+from gateway.search.learned import NO_SIGNALS, UsageLog, UsageSignals
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.query_forms import Correct
@@ -85,7 +85,8 @@ class CachedSearch:
     search: Search
     cache: Cache[SearchResult]
     telemetry: Telemetry
-    usage: UsageTracker
+    usage: UsageLog | None
+    """What notes searches; None notes none."""
     identity: tuple[str, ...]
     """Gateway, embedder and normalizer. Part of every key."""
     queue: Sized | None = None
@@ -127,7 +128,7 @@ class CachedSearch:
             "retrieval", "catalog", attributes, metric="gateway.search.duration", labels=labels
         )
         with search.within():
-            signals = await self.usage.signals(snapshot, request.tenant)
+            signals = await self.signals(snapshot, request.tenant)
             notes = tuple(diagnostics)
             key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
             cached = self.cache.get(key)
@@ -144,9 +145,18 @@ class CachedSearch:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
             self._measure(result)
-        if task is not None:
+        if self.usage is not None and task is not None:
             self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
         return result
+
+    async def signals(self, snapshot: Snapshot, tenant: str) -> UsageSignals:
+        """Return what past calls say; see `UsageLog.signals`."""
+        return NO_SIGNALS if self.usage is None else await self.usage.signals(snapshot, tenant)
+
+    def close(self) -> None:
+        """Write what waits to be written of searches."""
+        if self.usage is not None:
+            self.usage.close()
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
         described: Labels = {
@@ -185,50 +195,39 @@ def _copy(result: SearchResult) -> SearchResult:
     return replace(result, cached=True, stages=dict(result.stages))
 
 
-def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
-    options: SearchOptions,
-    *,
-    strategy: Strategy,
-    embedder: Embedder | None,
-    normalizer: Normalizer | None,
-    caches: Caches,
-    submit: Submit[Any],
-    telemetry: Telemetry,
-    usage: UsageTracker,
-    correct: Correct | None,
-) -> CachedSearch:
-    """Put a search together from what a gateway has.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchParts:
+    """What a search is put together from."""
 
-    Args:
-        options: Limits and weights.
-        strategy: What ranks.
-        embedder: None for a search without vectors.
-        normalizer: None for queries as they are.
-        caches: What is remembered, of queries and of results.
-        submit: Starts work on the gateway's own loop.
-        telemetry: Told of everything.
-        usage: What calls say.
-        correct: None for a search that corrects no spelling.
+    options: SearchOptions
+    strategy: Strategy
+    embedder: Embedder | None
+    """None for a search without vectors."""
+    normalizer: Normalizer | None
+    """None for queries as they are."""
+    correct: Correct | None
+    """None for a search that corrects no spelling."""
+    usage: UsageLog | None
+    """What notes searches and tells what past calls say; None for neither."""
+    caches: Caches
+    submit: Submit[Any]
+    """Starts work on the gateway's own loop."""
+    telemetry: Telemetry
+
+
+def cached_search(parts: SearchParts) -> CachedSearch:
+    """Put a search together from what a gateway has.
 
     Raises:
         ConfigError: The normalizer is none, or the caches are.
     """
-    search, queue = _make_search(
-        options,
-        strategy=strategy,
-        embedder=embedder,
-        normalizer=normalizer,
-        caches=caches,
-        submit=submit,
-        telemetry=telemetry,
-        correct=correct,
-    )
+    search, queue = _make_search(parts)
     return CachedSearch(
         search=search,
-        cache=caches.results,
-        telemetry=telemetry,
-        usage=usage,
-        identity=_identity(search, normalizer),
+        cache=parts.caches.results,
+        telemetry=parts.telemetry,
+        usage=parts.usage,
+        identity=_identity(search, parts.normalizer),
         queue=queue,
     )
 
@@ -237,28 +236,20 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
     return urandom(16).hex(), search.model, normalizer.model_id if normalizer else ""
 
 
-def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
-    options: SearchOptions,
-    *,
-    strategy: Strategy,
-    embedder: Embedder | None,
-    normalizer: Normalizer | None,
-    caches: Caches,
-    submit: Submit[Any],
-    telemetry: Telemetry,
-    correct: Correct | None,
-) -> tuple[Search, Sized | None]:
-    """Make the stages of a search; the arguments are those of `cached_search`.
+def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
+    """Make the stages of a search.
 
     Returns:
         The search, and the queries that are being embedded; None without an embedder.
     """
+    embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
     # Shared work outlives a search that gave it up: a late caller still waits for something, and a
     # request without an answer is not waited for by all to come.
-    shared: dict[str, Any] = {"telemetry": telemetry, "timeout_s": 3 * options.query_timeout_s}
-    flights = partial(SingleFlight[Any], submit, on_event=telemetry.cache_event)
-    guard = partial(ServiceGuard, patience_s=options.query_timeout_s, submit=submit)
+    patience_s = parts.options.query_timeout_s
+    shared: dict[str, Any] = {"telemetry": parts.telemetry, "timeout_s": 3 * patience_s}
+    flights = partial(SingleFlight[Any], parts.submit, on_event=parts.telemetry.cache_event)
+    guard = partial(ServiceGuard, patience_s=patience_s, submit=parts.submit)
     embed = normalize = queue = None
     if embedder is not None:
         cache = caches.embeddings
@@ -274,12 +265,12 @@ def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
             **shared,
         )
     search = Search(
-        options=options,
-        strategy=strategy,
+        options=parts.options,
+        strategy=parts.strategy,
         embed=embed,
         model=embedder.info.model_id if embedder else "",
         is_preparing=partial(is_preparing, embedder),
         normalize=normalize,
-        correct=correct,
+        correct=parts.correct,
     )
     return search, queue

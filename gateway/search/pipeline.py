@@ -22,17 +22,18 @@ from gateway.index.candidates import Candidates, CatalogVectors
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.options import SearchOptions
-from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
+from gateway.search.learned import NO_SIGNALS, UsageSignals
 from gateway.search.query import Query
 from gateway.search.query_forms import Correct
 from gateway.search.query_vectors import request_vectors
 from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
-from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
+from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names
+from gateway.search.rank.near_ties import rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes

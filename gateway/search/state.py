@@ -15,8 +15,8 @@ from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
-from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.background_loop import in_thread
+from gateway.search.learned import NO_SIGNALS, UsageSignals
 from gateway.types import (
     Code,
     Counts,

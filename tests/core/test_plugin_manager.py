@@ -10,7 +10,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.options import Options
+from gateway.options import Options, UsageOptions
 from gateway.plugin_manager import PluginInfo, Plugins, installed
 from gateway.testing import HashingEmbedder
 from tests.conftest import PATIENT, OpenGateway
@@ -23,6 +23,45 @@ from gateway.testing import HashingEmbedder
 @hookimpl
 def register_embedders():
     return {"tiny": HashingEmbedder}
+"""
+CORRECTING = """
+from gateway.hookspecs import hookimpl
+from gateway.search.query_forms import Correction
+
+def correct(index, query, mask=None):
+    return Correction(text="greet", changed=((query, "greet"),))
+
+@hookimpl
+def register_query_forms():
+    return {"corrected": lambda: correct}
+"""
+NOTING = """
+from gateway.hookspecs import hookimpl
+from gateway.search.learned import NO_SIGNALS
+
+class Log:
+    name, order = "log", 500
+
+    def __init__(self, *, options, store, telemetry, clock, submit):
+        self.noted = [options.record]
+
+    async def around(self, call, proceed):
+        result = await proceed(call)
+        self.noted.append(call.entity.id)
+        return result
+
+    async def signals(self, snapshot, tenant=""):
+        return NO_SIGNALS
+
+    def note_search(self, queries, result, *, task="", tenant=""):
+        self.noted += queries
+
+    def close(self):
+        self.noted.append("closed")
+
+@hookimpl
+def register_signals():
+    return {"usage": Log}
 """
 
 
@@ -132,3 +171,44 @@ async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGa
     assert "query_mended" not in {note.code for note in found.diagnostics}
     assert () == steps
     assert "Hello, Ada" == result.text
+
+
+async def test_a_plugin_corrects_queries(install: Install, open_gateway: OpenGateway) -> None:
+    install("correcting", CORRECTING)
+    gateway = open_gateway(options=replace(PATIENT, plugins=("correcting",)))
+    gateway.add_tool(greet)
+
+    found = await gateway.search("welcom")
+
+    assert ["local/greet"] == [match.id for match in found.matches]
+    assert "welcom → greet" in {note.detail for note in found.diagnostics}
+
+
+async def test_a_plugin_notes_searches_and_calls(
+    install: Install, open_gateway: OpenGateway
+) -> None:
+    install("noting", NOTING)
+    options = replace(PATIENT, plugins=("noting",), usage=UsageOptions(record=True))
+    gateway = open_gateway(options=options)
+    gateway.add_tool(greet)
+
+    await gateway.search("greet")
+    await gateway.invoke("greet", {"name": "Ada"})
+    await gateway.aclose()
+
+    assert [True, "greet", "local/greet", "closed"] == gateway.usage.noted
+
+
+def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:
+    gateway = open_gateway(options=replace(PATIENT, plugins=()))
+
+    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+        assert gateway.usage
+
+
+@pytest.mark.parametrize(
+    "usage", [UsageOptions(record=True), UsageOptions(learn="on"), UsageOptions(rerank="bounded")]
+)
+def test_to_note_calls_needs_the_plugin_usage(usage: UsageOptions) -> None:
+    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+        Gateway(options=Options(plugins=("local",), usage=usage))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.errors import InvalidRequestError
 from gateway.plugins.quality.report import EvalReport, Outcome
-from gateway.plugins.usage.evaluation import measure_gain
+from gateway.runtime.gains import measure_gain
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
 """The figures that decide whether an evaluation got worse."""

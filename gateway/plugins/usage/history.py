@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from gateway.call.hooks import Call, Proceed
@@ -34,19 +34,18 @@ from gateway.plugins.usage.call_log import (
     Task,
     shape_of,
 )
-from gateway.plugins.usage.evaluation import UsageEvaluation
-from gateway.plugins.usage.rerank import Outcomes, decay, multiplier
-from gateway.plugins.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
+from gateway.plugins.usage.outcomes import Outcomes, decay, multiplier
+from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.transitions import TransitionCounts, is_predictive
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
+from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageSignals
 from gateway.types import InvokeResult, SearchResult
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Evaluate = Callable[[Snapshot, Sequence[Task], Mapping[str, Outcomes]], UsageEvaluation]
-"""Measures on a catalog what each signal would have gained."""
 _MAX_TENANTS = 64
 NOTE_SEARCHES_S = 0.25
 """How long a search waits for others that are counted in the same transaction."""
@@ -54,22 +53,6 @@ _MOST_WAITING = 10_000
 """How many searches wait while the call log hangs; of more, the oldest are not counted."""
 _GROWTH = 1.1
 """A history is evaluated again when its tasks have grown by this factor."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSignals:
-    """What the call log said for one tenant when it was read last."""
-
-    multipliers: Mapping[str, float] = field(default_factory=dict)
-    """Of tools by canonical id, 0.85 to 1.15; see `gateway.plugins.usage.rerank`."""
-    learned: LearnedSteps = field(default_factory=LearnedSteps)
-    """Next steps that calls have shown."""
-    fingerprint: int = 0
-    """Equal for equal signals, in this process."""
-    read_at: float = -math.inf
-
-
-NO_SIGNALS = UsageSignals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +100,6 @@ class UsageTracker:
     Args:
         call_log: Where calls are noted.
         options: What they may change.
-        evaluate: Measures a gain, where the options want one.
         telemetry: Counts failures of the call log.
         clock: Seconds that only grow.
         submit: Starts work in the background.
@@ -125,7 +107,6 @@ class UsageTracker:
 
     call_log: CallLog
     options: UsageOptions
-    evaluate: Evaluate
     _: KW_ONLY
     telemetry: Telemetry
     clock: Clock
@@ -133,7 +114,8 @@ class UsageTracker:
 
     def __post_init__(self) -> None:
         """Begin with nothing read."""
-        self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS)
+        self._signals = Cache[tuple[float, UsageSignals]]("usage", max_items=_MAX_TENANTS)
+        """When they were read, and what they are."""
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
@@ -141,6 +123,10 @@ class UsageTracker:
         """Not in the call log yet."""
         self._will_write = False
         self._writing = threading.Lock()
+
+    name = "usage"
+    order = 200
+    """It stands inside the gate: a call that the gate refuses is not noted."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         """Note how a call of a tool ends; a hook around each call."""
@@ -253,14 +239,13 @@ class UsageTracker:
         if not self.options.reads:
             return NO_SIGNALS
         now = self.clock()
-        cached = self._signals.peek(tenant) or NO_SIGNALS
-        if now - cached.read_at < self.options.refresh_s:
+        read_at, cached = self._signals.peek(tenant) or (-math.inf, NO_SIGNALS)
+        if now - read_at < self.options.refresh_s:
             return cached
         gains = self._gains.peek(tenant) or MeasuredGains()
         read = await self._reads.run(tenant, lambda: self._attempt(self._read, tenant, gains))
         history, signals = read or (None, cached)
-        signals = replace(signals, read_at=now)
-        self._signals.put(tenant, signals)
+        self._signals.put(tenant, (now, signals))
         if self.options.measures and history and not gains.holds(snapshot, history):
             self._flights.start(
                 f"measure {tenant}", lambda: self._measure(snapshot, tenant, history)
@@ -296,8 +281,7 @@ class UsageTracker:
         )
 
     async def _measure(self, snapshot: Snapshot, tenant: str, history: CallHistory) -> None:
-        work = self.evaluate
-        evaluation = await self._attempt(work, snapshot, history.tasks, history.outcomes)
+        evaluation = await self._attempt(evaluate_usage, snapshot, history.tasks, history.outcomes)
         if evaluation is not None:
             gains = MeasuredGains(
                 learn=history.is_predictive and evaluation.learn.measured,

@@ -9,21 +9,31 @@ never kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from gateway.index.snapshot import Snapshot
 from gateway.plugins.usage.call_log import Task
-from gateway.plugins.usage.evaluation import UsageEvaluation, measure_gain
-from gateway.plugins.usage.rerank import Outcomes, decay, multiplier, rerank
-from gateway.plugins.usage.transitions import LearnedSteps, TransitionCounts
+from gateway.plugins.usage.outcomes import Outcomes, decay, multiplier
+from gateway.plugins.usage.transitions import TransitionCounts
+from gateway.runtime.gains import Gain, measure_gain
 from gateway.search.expand.next_steps import score_next_steps
 from gateway.search.expand.supplements import Supplement
+from gateway.search.learned import LearnedSteps
+from gateway.search.rank.near_ties import rerank
 from gateway.types import Filters
 
 MAX_CALLS = 400
 """Calls that are judged, those of the newest tasks."""
 MAX_RANK = 50
 """A tool further down counts as not found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEvaluation:
+    """What each signal would have gained."""
+
+    learn: Gain = field(default_factory=Gain)
+    rerank: Gain = field(default_factory=Gain)
 
 
 def evaluate_usage(

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, repeat
+
+from gateway.search.learned import LearnedSteps, Transition
 
 DISCOUNT = 0.75
 """Sightings that are taken off the count of each pair."""
@@ -27,37 +29,6 @@ MIN_PREDICTED = 0.2
 MIN_CALLS = 20
 """Calls that could be predicted; a history of fewer says nothing."""
 _Pairs = Counter[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """One tool was called right behind another: an edge that calls have shown."""
-
-    before: str
-    """Canonical ids."""
-    after: str
-    count: int
-    """In how many tasks."""
-    of: int
-    """How often any tool came right behind the first, once a task and pair."""
-    confidence: float
-    """Its share of that, discounted, decayed and shrunk, in (0, 1)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedSteps:
-    """The next steps of a history."""
-
-    edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
-    """What follows each tool, by the id of the tool before, the surest first."""
-    open: Mapping[str, float] = field(default_factory=dict)
-    """The share of its next steps that the edges of a tool leave open, (0, 1]; 1 if unknown."""
-    often: Mapping[str, float] = field(default_factory=dict)
-    """How often each tool comes behind others: its share of all pairs, (0, 1]."""
-
-    def __bool__(self) -> bool:
-        """Return whether there is any edge."""
-        return bool(self.edges)
 
 
 @dataclass(slots=True)

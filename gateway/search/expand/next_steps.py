@@ -27,8 +27,6 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.options import SearchOptions
-from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
-from gateway.plugins.usage.transitions import LearnedSteps
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 from gateway.search.expand.supplements import (
     Supplement,
@@ -37,6 +35,7 @@ from gateway.search.expand.supplements import (
     learned_path,
     learned_steps_after,
 )
+from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageSignals
 from gateway.search.query import Query
 from gateway.search.rank import parameters
 from gateway.search.rank.fusion import lexical_deviations

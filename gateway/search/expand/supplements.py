@@ -22,8 +22,8 @@ from typing import Literal
 from gateway.index.eligibility import Mask
 from gateway.index.tool_graph import RELIABLE_RULES, STEP_PREDICATE, ToolGraph, node_of
 from gateway.options import SearchOptions
-from gateway.plugins.usage.transitions import LearnedSteps, Transition
 from gateway.runtime.vectors import Vector
+from gateway.search.learned import LearnedSteps, Transition
 from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS, RELATED_COVERAGE
 from gateway.types import PathStep
 from graphs.expansion import Expansion, Neighbour, expand

@@ -15,15 +15,13 @@ entities, and the clause terms are those of a long request:
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask, Positions
-from gateway.plugins.usage.rerank import POOL_FACTOR, rerank
 from gateway.runtime.vectors import Distribution, Vector, deviations
 from gateway.search.rank.parameters import (
     CLAUSE_GAIN,
@@ -31,7 +29,6 @@ from gateway.search.rank.parameters import (
     SERVER_GROUP_CLAUSES,
     SERVER_GROUP_WEIGHTS,
 )
-from gateway.types import Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,35 +154,6 @@ def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
         positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[rest]]),
         scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[rest]]),
     )
-
-
-def rerank_by_usage(
-    ranked: RankedList,
-    multipliers: Mapping[str, float],
-    *,
-    named: Container[int],
-    entities: Sequence[Entity],
-    limit: int,
-) -> RankedList:
-    """Swap near ties by how past calls ended.
-
-    Only entities that may be listed and a few behind them move; exact names stay in front. What
-    passes a better one gets its score, so that scores still fall.
-
-    Args:
-        ranked: One query, ranked.
-        multipliers: By entity id; see `gateway.plugins.usage.rerank`.
-        named: The positions that the query calls by their exact names.
-        entities: By position.
-        limit: How many matches are wanted.
-    """
-    head = ranked.positions[: POOL_FACTOR * limit].tolist()
-    first = sum(1 for _ in takewhile(named.__contains__, head))
-    ids = [entities[position].id for position in head[first:]]
-    order = rerank(ids, ranked.scores[first : len(head)].tolist(), multipliers)
-    moved = [*range(first), *(first + index for index in order)]
-    reranked = ranked.at([*moved, *range(len(head), len(ranked.positions))])
-    return replace(reranked, scores=np.maximum.accumulate(reranked.scores[::-1])[::-1])
 
 
 def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:

@@ -213,13 +213,14 @@ class CatalogPage:
         entity, gateway = await self._entity(visit), self._gateway
         approved, seen = await in_thread(gateway.pin, entity)
         tenant = None if visit.can(METRICS) else visit.caller.tenant
+        noted = gateway.options.usage.record
         data = EntityData(
             entity=entity,
             server_state=gateway.server_states().get(entity.server, ""),
             use=await gateway.catalog.use_of(entity),
             approved=approved,
             changed=approved != seen,
-            calls=await gateway.usage.of_tool(entity.id, tenant),
+            calls=await gateway.usage.of_tool(entity.id, tenant) if noted else None,
             tools=await self._tools(visit, entity),
         )
         title = clip(entity.definition.title or entity.name, 120)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.gateway import Gateway
 from gateway.index.eligibility import failed_filters
-from gateway.plugins.usage.history import UsageSignals
 from gateway.search.explanation import reasons
+from gateway.search.learned import UsageSignals
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     ALL_SCOPES,

@@ -339,7 +339,7 @@ async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
     result = await gateway.search("send a letter", task=None)
     log = gateway.usage.call_log = HangingCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
     submitted = list[object]()
-    gateway.usage.submit = submitted.append  # type: ignore[assignment]  # the threads do the work
+    gateway.usage.submit = submitted.append  # the threads do the work
 
     writes = [threading.Thread(target=gateway.usage.count_searches) for _ in range(3)]
     for write in writes:

@@ -20,10 +20,9 @@ from gateway.search.rank.fusion import (
     group_scores,
     interleave,
     pin_exact_names,
-    rerank_by_usage,
 )
 from gateway.testing import HashingEmbedder
-from tests.fakes import ListSource, entity, tool
+from tests.fakes import ListSource, tool
 
 positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
@@ -171,18 +170,6 @@ STEPS = (
     "convert the time of the reaction",
 )
 REQUEST = "Please do all of these for me. " + ". ".join(STEPS)
-
-
-def test_what_passes_a_better_one_by_use_gets_its_score() -> None:
-    """By hand, of a range of 1: 0.98 passes 1.0. Scores fall, also where lists are read by them."""
-    scores = np.asarray([1.0, 0.98, 0.5, 0.0], np.float32)
-    before = RankedList(positions=np.arange(4), scores=scores)
-    entities = [entity(tool(f"tool_{place}")) for place in range(4)]
-
-    after = rerank_by_usage(before, {"srv/tool_1": 1.15}, named=(), entities=entities, limit=3)
-
-    assert [1, 0, 2, 3] == after.positions.tolist()
-    assert [1.0, 1.0, 0.5, 0.0] == after.scores.tolist()
 
 
 def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:

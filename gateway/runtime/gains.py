@@ -1,14 +1,13 @@
-"""What a signal would have changed, and whether that is more than chance. Pure.
+"""How much better one way is than another, and whether that is more than chance. Pure.
 
-A percentile bootstrap over tasks, since the calls of a task are not independent (in
-`gateway.plugins.quality` over test requests): Efron, *Bootstrap
-methods: another look at the jackknife* (1979).
+A percentile bootstrap over tasks, since the calls of a task are not independent: Efron, *Bootstrap
+methods: another look at the jackknife* (1979). In an evaluation each request is a task of one call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,39 +19,32 @@ _TAILS = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """How much higher the tools that were called next would have ranked."""
+    """How much better the calls of some tasks would have gone the new way."""
 
     tasks: int = 0
     calls: int = 0
     mean: float = 0.0
-    """Of 1 / rank with the signal less 1 / rank without it, -1 to 1."""
+    """The mean of the differences over all calls."""
     low: float = 0.0
     high: float = 0.0
     """The middle 95 % of the resamples lie between *low* and *high*."""
     higher: int = 0
-    """How many calls would have ranked higher …"""
+    """How many calls would have gone better …"""
     lower: int = 0
-    """… and how many lower."""
+    """… and how many worse."""
 
     @property
     def measured(self) -> bool:
-        """Whether the signal helps, and not by chance."""
+        """Whether the new way is better, and not by chance."""
         return self.tasks >= MIN_TASKS and self.low > 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEvaluation:
-    """What each signal would have gained."""
-
-    learn: Gain = field(default_factory=Gain)
-    rerank: Gain = field(default_factory=Gain)
 
 
 def measure_gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
     """Summarize the differences of each call, by task.
 
     Args:
-        tasks: For each task the differences of its calls; tasks without any are left out.
+        tasks: For each task the differences of its calls, new less old; tasks without any are left
+            out.
         seed: Of the resampling.
     """
     counted = [task for task in tasks if task]

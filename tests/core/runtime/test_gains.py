@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gateway.plugins.usage.evaluation import MIN_TASKS, Gain, measure_gain
+from gateway.runtime.gains import MIN_TASKS, Gain, measure_gain
 
 
 def test_nothing_is_no_gain() -> None:
