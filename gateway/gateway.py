@@ -130,8 +130,8 @@ class Gateway(GatewayViews):
             progress=progress or (lambda *_: None),
             own_store=not (store is None and vector_store is None),
         )
-        self.searches = self._make_search(normalizer, clock)
-        for part in (self._index, self._servers, self.searches):
+        self.cached_search = self._make_search(normalizer, clock)
+        for part in (self._index, self._servers, self.cached_search):
             self.telemetry.observe(part.gauges)
         self._end_watch = watch(storage, self._take_change)
 
@@ -228,7 +228,7 @@ class Gateway(GatewayViews):
         # Equal searches of users that may see the same have one result.
         if (shared := built.snapshot.policies.shared(request.filters)) is not request.filters:
             request = replace(request, filters=shared)
-        result = await self.searches(built.snapshot, request, (*notes, *early), task=task)
+        result = await self.cached_search(built.snapshot, request, (*notes, *early), task=task)
         return self._servers.note_stale(result)
 
     async def next_steps(
@@ -258,11 +258,11 @@ class Gateway(GatewayViews):
             snapshot,
             tools,
             query=query,
-            embed=self.searches.search.embed,
+            embed=self.cached_search.search.embed,
             filters=caller.filters(self._servers.resolve_filters(filters)),
             limit=limit,
             options=self.options.search,
-            usage=await self.searches.signals(snapshot, caller.tenant),
+            usage=await self.cached_search.signals(snapshot, caller.tenant),
         )
 
     async def list_tools(
@@ -317,7 +317,7 @@ class Gateway(GatewayViews):
             registry=self._registry,
             telemetry=self.telemetry,
             gate=self.gate,
-            hooks=() if self.searches.usage is None else (self.searches.usage,),
+            hooks=() if self.cached_search.usage is None else (self.cached_search.usage,),
         )
 
     @property
@@ -327,9 +327,9 @@ class Gateway(GatewayViews):
         Raises:
             ConfigError: The plugin ``usage`` is not loaded.
         """
-        if self.searches.usage is None:
+        if self.cached_search.usage is None:
             raise ConfigError(NO_USAGE)
-        return self.searches.usage
+        return self.cached_search.usage
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what callers have in common that may see the same."""
@@ -377,7 +377,8 @@ class Gateway(GatewayViews):
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         # What waits to be written in a forked child is the parent's.
         if not self._bridge.is_left_behind:
-            self.searches.close()
+            if self.cached_search.usage is not None:
+                self.cached_search.usage.close()
             self.gate.auditor.close()
         self.store.close()
 

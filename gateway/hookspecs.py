@@ -47,11 +47,11 @@ def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
 
 @hookspec
 def register_signals() -> Mapping[str, Callable[..., object]]:
-    """Return functions that make what past calls say, keyed by where they look.
+    """Return functions that make signals of ranking, keyed by the name of the signal.
 
-    A gateway knows one key, ``usage``: a `gateway.search.learned.UsageLog`. It is made with each
-    gateway, by the keywords ``options`` (`UsageOptions`), ``store`` (`Store`), ``telemetry``
-    (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). These types are not named in the
-    signature, since the command line imports this module, and their import takes long.
+    A gateway knows one name, ``usage``: a `gateway.search.learned.UsageLog`. The function is called
+    when a gateway is made, with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`),
+    ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does
+    not name these types: their import takes long, and commands import this module.
     """
     raise NotImplementedError

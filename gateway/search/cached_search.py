@@ -86,7 +86,7 @@ class CachedSearch:
     cache: Cache[SearchResult]
     telemetry: Telemetry
     usage: UsageLog | None
-    """What notes searches; None notes none."""
+    """The log of calls and searches; None notes nothing and has no signals."""
     identity: tuple[str, ...]
     """Gateway, embedder and normalizer. Part of every key."""
     queue: Sized | None = None
@@ -150,13 +150,8 @@ class CachedSearch:
         return result
 
     async def signals(self, snapshot: Snapshot, tenant: str) -> UsageSignals:
-        """Return what past calls say; see `UsageLog.signals`."""
+        """Return the lessons of past calls; see `UsageLog.signals`."""
         return NO_SIGNALS if self.usage is None else await self.usage.signals(snapshot, tenant)
-
-    def close(self) -> None:
-        """Write what waits to be written of searches."""
-        if self.usage is not None:
-            self.usage.close()
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
         described: Labels = {
@@ -208,7 +203,7 @@ class SearchParts:
     correct: Correct | None
     """None for a search that corrects no spelling."""
     usage: UsageLog | None
-    """What notes searches and tells what past calls say; None for neither."""
+    """None for a search that nobody notes, and that learns nothing from calls."""
     caches: Caches
     submit: Submit[Any]
     """Starts work on the gateway's own loop."""

@@ -1,10 +1,10 @@
-"""What a search learns from past calls: the values, and the face of the plugin that gives them."""
+"""The lessons of past calls for a search, and the face of the plugin that gives them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from gateway.call.hooks import CallHook
 from gateway.errors import ConfigError
@@ -47,7 +47,7 @@ class LearnedSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSignals:
-    """What past calls say of tools, as one tenant may know it."""
+    """The lessons of past calls that one tenant may know."""
 
     multipliers: Mapping[str, float] = field(default_factory=dict)
     """Factors of scores, 0.85 to 1.15, by canonical id of the tool; 1 for an absent tool."""
@@ -63,41 +63,40 @@ NO_USAGE = (
 )
 
 
-class UsageLog(CallHook, Protocol):
-    """What notes calls and searches, and tells what they say of tools.
+class UsageLog(CallHook, ABC):
+    """A log of calls and searches, and of their lessons. Its ``around`` notes how a call ends."""
 
-    Its ``around`` notes how a call ends.
-    """
-
+    @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return what past calls say. Never raises.
+        """Return the lessons of past calls. Never raises.
 
         Args:
             snapshot: The catalog.
             tenant: The tenant whose calls count, beside those that were noted without a tenant.
         """
 
+    @abstractmethod
     def note_search(
         self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
     ) -> None:
         """Note a search that has ended. Never raises, and does not wait."""
 
     def close(self) -> None:
-        """Write what waits to be written."""
+        """Keep what is not kept yet: the gateway ends."""
 
 
 def make_usage_log(
     factories: Mapping[str, Callable[..., UsageLog]], options: UsageOptions, **parts: object
 ) -> UsageLog | None:
-    """Return what notes calls; None if no plugin can, and *options* ask for nothing of it.
+    """Return the log of calls; None if no plugin gives one, and *options* need none.
 
     Args:
         factories: From the hook ``register_signals``.
-        options: What is noted, and what that may change.
+        options: Say whether calls are noted and change anything.
         parts: The other arguments of the factory; see the hook.
 
     Raises:
-        ConfigError: They ask for something, and no plugin can do it.
+        ConfigError: *options* need a log, and no plugin gives one.
     """
     if "usage" in factories:
         return factories["usage"](options=options, **parts)

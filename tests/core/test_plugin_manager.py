@@ -37,9 +37,9 @@ def register_query_forms():
 """
 NOTING = """
 from gateway.hookspecs import hookimpl
-from gateway.search.learned import NO_SIGNALS
+from gateway.search.learned import NO_SIGNALS, UsageLog
 
-class Log:
+class Log(UsageLog):
     name, order = "log", 500
 
     def __init__(self, *, options, store, telemetry, clock, submit):

@@ -28,7 +28,7 @@ class Tunable(Searchable, Protocol):
     store: Store
 
     @property
-    def searches(self) -> CachedSearch:
+    def cached_search(self) -> CachedSearch:
         """What the gateway searches with."""
 
     @property
@@ -100,5 +100,5 @@ async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[En
         options=gateway.options,
         strategy=gateway.strategy,
         index=compiler.compile(),
-        find=gateway.searches.without_normalizer(),
+        find=gateway.cached_search.without_normalizer(),
     )

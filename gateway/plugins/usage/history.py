@@ -41,7 +41,7 @@ from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageSignals
+from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageLog, UsageSignals
 from gateway.types import InvokeResult, SearchResult
 
 P = ParamSpec("P")
@@ -94,7 +94,7 @@ class MeasuredGains:
 
 
 @dataclass(eq=False, repr=False)
-class UsageTracker:
+class UsageTracker(UsageLog):
     """The call log of one gateway, read now and then.
 
     Args:
