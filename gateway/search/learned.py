@@ -86,9 +86,9 @@ class UsageLog(CallHook, ABC):
 
 
 def make_usage_log(
-    factories: Mapping[str, Callable[..., UsageLog]], options: UsageOptions, **parts: object
+    factories: Mapping[str, Callable[..., UsageLog | None]], options: UsageOptions, **parts: object
 ) -> UsageLog | None:
-    """Return the log of calls; None if no plugin gives one, and *options* need none.
+    """Return the log of calls; None if nothing gives one, and *options* need none.
 
     Args:
         factories: From the hook ``register_signals``.
@@ -96,7 +96,7 @@ def make_usage_log(
         parts: The other arguments of the factory; see the hook.
 
     Raises:
-        ConfigError: *options* need a log, and no plugin gives one.
+        ConfigError: *options* need a log, and no plugin or no store has one.
     """
     if "usage" in factories:
         return factories["usage"](options=options, **parts)

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.errors import ConfigError
 from gateway.hookspecs import hookimpl
+from gateway.options import UsageOptions
 
 
 @hookimpl
-def register_signals() -> Mapping[str, Callable[..., object]]:
+def register_signals() -> Mapping[str, Callable[..., object | None]]:
     """Register the log of calls."""
     return {"usage": _tracker}
 
 
-def _tracker(*, store: Any, **parts: Any) -> object:
+def _tracker(*, store: Any, options: UsageOptions, **parts: Any) -> object | None:
     from gateway.plugins.usage.history import UsageTracker  # noqa: PLC0415  (only a gateway needs it, no command)
     from gateway.plugins.usage.tables import call_log_of  # noqa: PLC0415  (likewise)
 
-    return UsageTracker(call_log_of(store), **parts)
+    try:
+        log = call_log_of(store)
+    except ConfigError:
+        if options.record or options.reads:
+            raise
+        return None
+    return UsageTracker(log, options=options, **parts)
