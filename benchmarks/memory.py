@@ -212,9 +212,11 @@ class RowStore(NoVectorStore):
     """Keeps rows of entities in a database, and no vectors of texts."""
 
     def __init__(self, url: str) -> None:
-        from gateway.storage.postgres import open_vectors  # noqa: PLC0415  (its memory is measured)
+        from gateway.plugins.postgres import store  # noqa: PLC0415  (its memory is measured)
+        from gateway.plugins.postgres.database import PostgresDatabase  # noqa: PLC0415  (likewise)
 
-        self._store = open_vectors(url)
+        database = PostgresDatabase(url, store.SCHEMA, store.TABLES)
+        self._store = store.PostgresVectorStore(database)
 
     def vector_engine(self, model: str, *, timeout_s: float) -> VectorEngine:
         """Return the vectors of one model."""

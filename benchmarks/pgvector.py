@@ -31,9 +31,9 @@ from gateway.index.eligibility import Mask
 from gateway.index.engine_vectors import FEW_ROWS, EngineVectors
 from gateway.index.vector_engine import Ids
 from gateway.index.vectors import VectorIndex
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.pgvector import PgvectorEngine
 from gateway.runtime.vectors import Matrix, unit_rows
-from gateway.storage.pgvector import PgvectorEngine
-from gateway.storage.postgres_database import PostgresDatabase
 from tests.postgres_server import running_server
 
 _TOP = 10

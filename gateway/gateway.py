@@ -39,7 +39,8 @@ from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
-from gateway.storage.protocol import Store, resolve_store, watch
+from gateway.storage.protocol import Store, watch
+from gateway.stores import resolve_store
 from gateway.types import (
     ANYONE,
     Caller,

@@ -55,3 +55,13 @@ def register_signals() -> Mapping[str, Callable[..., object]]:
     not name these types: their import takes long, and commands import this module.
     """
     raise NotImplementedError
+
+
+@hookspec
+def register_databases() -> Mapping[str, Callable[..., object]]:
+    """Return functions that open a `Store` in a database, keyed by the scheme of its address.
+
+    A function gets the whole address, and the `VectorStore` of the host or None. It connects to
+    nothing yet. It may raise `ConfigError` and `MissingExtraError`, which never show the address.
+    """
+    raise NotImplementedError

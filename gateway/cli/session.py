@@ -32,7 +32,8 @@ from gateway.plugins.access.tables import auditor_of
 from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
-from gateway.storage.protocol import Store, resolve_store
+from gateway.storage.protocol import Store
+from gateway.stores import resolve_store
 from gateway.sync import SyncGateway
 from gateway.types import Caller, IndexReport, Strategy
 

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gateway.catalog.catalog import Entries
-from gateway.errors import ConfigError
-from gateway.options import Options
-from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
-from gateway.options.validation import check_members
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
@@ -127,50 +123,3 @@ class SqliteStore:
         self.listings.close()
         for database in self._tables.values():
             database.close()
-
-
-def resolve_store(
-    options: Options, store: Store | None = None, *, vectors: VectorStore | None = None
-) -> Store:
-    """Return the store of a gateway: the host's own, else the database or files of *options*.
-
-    Args:
-        options: Where it is.
-        store: The host's store.
-        vectors: Where the host keeps vectors, and only them.
-
-    Raises:
-        ConfigError: Both are given, or one is no store, or the database has no usable address.
-        MissingExtraError: It is to be PostgreSQL, and that package is not installed.
-    """
-    if vectors is not None:
-        check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
-    # Not `or`: an empty store of the host may be falsy.
-    if store is not None:
-        if vectors is not None:
-            raise ConfigError("store and vector_store say both where vectors persist: give one")
-        check_members("store", store, "a Store", "vectors", "entries", "listings", "close")
-        return store
-    if options.store:
-        from gateway.storage.postgres import open_store  # noqa: PLC0415  (an optional extra)
-
-        return open_store(options.store, vectors)
-    return SqliteStore(
-        vectors=vector_store_path(options) if vectors is None else vectors,
-        catalog=catalog_store_path(options),
-        usage=ledger_path(options),
-    )
-
-
-def own_vectors(options: Options) -> OwnVectors:
-    """Return where vectors are kept by *options*.
-
-    Raises:
-        ConfigError: The database has no usable address.
-        MissingExtraError: It is to be PostgreSQL, and that package is not installed.
-    """
-    if options.store:
-        from gateway.storage.postgres import open_vectors  # noqa: PLC0415  (an optional extra)
-
-        return open_vectors(options.store)
-    return SqliteVectorStore(vector_store_path(options))

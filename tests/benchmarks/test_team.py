@@ -16,8 +16,8 @@ from benchmarks.team_replicas import Team, team
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.postgres import PostgresStore
 from tests.conftest import OpenGateway
 from tests.postgres_server import PostgresServer
 

@@ -28,7 +28,8 @@ from gateway.options.environment import environment
 from gateway.runtime.json_models import read_value
 from gateway.search.explanation import reasons
 from gateway.serve.catalog_search import search_catalog
-from gateway.storage.protocol import OwnVectors, own_vectors
+from gateway.storage.protocol import OwnVectors
+from gateway.stores import own_vectors
 from gateway.types import (
     ALL_SCOPES,
     ANYONE,

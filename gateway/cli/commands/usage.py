@@ -23,7 +23,7 @@ from gateway.plugins.usage.outcomes import multiplier
 from gateway.plugins.usage.step_evaluation import evaluate_usage
 from gateway.plugins.usage.tables import call_log_of
 from gateway.plugins.usage.transitions import MIN_COUNT, count_transitions, is_predictive
-from gateway.storage.protocol import resolve_store
+from gateway.stores import resolve_store
 
 _NO_CALLS = (
     'no calls are noted: "options": {"usage": true} in the configuration has them noted, or '

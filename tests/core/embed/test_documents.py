@@ -14,10 +14,10 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore, text_key
 from gateway.embed.documents import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedded, Role
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.store import TABLES, PostgresVectorStore
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
-from gateway.storage.postgres import TABLES, PostgresVectorStore
-from gateway.storage.postgres_database import PostgresDatabase
 from gateway.testing import HashingEmbedder
 from tests.fakes import BrokenStore, Narrow
 from tests.postgres_server import PostgresServer
@@ -170,7 +170,7 @@ from dataclasses import replace
 from gateway.embed.documents import embed_documents
 from gateway.embed.protocol import EmbeddingLimits
 from gateway.runtime.telemetry import Telemetry
-from gateway.storage.postgres import PostgresStore
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.testing import HashingEmbedder
 
 class Reporting(HashingEmbedder):

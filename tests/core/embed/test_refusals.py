@@ -13,9 +13,9 @@ from openai import OpenAI
 from gateway.embed.cache import MemoryVectorStore, text_key
 from gateway.embed.documents import DocumentVectors, embed_documents
 from gateway.embed.openai import OpenAIEmbedder
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.store import PostgresVectorStore
 from gateway.runtime.telemetry import Telemetry
-from gateway.storage.postgres import PostgresVectorStore
-from gateway.storage.postgres_database import PostgresDatabase
 from gateway.testing import Faults, ScriptedModel, script
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import codes, names, tool

@@ -11,8 +11,8 @@ import pytest
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.postgres import PostgresStore
 from tests.conftest import OpenGateway
 from tests.core.registration.live_servers import live_server, patient
 from tests.fakes import tool

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import pytest
 
+from gateway.plugins.postgres.database import PostgresDatabase
 from gateway.storage.database import Database, Schema
-from gateway.storage.postgres_database import PostgresDatabase
 from gateway.storage.sqlite import SqliteDatabase
 
 OpenDatabase: TypeAlias = Callable[[Schema], Database]

@@ -11,7 +11,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
 from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.protocol import resolve_store
+from gateway.stores import resolve_store
 from gateway.testing import HashingEmbedder, TemporaryStore
 
 

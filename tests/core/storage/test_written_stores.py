@@ -17,10 +17,10 @@ from gateway.catalog.entries import Entry, entry_from_json
 from gateway.plugins.access.audit import AuditRow, read_all
 from gateway.plugins.access.limits import Charge
 from gateway.plugins.access.tables import audit_log_of, counters_of
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.programs.store import program_store
 from gateway.plugins.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
 from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore
 from gateway.types.listing import Listing
 from tests.postgres_server import PostgresServer

@@ -16,6 +16,7 @@ from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.programs.runner import ProgramRunner
 from gateway.plugins.programs.sandbox import (
     AnswerCall,
@@ -25,7 +26,6 @@ from gateway.plugins.programs.sandbox import (
     ProgramSnapshot,
 )
 from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.postgres import PostgresStore
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
 from tests.metrics import Watch

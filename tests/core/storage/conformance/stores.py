@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.runtime.cache import Clock
-from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore, Store
 from tests.postgres_server import PostgresServer
 

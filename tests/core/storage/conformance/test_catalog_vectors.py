@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gateway.index.candidates import CatalogVectors, VectorQuery
 from gateway.index.engine_vectors import EngineVectors
 from gateway.index.vectors import VectorIndex
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.pgvector import PgvectorEngine
 from gateway.runtime.vectors import Matrix, Vector, cosines_of, unit_rows
-from gateway.storage.pgvector import PgvectorEngine
-from gateway.storage.postgres_database import PostgresDatabase
 
 SIZE, COUNT = 32, 12_000
 HALF = 1e-3

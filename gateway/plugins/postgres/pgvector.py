@@ -17,8 +17,8 @@ import numpy as np
 
 from gateway.errors import MissingExtraError, StoreError
 from gateway.index.vector_engine import Ids, Passes
+from gateway.plugins.postgres.database import Connection, PostgresDatabase
 from gateway.runtime.vectors import Matrix, Vector
-from gateway.storage.postgres_database import Connection, PostgresDatabase
 
 try:
     import psycopg

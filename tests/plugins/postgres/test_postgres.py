@@ -19,10 +19,11 @@ from gateway.errors import ConfigError, StoreError
 from gateway.options import Options
 from gateway.plugins.access.audit import AuditRow
 from gateway.plugins.access.tables import audit_log_of
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.usage.call_log import CallNote, SearchNote
 from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.postgres import PostgresStore
-from gateway.storage.protocol import WatchedStore, own_vectors, resolve_store
+from gateway.storage.protocol import WatchedStore
+from gateway.stores import own_vectors, resolve_store
 from gateway.types.listing import Listing
 from tests.postgres_server import PostgresServer
 
@@ -110,7 +111,7 @@ def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(open
 
 _RACER = """
 import sys
-from gateway.storage.postgres import PostgresStore
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.usage.call_log import CallNote
 from gateway.plugins.usage.tables import call_log_of
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
@@ -309,7 +310,7 @@ def test_after_the_connection_was_lost_everything_may_have_changed(
 
 _FORK = """
 import os, sys
-from gateway.storage.postgres import PostgresStore
+from gateway.plugins.postgres.store import PostgresStore
 from gateway.plugins.usage.call_log import CallNote
 from gateway.plugins.usage.tables import call_log_of
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])

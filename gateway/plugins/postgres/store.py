@@ -7,15 +7,13 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 
-from gateway.errors import ConfigError
+from gateway.plugins.postgres.database import OnChange, PostgresDatabase
+from gateway.plugins.postgres.pgvector import PgvectorEngine
+from gateway.plugins.postgres.sign_ins import SIGN_INS, SqlTokens
 from gateway.runtime.cache import Clock
-from gateway.runtime.secrets import expand
 from gateway.runtime.vectors import VectorStore
 from gateway.storage.catalog import CATALOG, SqlCatalog
 from gateway.storage.database import Schema
-from gateway.storage.pgvector import PgvectorEngine
-from gateway.storage.postgres_database import OnChange, PostgresDatabase
-from gateway.storage.sign_ins import SIGN_INS, SqlTokens
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 SCHEMA = "gateway"
@@ -131,28 +129,3 @@ class PostgresStore:
         """See `Store.close`."""
         self.vectors.close()
         self.listings.close()
-
-
-def open_store(address: str, vectors: VectorStore | None = None) -> PostgresStore:
-    """Return the store at *address*.
-
-    Args:
-        address: A URL, which may have references to secrets, or one reference to it.
-        vectors: Where vectors are kept, if not there.
-
-    Raises:
-        ConfigError: It is no such address, or refers to what is not there.
-    """
-    return PostgresStore(_url(address), vectors=vectors)
-
-
-def open_vectors(address: str) -> PostgresVectorStore:
-    """Return the vectors at *address*; see `open_store`."""
-    return PostgresVectorStore(PostgresDatabase(_url(address), SCHEMA, TABLES))
-
-
-def _url(address: str) -> str:
-    try:
-        return expand(address)
-    except ConfigError as error:
-        raise ConfigError(f"the address of the store: {error}") from None

@@ -26,9 +26,9 @@ from gateway.index.candidates import VectorQuery
 from gateway.index.eligibility import Eligibility, traits_of
 from gateway.index.entity_rows import EngineRows
 from gateway.options import IndexOptions, Options, SearchOptions
-from gateway.storage.pgvector import PgvectorEngine
-from gateway.storage.postgres import PostgresStore, PostgresVectorStore
-from gateway.storage.postgres_database import PostgresDatabase
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.pgvector import PgvectorEngine
+from gateway.plugins.postgres.store import PostgresStore, PostgresVectorStore
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, SearchResult, ToolDefinition
 from tests.fakes import ListSource, codes, entity, tool, until

@@ -1,5 +1,5 @@
 """A PostgreSQL database: connections, tables, errors, notifications. Only this module and
-`gateway.storage.pgvector` use psycopg.
+`gateway.plugins.postgres.pgvector` use psycopg.
 
 * Tables are in a schema of their own, which knows the version of each kind. Older ones are brought
   up in one transaction under an advisory lock; newer ones are refused and left as they are.
@@ -21,8 +21,8 @@ from functools import cache
 from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
+from gateway.plugins.postgres.tables import bring_up
 from gateway.storage.database import LockingDatabase, Schema, Values
-from gateway.storage.postgres_tables import bring_up
 
 try:
     import psycopg

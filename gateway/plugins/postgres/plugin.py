@@ -1,0 +1,20 @@
+"""The plugin ``postgres``: a store in PostgreSQL for several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.hookspecs import hookimpl
+
+
+@hookimpl
+def register_databases() -> Mapping[str, Callable[..., object]]:
+    """Register addresses of PostgreSQL."""
+    return {"postgresql": _open, "postgres": _open}
+
+
+def _open(address: str, vectors: Any) -> object:
+    from gateway.plugins.postgres.store import PostgresStore  # noqa: PLC0415  (an optional extra)
+
+    return PostgresStore(address, vectors=vectors)
