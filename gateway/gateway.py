@@ -10,57 +10,65 @@ from __future__ import annotations
 import asyncio
 import reprlib
 import time
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
+from gateway.attention.attention import Attention
 from gateway.call.calls import Calls
 from gateway.call.gate import AccessGate
+from gateway.call.resources import ResourceLibrary
+from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
+from gateway.index.edges import Edges
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
-from gateway.index.snapshot import IndexBuild, Snapshot
+from gateway.mcp.servers import server_target
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
 from gateway.plugin_manager import load_plugins
 from gateway.plugins.access.limits import Limiter
 from gateway.plugins.access.tables import auditor_of, counters_of
-from gateway.registration.views import GatewayViews
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
+from gateway.runtime.delegation import async_call_of, call_of
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
-from gateway.search.cached_search import CachedSearch, Caches, SearchParts, cached_search
-from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.cached_search import Caches, SearchParts, cached_search
 from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
+from gateway.search.searches import Searches
+from gateway.servers.config_files import Configured
+from gateway.servers.configuration import Configuration
+from gateway.servers.servers import Servers
 from gateway.sources.entries import ENTRIES
+from gateway.sources.protocol import Transform
 from gateway.storage.protocol import Store, watch
 from gateway.stores import resolve_store
 from gateway.types import (
     ANYONE,
+    Access,
     Caller,
-    Entity,
     Filters,
-    IndexReport,
-    InvokeResult,
-    JsonObject,
-    Match,
+    Hints,
     RankingPolicy,
     SearchResult,
     Strategy,
 )
+from gateway.types.access import NO_ACCESS_RULE
 
 
-class Gateway(GatewayViews):
+class Gateway:
     """A searchable, callable catalog of tools.
 
     Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
     it with ``async with`` or `aclose`. Blocking code calls `close`, and `SyncGateway` for the rest.
+
+    A gateway is composed of parts, such as `servers`; most of its methods are methods of a part.
 
     Args:
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
@@ -84,8 +92,6 @@ class Gateway(GatewayViews):
             its kind.
         MissingExtraError: If the local model is wanted but not installed.
     """
-
-    _latest_build: IndexBuild | None = None
 
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
@@ -112,38 +118,46 @@ class Gateway(GatewayViews):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        own = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
-        self.caches = own if caches is None else caches
-        self.store = storage = resolve_store(self.options, store, vectors=vector_store)
-        auditor = auditor_of(self.options, storage, self.telemetry)
-        super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
-        self.gate = AccessGate(auditor, Limiter(counters_of(storage)))
-        self._index = Indexer(
-            registry=self._registry,
-            embedder=self.embedder if strategy != "graph" else None,
-            store=storage.vectors,
-            graph=source_of(graph),
+        self.caches = self._make_caches(clock) if caches is None else caches
+        self.store = resolve_store(self.options, store, vectors=vector_store)
+        self.bridge = Bridge()
+        own = store is not None
+        self.servers = Servers(self.bridge, self.store, self.options, own=own, clock=clock)
+        own = own or vector_store is not None
+        index = self._make_index(source_of(graph), own, clock, progress)
+        self.searches = self._make_searches(index, normalizer, clock)
+        self._make_others()
+
+    def _make_caches(self, clock: Clock) -> Caches:
+        return Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+
+    def _make_index(
+        self, graph: GraphSource | None, own: bool, clock: Clock, progress: Progress | None
+    ) -> Indexer:
+        return Indexer(
+            registry=self.servers.registry,
+            embedder=self.embedder if self.strategy != "graph" else None,
+            store=self.store.vectors,
+            graph=graph,
             options=self.options,
-            entities=self._entity_registry,
+            entities=self.servers.entities,
             telemetry=self.telemetry,
-            flights=SingleFlight[object](self._bridge.submit),
+            flights=SingleFlight[object](self.bridge.submit),
             clock=clock,
             progress=progress or (lambda *_: None),
-            own_store=not (store is None and vector_store is None),
+            own_store=own,
         )
-        self.cached_search = self._make_search(normalizer, clock)
-        for part in (self._index, self._servers, self.cached_search):
-            self.telemetry.observe(part.gauges)
-        self._end_watch = watch(storage, self._take_change)
 
-    def _make_search(self, normalizer: Normalizer | None, clock: Clock) -> CachedSearch:
+    def _make_searches(
+        self, index: Indexer, normalizer: Normalizer | None, clock: Clock
+    ) -> Searches:
         usage = make_usage_log(
             self.plugins.tables("register_signals"),
             self.options.usage,
             store=self.store,
             telemetry=self.telemetry,
             clock=clock,
-            submit=self._bridge.submit,
+            submit=self.bridge.submit,
         )
         forms = self.plugins.tables("register_query_forms") if self.options.search.spelling else {}
         parts = SearchParts(
@@ -154,14 +168,47 @@ class Gateway(GatewayViews):
             correct=forms["corrected"]() if "corrected" in forms else None,
             usage=usage,
             caches=self.caches,
-            submit=self._bridge.submit,
+            submit=self.bridge.submit,
             telemetry=self.telemetry,
         )
-        return cached_search(parts)
+        searches = Searches(index, self.servers, cached_search(parts))
+        for part in (index, self.servers.pool, searches.cached):
+            self.telemetry.observe(part.gauges)
+        return searches
+
+    def _make_others(self) -> None:
+        """Make the parts that need a search or the index."""
+        servers, snapshot, usage = self.servers, self.searches.snapshot, self.searches.cached.usage
+        auditor = auditor_of(self.options, self.store, self.telemetry)
+        self.gate = AccessGate(auditor, Limiter(counters_of(self.store)))
+        self.calls = Calls(
+            snapshot=snapshot,
+            registry=servers.registry,
+            telemetry=self.telemetry,
+            gate=self.gate,
+            hooks=() if usage is None else (usage,),
+        )
+        self.library = ResourceLibrary(
+            servers.registry, snapshot, servers.pool.capabilities, self.gate
+        )
+        self.edges = Edges(snapshot, self.telemetry)
+        self.catalog = Catalog(
+            servers.entries.store,
+            snapshot,
+            servers.mark_entries,
+            servers.catalog_options,
+            self.bridge.check_open,
+            servers.pool.resolve_filters,
+            auditor,
+        )
+        self.configuration = Configuration(servers, auditor.change)
+        self.attention = Attention(servers, self.catalog, self.searches.newest, auditor.change)
+        self.user_sign_ins = servers.sign_ins
+        self._end_watch = watch(self.store, servers.take_change)
 
     def __repr__(self) -> str:
         """Return the strategy, the servers and, after the first build, the number of tools."""
-        build, names = self._latest_build, sorted(self._registry.all().keys() - {ENTRIES})
+        build, names = self.searches.latest, sorted(self.servers.registry.all().keys() - {ENTRIES})
         tools = "" if build is None else f", tools={build.report.tools}"
         return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
 
@@ -214,7 +261,7 @@ class Gateway(GatewayViews):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=self._servers.resolve_filters(filters),
+            filters=self.servers.pool.resolve_filters(filters),
             options=self.options.search,
             ranking=ranking,
             diversify=diversify,
@@ -222,104 +269,87 @@ class Gateway(GatewayViews):
             caller=caller,
             explain=explain,
         )
-        wanted = bool(request.queries or request.context)
-        built = await self._newest(vectors=wanted, wait=wait)
-        # To browse needs no vectors.
-        early = self._index.notes(built) if wanted else ()
-        # Equal searches of users that may see the same have one result.
-        if (shared := built.snapshot.policies.shared(request.filters)) is not request.filters:
-            request = replace(request, filters=shared)
-        result = await self.cached_search(built.snapshot, request, (*notes, *early), task=task)
-        return self._servers.note_stale(result)
+        return await self.searches.search(request, notes, wait=wait, task=task)
 
-    async def next_steps(
+    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
-        tools: Sequence[str],
+        name: str,
         *,
-        query: str = "",
-        limit: int = 5,
-        filters: Filters | None = None,
-        caller: Caller = ANYONE,
-    ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*, best first, never one of them.
+        command: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        server: object | None = None,
+        hints: Mapping[str, Hints] | None = None,
+        trusted: bool = False,
+        transforms: Sequence[Transform] = (),
+        access: Access = NO_ACCESS_RULE,
+    ) -> None:
+        """Register an MCP server; it is started or called when something needs its tools.
+
+        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
+        (a server object of the mcp package in this process).
 
         Args:
-            tools: Those just used, the last one last, each as `invoke` takes it.
-            query: The task, if it is known.
-            limit: How many suggestions at most.
-            filters: What may be suggested; None as for `search`.
-            caller: The party that they are for.
+            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
+            command: The program, run without a shell.
+            args: Its arguments.
+            env: Added to a safe base environment.
+            cwd: Its working folder.
+            url: Where it listens.
+            headers: Sent with every request; keep secrets in the environment.
+            server: The object itself, or a `HttpServer` that signs in.
+            hints: More to find its tools by, by the names that are shown.
+            trusted: Whether the host stands in for what it says of its tools.
+            transforms: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
+            access: Whether what it has may be found, and by which callers.
 
         Raises:
-            UnknownToolError: If one of *tools* is not in the catalog.
-            InvalidRequestError: If *limit* is below 1.
+            ConfigError: If not exactly one of the three is given, or the name is taken or
+                illegal.
+            ClosedError: After `close`.
         """
-        snapshot = await self.snapshot(vectors=bool(query))
-        return await suggest_next_steps(
-            snapshot,
-            tools,
-            query=query,
-            embed=self.cached_search.search.embed,
-            filters=caller.filters(self._servers.resolve_filters(filters)),
-            limit=limit,
-            options=self.options.search,
-            usage=await self.cached_search.signals(snapshot, caller.tenant),
-        )
+        reached = {"command": command, "args": args, "env": env, "cwd": cwd}
+        target = server_target(name, server, {**reached, "url": url, "headers": headers})
+        shown = tuple(transforms)
+        entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
+        self.servers.add(name, entry, hints)
 
-    async def list_tools(
-        self, filters: Filters | None = None, *, caller: Caller = ANYONE
-    ) -> tuple[Entity, ...]:
-        """Return all tools that *caller* may find, ordered by exposed name."""
-        snapshot = await self.snapshot()
-        return snapshot.visible(caller.filters(self._servers.resolve_filters(filters)))
-
-    async def invoke(
-        self,
-        tool: str,
-        arguments: JsonObject | None = None,
-        *,
-        call_id: str = "",
-        caller: Caller = ANYONE,
-        task: str = "",
-        approved: bool = False,
-    ) -> InvokeResult:
-        """Call a tool, at most once.
-
-        Args:
-            tool: Its canonical id, its exposed name, or its own name if only one tool has it.
-            arguments: Checked against its schema before anything is sent.
-            call_id: The model's id of the call, for telemetry.
-            caller: The party that it is for. Its tenant is noted as a digest, if calls are noted.
-            task: Any label of what the call belongs to, such as one user request; noted likewise.
-            approved: Whether a person, or the host, approved it, where a policy wants that.
-
-        Returns:
-            The tool's answer, without what policies hide; ``is_error`` if the tool says that it
-            failed.
-
-        Raises:
-            UnknownToolError: No enabled tool of that name; near names are listed.
-            InvalidArgumentsError: The arguments do not fit; nothing was sent.
-            NotApprovedError: A policy wants an approval; nothing was sent.
-            LimitExceededError: A policy allows no more calls for a while; nothing was sent.
-            StoreError: The audit log cannot be written; nothing was sent.
-            UpstreamError: The tool's source failed, or did not answer in time.
-            ClosedError: After `aclose`.
-        """
-        return await self.calls.invoke(
-            tool, arguments or {}, caller=caller, call_id=call_id, task=task, approved=approved
-        )
-
-    @property
-    def calls(self) -> Calls:
-        """Finds tools by their names and calls them, with the hooks of this gateway around."""
-        return Calls(
-            snapshot=self.snapshot,
-            registry=self._registry,
-            telemetry=self.telemetry,
-            gate=self.gate,
-            hooks=() if self.cached_search.usage is None else (self.cached_search.usage,),
-        )
+    # Methods of the parts, with their arguments and docstrings.
+    next_steps = async_call_of("searches", Searches.next_steps)
+    list_tools = async_call_of("searches", Searches.list_tools)
+    refresh = async_call_of("searches", Searches.refresh)
+    report = async_call_of("searches", Searches.report)
+    snapshot = async_call_of("searches", Searches.snapshot)
+    invoke = async_call_of("calls", Calls.invoke)
+    read = async_call_of("library", ResourceLibrary.read)
+    prompt = async_call_of("library", ResourceLibrary.prompt)
+    add_tool = call_of("servers", Servers.add_tool)
+    remove_tool = call_of("servers", Servers.remove_tool)
+    add_openapi = call_of("servers", Servers.add_openapi)
+    add_virtual_server = call_of("servers", Servers.add_virtual)
+    add_source = call_of("servers", Servers.add_source)
+    remove_server = async_call_of("servers", Servers.remove)
+    server_states = call_of("servers", Servers.states)
+    set_rules = call_of("servers", Servers.set_rules)
+    set_policies = call_of("servers", Servers.set_policies)
+    reread_graph = call_of("servers", Servers.reread_graph)
+    original = call_of("servers", Servers.original)
+    audience = call_of("servers", Servers.audience)
+    add_config = call_of("configuration", Configuration.add)
+    reload = async_call_of("configuration", Configuration.reload)
+    issues = async_call_of("attention", Attention.issues)
+    pin = call_of("attention", Attention.pin)
+    approve = async_call_of("attention", Attention.approve)
+    accept = async_call_of("attention", Attention.accept)
+    disable = async_call_of("attention", Attention.disable)
+    retry = async_call_of("attention", Attention.retry)
+    sign_in = async_call_of("attention", Attention.sign_in)
+    graph = async_call_of("edges", Edges.graph)
+    export_graph = async_call_of("edges", Edges.export)
+    propose_edges = async_call_of("edges", Edges.propose)
 
     @property
     def usage(self) -> Any:
@@ -328,58 +358,24 @@ class Gateway(GatewayViews):
         Raises:
             ConfigError: The plugin ``usage`` is not loaded.
         """
-        if self.cached_search.usage is None:
+        if self.searches.cached.usage is None:
             raise ConfigError(NO_USAGE)
-        return self.cached_search.usage
-
-    def audience(self, caller: Caller) -> Hashable:
-        """Return what callers have in common that may see the same."""
-        return self._registry.audience(caller)
-
-    async def refresh(self) -> IndexReport:
-        """List every server again, rebuild the index, and report on that."""
-        self._bridge.check_open()
-        self._expire_listings()
-        return (await self._index.refresh()).report
-
-    async def report(self, *, wait: bool = True) -> IndexReport:
-        """Report on the newest index build, with all changes and all vectors in it.
-
-        Without *wait* it reports on what there is; ``index_building`` names what is being made.
-        """
-        self._bridge.check_open()
-        return (await self._index.current()).report if wait else self._index.report()
-
-    async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index as calls read it; with *vectors*, wait for those as a search does."""
-        return (await self._newest(vectors=vectors)).snapshot
-
-    async def _newest(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
-        self._bridge.check_open()
-        self._servers.refresh_stale()
-        waits = self.strategy != "auto" or (wait and self.options.search.first_search != "words")
-        self._latest_build = await self._index.get(vectors=vectors, words_first=not waits)
-        return self._latest_build
-
-    @property
-    def bridge(self) -> Bridge:
-        """The background loop, for blocking callers."""
-        return self._bridge
+        return self.searches.cached.usage
 
     @property
     def index_builds(self) -> int:
         """How many index builds there were."""
-        return self._index.builds
+        return self.searches.index.builds
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
         self._end_watch()
         self.telemetry.close()
-        self._bridge.finish(lambda: self._index.finish(self._close_sources))
+        self.bridge.finish(lambda: self.searches.index.finish(self.servers.close))
         # What waits to be written in a forked child is the parent's.
-        if not self._bridge.is_left_behind:
-            if self.cached_search.usage is not None:
-                self.cached_search.usage.close()
+        if not self.bridge.is_left_behind:
+            if self.searches.cached.usage is not None:
+                self.searches.cached.usage.close()
             self.gate.auditor.close()
         self.store.close()
 

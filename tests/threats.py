@@ -83,7 +83,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
-                "core/registration/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
+                "core/servers/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
                 "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
             },
         ),
@@ -289,7 +289,7 @@ THREATS: Mapping[str, Threat] = dict(
             "30 kills: 30 of 30 searches answer, 30 of 30 calls reach a new process, 0 of 31 are "
             "left. The time of a reconnect is not asserted",
             {
-                "core/registration/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
+                "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
                 "core/mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
                 "core/mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"

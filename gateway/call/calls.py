@@ -15,7 +15,7 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
 from gateway.runtime.text import visible, visible_json
 from gateway.sources.registry import Registry
-from gateway.types import Caller, Content, Entity, InvokeResult, JsonObject
+from gateway.types import ANYONE, Caller, Content, Entity, InvokeResult, JsonObject
 from gateway.types.caller import filters_for
 
 _EVERYTHING = filters_for(None)
@@ -66,16 +66,39 @@ class Calls:
     async def invoke(
         self,
         tool: str,
-        arguments: JsonObject,
+        arguments: JsonObject | None = None,
         *,
-        caller: Caller,
         call_id: str = "",
+        caller: Caller = ANYONE,
         task: str = "",
         approved: bool = False,
     ) -> InvokeResult:
-        """Call *tool* once; see `Gateway.invoke`."""
+        """Call a tool, at most once.
+
+        Args:
+            tool: Its canonical id, its exposed name, or its own name if only one tool has it.
+            arguments: Checked against its schema before anything is sent.
+            call_id: The model's id of the call, for telemetry.
+            caller: The party that it is for. Its tenant is noted as a digest, if calls are noted.
+            task: Any label of what the call belongs to, such as one user request; noted likewise.
+            approved: Whether a person, or the host, approved it, where a policy wants that.
+
+        Returns:
+            The tool's answer, without what policies hide; ``is_error`` if the tool says that it
+            failed.
+
+        Raises:
+            UnknownToolError: No enabled tool of that name; near names are listed.
+            InvalidArgumentsError: The arguments do not fit; nothing was sent.
+            NotApprovedError: A policy wants an approval; nothing was sent.
+            LimitExceededError: A policy allows no more calls for a while; nothing was sent.
+            StoreError: The audit log cannot be written; nothing was sent.
+            UpstreamError: The tool's source failed, or did not answer in time.
+            ClosedError: After `aclose`.
+        """
         from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
 
+        arguments = arguments or {}
         try:
             call = await self.find(tool, caller, arguments)
         except GatewayError:

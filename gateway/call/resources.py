@@ -128,7 +128,7 @@ class ResourceLibrary:
         return visible_json(result)
 
     async def prompt(
-        self, prompt: str, arguments: Mapping[str, str], *, caller: Caller = ANYONE
+        self, prompt: str, arguments: Mapping[str, str] | None = None, *, caller: Caller = ANYONE
     ) -> PromptResult:
         """Fill in a prompt.
 
@@ -142,7 +142,7 @@ class ResourceLibrary:
             UpstreamError: The server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
-        result = await self.fill_prompt(owner, arguments, caller=caller)
+        result = await self.fill_prompt(owner, arguments or {}, caller=caller)
         return PromptResult(
             description=as_text(result.get("description")),
             messages=tuple(map(_message, as_objects(result.get("messages")))),

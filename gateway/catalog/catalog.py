@@ -80,7 +80,7 @@ class Catalog:
         store: Where entries are kept.
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
-        options: How many there may be.
+        options: Returns how many there may be, with the kinds that are declared by now.
         check_open: Raises what a closed gateway answers; asked before the store is.
         resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
         auditor: Records each change.
@@ -89,7 +89,7 @@ class Catalog:
     store: Entries
     view: Callable[[], Awaitable[View]]
     changed: Callable[[], None]
-    options: CatalogOptions
+    options: Callable[[], CatalogOptions]
     check_open: Callable[[], None]
     resolve_filters: Callable[[Filters], Filters] = lambda filters: filters
     auditor: Auditor = NO_AUDIT
@@ -117,14 +117,15 @@ class Catalog:
 
     def _put(self, entries: Sequence[Entry]) -> None:
         every = {*self.store.rows(), *(entry.id for entry in entries)}
-        most = self.options.max_entries
+        options = self.options()
+        most = options.max_entries
         if len(every) > most:
             raise InvalidRequestError(
                 f"the catalog takes {most} entries: remove some, or raise "
                 "CatalogOptions.max_entries"
             )
-        for kind in {entry.kind for entry in entries} & self.options.kinds.keys():
-            most = self.options.kinds[kind].max_entries
+        for kind in {entry.kind for entry in entries} & options.kinds.keys():
+            most = options.kinds[kind].max_entries
             if sum(key.startswith(f"{kind}:") for key in every) > most:
                 raise InvalidRequestError(
                     f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "

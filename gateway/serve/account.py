@@ -21,7 +21,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gateway.options import Options
-from gateway.registration.user_sign_ins import PATH as SIGN_IN
 from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.console.access import Sessions
@@ -30,6 +29,7 @@ from gateway.serve.identity.code_flow import PendingSignIn, ProviderSignIn
 from gateway.serve.identity.issuers import CALLBACK
 from gateway.serve.plain_pages import HEADERS, link, message, page, refused
 from gateway.serve.sealed_cookies import SealedCookie
+from gateway.servers.user_sign_ins import PATH as SIGN_IN
 
 LIFE_S = 600.0
 """How long a person may take to sign in."""

@@ -20,12 +20,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.registration.user_sign_ins import PATH as SIGN_IN
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.serve import auth
 from gateway.serve.api.problems import RefusedError, problem
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
+from gateway.servers.user_sign_ins import PATH as SIGN_IN
 from gateway.types import ANYONE
 
 CONSOLE = "/console"

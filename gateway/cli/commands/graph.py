@@ -39,7 +39,7 @@ EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
 def open_view(session: CatalogSession, documents: Path | None, caller: Caller | None) -> GraphView:
     """Return what *caller* may see of the graph, with what lies over it."""
     snapshot, gateway = session.gateway.snapshot(), session.gateway.gateway
-    read = partial(gateway.cached_search.signals, snapshot, caller.tenant if caller else "")
+    read = partial(gateway.searches.cached.signals, snapshot, caller.tenant if caller else "")
     return GraphView(
         snapshot=snapshot,
         caller=caller,

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
+from gateway.attention.changes import change_label
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import OK, UNAVAILABLE
@@ -36,7 +37,6 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import StdioServer
 from gateway.plugins.manifests.client_files import Conversion
-from gateway.registration.changes import change_label
 from gateway.runtime.naming import check_server_name, to_server_name
 from gateway.sources.listing_store import ListingStore
 from gateway.sync import SyncGateway

@@ -12,6 +12,14 @@ from typing import Annotated
 from rich.console import Group
 from rich.text import Text
 
+from gateway.attention.changes import (
+    NAME,
+    Change,
+    difference_lines,
+    difference_of,
+    find_changes,
+    find_similar,
+)
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
@@ -21,14 +29,6 @@ from gateway.config.manifest import Manifest, names_owner
 from gateway.errors import ConfigError
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
-from gateway.registration.changes import (
-    NAME,
-    Change,
-    difference_lines,
-    difference_of,
-    find_changes,
-    find_similar,
-)
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.oauth_tokens import open_tokens, with_token_store
 

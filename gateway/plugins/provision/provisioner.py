@@ -32,8 +32,8 @@ from gateway.plugins.provision.steps import (
     Setup,
     Steps,
 )
-from gateway.registration.sources import LOCAL
 from gateway.runtime.text import near
+from gateway.servers.servers import LOCAL
 from gateway.types import ANYONE, Caller
 
 _HOPELESS = 2

@@ -16,6 +16,7 @@ from gateway.plugins.quality.evaluation import Searchable
 from gateway.runtime.telemetry import Telemetry
 from gateway.search.cached_search import CachedSearch
 from gateway.search.request import prepare
+from gateway.search.searches import Searches
 from gateway.storage.protocol import Store
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
 
@@ -28,8 +29,8 @@ class Tunable(Searchable, Protocol):
     store: Store
 
     @property
-    def cached_search(self) -> CachedSearch:
-        """What the gateway searches with."""
+    def searches(self) -> Searches:
+        """The searches of the gateway."""
 
     @property
     def catalog(self) -> Catalog:
@@ -100,5 +101,5 @@ async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[En
         options=gateway.options,
         strategy=gateway.strategy,
         index=compiler.compile(),
-        find=gateway.cached_search.without_normalizer(),
+        find=gateway.searches.cached.without_normalizer(),
     )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlencode
 
+from gateway.attention.issues import KINDS, Issue
 from gateway.errors import Failed, GatewayError, attempt
 from gateway.gateway import Gateway
-from gateway.registration.issues import KINDS, Issue
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, WRITE, check_right
 from gateway.serve.console.formats import clip

@@ -154,7 +154,7 @@ class GraphPage:
 
     async def _view(self, visit: Visit) -> GraphView:
         snapshot = await self._gateway.snapshot()
-        signals = await self._gateway.cached_search.signals(snapshot, visit.caller.tenant)
+        signals = await self._gateway.searches.cached.signals(snapshot, visit.caller.tenant)
         return GraphView(
             snapshot=snapshot,
             caller=visit.caller,

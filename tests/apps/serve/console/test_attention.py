@@ -20,9 +20,9 @@ from tests.apps.serve.console.catalogs import MARKUP
 from tests.apps.serve.console.conftest import Open, Serve, Served, check_access
 from tests.apps.serve.console.test_access import SECRET
 from tests.conftest import OpenGateway
+from tests.core.attention.test_attention import POISON
 from tests.core.mcp.conftest import until
-from tests.core.registration.live_servers import guarded_server, live_server, patient
-from tests.core.registration.test_attention import POISON
+from tests.core.servers.live_servers import guarded_server, live_server, patient
 from tests.fakes import ListSource, tool
 
 ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN})))

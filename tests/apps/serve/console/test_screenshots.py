@@ -26,7 +26,7 @@ from gateway.types import Filters, ToolDefinition
 from tests.apps.serve.console.conftest import Open, Serve
 from tests.apps.serve.console.test_spans import provider_of
 from tests.conftest import OpenGateway
-from tests.core.registration.live_servers import live_server, patient
+from tests.core.servers.live_servers import live_server, patient
 from tests.fakes import Shelf, tool
 
 IMAGES = Path(__file__).parents[4] / "docs" / "images"

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+from gateway.attention.changes import difference_lines, difference_of, find_changes, find_similar
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError
 from gateway.index.snapshot import IndexBuild
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import UpstreamOptions
-from gateway.registration.changes import difference_lines, difference_of, find_changes, find_similar
 from gateway.runtime.cache import Clock
 from gateway.sources.cached import CachedSource
 from gateway.sources.listing_store import ListingStore, StoredServer, attempt_store

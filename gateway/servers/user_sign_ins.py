@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from gateway.catalog.identity import entity_id
 from gateway.errors import InvalidRequestError
 from gateway.mcp.user_sessions import UserSessions
-from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
+from gateway.servers.pool import ServerPool
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.types import Caller
 
@@ -26,7 +26,7 @@ class UserSignIns:
         registry: The servers as entities, with the scopes that they need.
     """
 
-    servers: Servers
+    servers: ServerPool
     bridge: Bridge
     registry: EntityRegistry
 

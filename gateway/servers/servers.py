@@ -1,4 +1,4 @@
-"""The part of a gateway that registers: Python functions, MCP servers, sources of the host's own.
+"""The sources of tools of a gateway, as its host adds and removes them.
 
 Registering is immediate and touches no network: the next search lists and finds it.
 """
@@ -6,24 +6,23 @@ Registering is immediate and touches no network: the next search lists and finds
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace as replaced
 from pathlib import Path
 
-from gateway.call.gate import AccessGate
-from gateway.catalog.catalog import Catalog, View
 from gateway.config.manifest import names_owner
-from gateway.errors import ConfigError, attempt
-from gateway.mcp.servers import api_server, server_target
+from gateway.errors import ClosedError, ConfigError, attempt
+from gateway.mcp.servers import api_server
 from gateway.mcp.supervisor import ConnectionState
-from gateway.options import AccessPolicy, Options
+from gateway.options import AccessPolicy, CatalogOptions, Options
 from gateway.options.validation import check_members
-from gateway.registration.config_files import ConfigFiles, Configured
-from gateway.registration.servers import Servers
-from gateway.registration.user_sign_ins import UserSignIns
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.runtime.naming import check_server_name
+from gateway.servers.config_files import ConfigFiles, Configured
+from gateway.servers.pool import ServerPool
+from gateway.servers.user_sign_ins import UserSignIns
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.entries import EntrySource
 from gateway.sources.functions import FunctionSource
@@ -33,15 +32,15 @@ from gateway.sources.registry import Registration, Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases, original_of
 from gateway.storage.oauth_tokens import open_tokens
 from gateway.storage.protocol import Store
-from gateway.types import Access, Entity, Hints, ToolDefinition
+from gateway.types import Access, Caller, Entity, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
 
 LOCAL = "local"
 """The server name of Python functions."""
 
 
-class GatewaySources:
-    """The sources of one gateway, as its host adds and removes them. Safe from any thread.
+class Servers:
+    """The sources of one gateway: functions, servers, the host's own. Safe from any thread.
 
     Args:
         bridge: Owns the loop of the sessions.
@@ -51,36 +50,32 @@ class GatewaySources:
         clock: Seconds that only grow.
     """
 
-    gate: AccessGate
-    """What stands before every call and read."""
-
     def __init__(
         self, bridge: Bridge, store: Store, options: Options, *, own: bool, clock: Clock
     ) -> None:
-        self._bridge = bridge
-        self._registry = registry = Registry(options.catalog.rules, options.policies)
-        self._upstream_options = options.upstream
-        self._catalog_options = options.catalog
-        self._installation = options.installation
-        self._servers = Servers(
-            registry,
-            bridge,
-            store.listings,
-            options,
-            tokens=open_tokens(options, store),
-            clock=clock,
-        )
-        self._config_files = ConfigFiles()
-        self._entity_registry = EntityRegistry(
-            reserved=options.discovery.reserved,
-            bindings=NameBindings(store.listings, self._names_owner),
-        )
-        self.user_sign_ins = UserSignIns(self._servers, bridge, self._entity_registry)
-        """The sign-ins of users to servers that are called with their credentials."""
+        self.bridge = bridge
+        self.options = options
         self._has_place = own or bool(options.store or options.catalog_store_path)
         self._local = FunctionSource(LOCAL, options=options.upstream)
-        self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
-        registry.add(Registration(self._entries))
+        self.registry = Registry(options.catalog.rules, options.policies)
+        """Every source under its name."""
+        self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
+        """The source of the entries of the catalog."""
+        self.registry.add(Registration(self.entries))
+        tokens = open_tokens(options, store)
+        self.pool = ServerPool(
+            self.registry, bridge, store.listings, options, tokens=tokens, clock=clock
+        )
+        """The MCP servers and virtual servers."""
+        self.files = ConfigFiles()
+        """The configuration files as they were read last."""
+        self.entities = EntityRegistry(
+            reserved=options.discovery.reserved,
+            bindings=NameBindings(store.listings, self.names_owner),
+        )
+        """The entities that the sources list, under their exposed names."""
+        self.sign_ins = UserSignIns(self.pool, bridge, self.entities)
+        """The sign-ins of users to servers that are called with their credentials."""
 
     def add_tool(
         self,
@@ -109,8 +104,8 @@ class GatewaySources:
                 taken.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
-        registration = self._registry.all().get(LOCAL)
+        self.bridge.check_open()
+        registration = self.registry.all().get(LOCAL)
         hints = Hints() if hints is None else hints
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
@@ -123,9 +118,9 @@ class GatewaySources:
             replace=replace,
         )
         if registration is not None:
-            self._registry.mark_dirty(LOCAL)
+            self.registry.mark_dirty(LOCAL)
         else:
-            self._registry.add(Registration(self._local))
+            self.registry.add(Registration(self._local))
         return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
@@ -136,55 +131,23 @@ class GatewaySources:
         """
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
-            self._registry.mark_dirty(LOCAL)
+            self.registry.mark_dirty(LOCAL)
         return removed
 
-    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
-        self,
-        name: str,
-        *,
-        command: str | None = None,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        cwd: str | Path | None = None,
-        url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        server: object | None = None,
-        hints: Mapping[str, Hints] | None = None,
-        trusted: bool = False,
-        transforms: Sequence[Transform] = (),
-        access: Access = NO_ACCESS_RULE,
-    ) -> None:
-        """Register an MCP server; it is started or called when something needs its tools.
-
-        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
-        (a server object of the mcp package in this process).
+    def add(self, name: str, server: Configured, hints: Mapping[str, Hints] | None = None) -> None:
+        """Register an MCP server or a virtual server; see `Gateway.add_server`.
 
         Args:
-            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
-            command: The program, run without a shell.
-            args: Its arguments.
-            env: Added to a safe base environment.
-            cwd: Its working folder.
-            url: Where it listens.
-            headers: Sent with every request; keep secrets in the environment.
-            server: The object itself, or a `HttpServer` that signs in.
+            name: How it is called here.
+            server: How it is reached, and what is shown of it.
             hints: More to find its tools by, by the names that are shown.
-            trusted: Whether the host stands in for what it says of its tools.
-            transforms: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
-            access: Whether what it has may be found, and by which callers.
 
         Raises:
-            ConfigError: If not exactly one of the three is given, or the name is taken or
-                illegal.
+            ConfigError: If the name is taken or illegal.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
-        reached = {"command": command, "args": args, "env": env, "cwd": cwd}
-        target = server_target(name, server, {**reached, "url": url, "headers": headers})
-        shown = tuple(transforms)
-        entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
-        self._servers.add(name, entry, hints)
+        self.bridge.check_open()
+        self.pool.add(name, server, hints)
 
     def add_openapi(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
@@ -197,7 +160,7 @@ class GatewaySources:
         transforms: Sequence[Transform] = (),
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register an HTTP API whose operations become tools; see `add_server` for the rest.
+        """Register an HTTP API whose operations become tools; see `Gateway.add_server`.
 
         Args:
             name: How it is called here.
@@ -213,9 +176,9 @@ class GatewaySources:
             ClosedError: After `close`.
         """
         api = api_server(str(document), url, headers or {})
-        self.add_server(name, server=api, hints=hints, transforms=transforms, access=access)
+        self.add(name, Configured(target=api, transforms=tuple(transforms), access=access), hints)
 
-    def add_virtual_server(
+    def add_virtual(
         self,
         name: str,
         tools: Mapping[str, str | Alias],
@@ -240,7 +203,6 @@ class GatewaySources:
             ConfigError: If a name is taken or illegal.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
         table = VirtualServer(
             name=name,
             tools=aliases(tools),
@@ -248,7 +210,7 @@ class GatewaySources:
             resources=aliases(resources or {}),
             prompts=aliases(prompts or {}),
         )
-        self._servers.add(name, Configured(target=table, access=access))
+        self.add(name, Configured(target=table, access=access))
 
     def add_source(
         self,
@@ -272,14 +234,27 @@ class GatewaySources:
                 *itself* is something else.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
+        self.bridge.check_open()
         members = ("server", "trusted", "list_tools", "call", "close")
         check_members("source", source, "a Source", *members)
         check_server_name(source.server)
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        own, limits = {} if hints is None else hints, self._upstream_options
-        self._registry.add(Registration(source, own, itself=itself, access=access, limits=limits))
+        own = {} if hints is None else hints
+        self.registry.add(
+            Registration(source, own, itself=itself, access=access, limits=self.options.upstream)
+        )
+
+    async def remove(self, name: str) -> bool:
+        """Remove a server and close its session; return whether it was there."""
+        source = self.pool.remove(name)
+        if source is None:
+            return False
+        if source is self._local:
+            self._local = FunctionSource(LOCAL, options=self.options.upstream)
+        self.files.servers.pop(name, None)
+        await source.close()
+        return True
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
         """Replace the rules of `CatalogOptions.rules`; nothing is listed anew.
@@ -287,8 +262,8 @@ class GatewaySources:
         Raises:
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
-        self._registry.set_rules("", rules)
+        self.bridge.check_open()
+        self.registry.set_rules("", rules)
 
     def set_policies(self, policies: Sequence[AccessPolicy]) -> None:
         """Replace those of `Options.policies`; nothing is listed anew.
@@ -296,64 +271,65 @@ class GatewaySources:
         Raises:
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
-        self._registry.set_policies("", tuple(policies))
+        self.bridge.check_open()
+        self.registry.set_policies("", tuple(policies))
 
     def reread_graph(self) -> None:
         """Read the host's graph documents again before the next search; no server is listed."""
-        self._registry.mark_changed()
+        self.registry.mark_changed()
 
-    async def remove_server(self, name: str) -> bool:
-        """Remove a server and close its session; return whether it was there."""
-        source = self._drop(name)
-        if source is None:
-            return False
-        self._config_files.servers.pop(name, None)
-        await source.close()
-        return True
-
-    def server_states(self) -> Mapping[str, ConnectionState]:
+    def states(self) -> Mapping[str, ConnectionState]:
         """Return the state of each server: idle, connecting, active, failed or closed."""
-        return {name: source.live.state for name, source in tuple(self._servers.cached.items())}
+        return {name: source.live.state for name, source in tuple(self.pool.cached.items())}
 
     def original(self, entity: Entity) -> tuple[str, str]:
         """Return the server that has an entity, and that server's own name of it."""
-        registration = self._registry.all().get(entity.server)
+        registration = self.registry.all().get(entity.server)
         return original_of(None if registration is None else registration.source, entity)
 
-    def _catalog(self, view: Callable[[], Awaitable[View]]) -> Catalog:
-        """Return the catalog; *view* returns it as it is now."""
-        return Catalog(
-            self._entries.store,
-            view,
-            lambda: self._registry.mark_dirty(self._entries.server),
-            replaced(self._catalog_options, kinds=self._entries.kinds),
-            self._bridge.check_open,
-            self._servers.resolve_filters,
-            self.gate.auditor,
-        )
+    def audience(self, caller: Caller) -> Hashable:
+        """Return what callers have in common that may see the same."""
+        return self.registry.audience(caller)
 
-    def _expire_listings(self) -> None:
-        """Make the next build read every listing anew."""
-        for source in tuple(self._servers.cached.values()):
-            source.expire()
-
-    def _names_owner(self) -> str:
+    def names_owner(self) -> str:
         """Return whose the names of tools are: of the files, or of the host's own place.
 
         Without either they last as long as the gateway: the user's cache folder is shared by
         programs that know nothing of each other.
         """
-        places = [each.place for each in self._config_files.manifests if each.place]
+        places = [each.place for each in self.files.manifests if each.place]
         return names_owner(*places) if places or self._has_place else ""
 
-    async def _close_sources(self) -> None:
-        registered = self._registry.all().values()
-        await asyncio.gather(*(attempt(registration.source.close()) for registration in registered))
+    def catalog_options(self) -> CatalogOptions:
+        """Return the limits of the catalog, with the kinds that are declared by now."""
+        return replaced(self.options.catalog, kinds=self.entries.kinds)
 
-    def _drop(self, name: str) -> Source | None:
-        source = self._registry.remove(name)
-        if source is self._local:
-            self._local = FunctionSource(LOCAL, options=self._upstream_options)
-        self._servers.forget(name)
-        return source
+    def mark_entries(self) -> None:
+        """List the entries of the catalog again before the next search."""
+        self.registry.mark_dirty(self.entries.server)
+
+    async def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
+        """Let in what was approved just now, and what another process *relisted*."""
+        self.pool.recheck(names, relisted=relisted)
+        if self.entities.recheck():
+            self.mark_entries()
+
+    def take_change(self, changed: str) -> None:
+        """Take in what another process changed in the store, at the next search; from any thread.
+
+        Args:
+            changed: As `WatchedStore.watch` says it.
+        """
+        table, _, server = changed.partition("/")
+        if table in {"", "entries", "rules"}:
+            self.mark_entries()
+        if table in {"", "pins", "listings"}:
+            names = [name for name in self.registry.all() if server in {"", name}]
+            # The loop may be closed meanwhile: then no search is to come.
+            with suppress(ClosedError):
+                self.bridge.submit(lambda: self.recheck(names, relisted=table != "pins"))
+
+    async def close(self) -> None:
+        """Close every source."""
+        registered = self.registry.all().values()
+        await asyncio.gather(*(attempt(registration.source.close()) for registration in registered))

@@ -1,4 +1,4 @@
-"""The part of a gateway that asks for a person's attention, and does what the person decides.
+"""What asks for a person's attention in a gateway, and the actions that the person decides on.
 
 Each action takes effect at the next search; nothing is restarted.
 """
@@ -6,30 +6,22 @@ Each action takes effect at the next search; nothing is restarted.
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from contextlib import suppress
-from dataclasses import replace
-from functools import cached_property, partial
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+from gateway.attention.changes import Change, accept_similar, find_changes
+from gateway.attention.issues import Issue, IssueFinder
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.catalog import Catalog
-from gateway.errors import (
-    ClosedError,
-    Failed,
-    InvalidRequestError,
-    UpstreamError,
-    UpstreamTimeoutError,
-    attempt,
-)
-from gateway.index.snapshot import IndexBuild, Snapshot
+from gateway.errors import Failed, InvalidRequestError, UpstreamError, UpstreamTimeoutError, attempt
+from gateway.index.snapshot import IndexBuild
 from gateway.mcp.servers import HttpServer, OAuth
-from gateway.registration.changes import Change, accept_similar, find_changes
-from gateway.registration.configuration import GatewayConfiguration
-from gateway.registration.issues import Issue, IssueFinder
 from gateway.runtime.background_loop import in_thread
+from gateway.servers.servers import Servers
 from gateway.sources.cached import CachedSource
-from gateway.sources.virtual import VirtualSource
 from gateway.types import Entity, ToolDefinition
 from gateway.types.listing import pin_key
 
@@ -37,20 +29,25 @@ _SIGN_IN_S = 600.0
 """A person has to find a password."""
 
 
-class GatewayAttention(GatewayConfiguration, ABC):
-    """What wants a person's attention in a gateway, and what mends it."""
+@dataclass(eq=False, repr=False)
+class Attention:
+    """Finds what asks for a person's attention in one gateway, and does what the person decides.
 
-    @abstractmethod
-    async def _newest(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
-        """Return the newest index build."""
+    Args:
+        servers: The sources.
+        catalog: Keeps what is disabled.
+        newest: Returns the newest index build.
+        change: Records a change of the gateway, as a context around it.
+    """
 
-    async def _view(self) -> Snapshot:
-        return (await self._newest(vectors=False)).snapshot
-
-    @property
-    def catalog(self) -> Catalog:
-        """All entities, page by page, and the entries that no server lists."""
-        return self._catalog(self._view)
+    servers: Servers
+    catalog: Catalog
+    newest: Callable[[], Awaitable[IndexBuild]]
+    change: Callable[..., AbstractAsyncContextManager[None]]
+    _sign_ins: dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]] = field(
+        default_factory=dict, init=False
+    )
+    """Sign-ins that have begun, keyed by server, each with the address."""
 
     async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
         """Return what wants a person's attention, the most urgent first; empty if all is well.
@@ -61,24 +58,25 @@ class GatewayAttention(GatewayConfiguration, ABC):
         Raises:
             ClosedError: After `close`.
         """
-        build = await self._newest(vectors=False)
+        build = await self.newest()
+        servers, pool = self.servers, self.servers.pool
         listed = build.listed.values()
         finder = IssueFinder(
             build,
-            store=self._servers.store,
-            cached=dict(self._servers.cached),
-            owners=self._pin_owners(),
-            names=self._names_owner(),
-            rules=self._registry.rules.followed_by(*(each.listing.rules for each in listed)),
-            options=self._upstream_options,
+            store=pool.store,
+            cached=dict(pool.cached),
+            owners=pool.pin_owners(),
+            names=servers.names_owner(),
+            rules=servers.registry.rules.followed_by(*(each.listing.rules for each in listed)),
+            options=self.servers.options.upstream,
             addresses={
                 name: address.result()
                 for name, (_, address) in tuple(self._sign_ins.items())
                 if address.done() and not address.exception()
             },
-            clock=self._servers.clock,
+            clock=pool.clock,
         )
-        warnings = [note for file in self._config_files.manifests for note in file.warnings]
+        warnings = [note for file in servers.files.manifests for note in file.warnings]
         return await in_thread(finder.find, warnings, reports)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
@@ -89,9 +87,9 @@ class GatewayAttention(GatewayConfiguration, ABC):
         Raises:
             StoreError: They cannot be read.
         """
-        owner = self._pin_owners().get(entity.server)
-        pins = self._servers.store.pins(owner) if owner else {}
-        server, own = self.original(entity)
+        owner = self.servers.pool.pin_owners().get(entity.server)
+        pins = self.servers.pool.store.pins(owner) if owner else {}
+        server, own = self.servers.original(entity)
         name = own if server == entity.server else entity.name
         return pins.get(pin_key(entity.kind, name), ("", ""))
 
@@ -107,20 +105,20 @@ class GatewayAttention(GatewayConfiguration, ABC):
             StoreError: It cannot be read or kept.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
+        self.servers.bridge.check_open()
         found = {each.label: each for each in await in_thread(self._changes)}.get(change)
         if found is None:
             raise InvalidRequestError(f"{change!r} is as it was approved")
         again = InvalidRequestError(f"{change!r} changed once more: look at it again")
         if digest and digest != found.after:
             raise again
-        store = self._servers.store
-        async with self.gate.auditor.change("approve", change, detail=found.after):
+        store = self.servers.pool.store
+        async with self.change("approve", change, detail=found.after):
             await in_thread(partial(store.approve, found.owner, [found.item], seen=found.after))
             pins = await in_thread(store.pins, found.owner)
             if pins.get(found.item, ("",))[0] != found.after:
                 raise again
-        await self._bridge.run(lambda: self._recheck(found.server))
+        await self.servers.bridge.run(lambda: self.servers.recheck([found.server]))
 
     async def accept(self, names: str) -> None:
         """Accept that the names of some tools hardly differ: they are no issue any more.
@@ -133,13 +131,13 @@ class GatewayAttention(GatewayConfiguration, ABC):
             StoreError: It cannot be kept.
             ClosedError: After `close`.
         """
-        self._bridge.check_open()
-        if not (owner := self._names_owner()):
+        self.servers.bridge.check_open()
+        if not (owner := self.servers.names_owner()):
             raise InvalidRequestError(
                 "nothing is kept of names without catalog_store_path or store"
             )
-        async with self.gate.auditor.change("accept", names):
-            await in_thread(accept_similar, names, self._servers.store, owner)
+        async with self.change("accept", names):
+            await in_thread(accept_similar, names, self.servers.pool.store, owner)
 
     async def disable(self, item: str) -> None:
         """Let a tool, resource or prompt of a server be neither found nor called any more.
@@ -154,7 +152,7 @@ class GatewayAttention(GatewayConfiguration, ABC):
         """
         head, _, name = item.partition("/")
         kind, _, server = head.rpartition(":")
-        if server not in self._registry or not name:
+        if server not in self.servers.registry or not name:
             raise InvalidRequestError(f"no server has {item!r}")
         definition = ToolDefinition(name=name, kind=kind or "tool")
         entity = Entity(
@@ -171,12 +169,12 @@ class GatewayAttention(GatewayConfiguration, ABC):
             UpstreamTimeoutError: It has not answered within ``first_listing_s``; it comes in later.
             ClosedError: After `close`.
         """
-        if server not in self._registry:
+        if server not in self.servers.registry:
             raise InvalidRequestError(f"there is no server {server!r}")
-        source = self._servers.cached.get(server)
+        source = self.servers.pool.cached.get(server)
         if source is not None:
-            await self._bridge.run(lambda: self._retry(source))
-        self._registry.mark_dirty(server)
+            await self.servers.bridge.run(lambda: self._retry(source))
+        self.servers.registry.mark_dirty(server)
 
     async def sign_in(self, server: str) -> str:
         """Begin to sign in to a server (OAuth); return the address at which a person goes on.
@@ -193,20 +191,15 @@ class GatewayAttention(GatewayConfiguration, ABC):
             UpstreamError: It could not be begun.
             ClosedError: After `close`.
         """
-        source = self._servers.cached.get(server)
+        source = self.servers.pool.cached.get(server)
         target = source.live.target if source is not None else None
         if not isinstance(target, HttpServer) or not isinstance(target.auth, OAuth):
             raise InvalidRequestError(f"nobody signs in to {server!r} by OAuth")
         changed = {each.item for each in await in_thread(self._changes) if each.server == server}
-        if self._upstream_options.on_change == "block" and COMMAND_LINE_PIN in changed:
+        if self.servers.options.upstream.on_change == "block" and COMMAND_LINE_PIN in changed:
             raise InvalidRequestError(f"the address of {server!r} is not the approved one")
-        async with self.gate.auditor.change("sign_in", server):
-            return await self._bridge.run(lambda: self._begin_sign_in(server, target))
-
-    @cached_property
-    def _sign_ins(self) -> dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]]:
-        """Those that have begun, by server, each with the address."""
-        return {}
+        async with self.change("sign_in", server):
+            return await self.servers.bridge.run(lambda: self._begin_sign_in(server, target))
 
     async def _begin_sign_in(self, server: str, target: HttpServer) -> str:
         if server not in self._sign_ins:
@@ -219,7 +212,7 @@ class GatewayAttention(GatewayConfiguration, ABC):
     async def _sign_in(self, server: str, target: HttpServer, address: asyncio.Future[str]) -> None:
         from gateway.mcp.session import sign_in  # noqa: PLC0415  (mcp is heavy: a search needs none)
 
-        limits = replace(self._upstream_options, connect_timeout_s=_SIGN_IN_S)
+        limits = replace(self.servers.options.upstream, connect_timeout_s=_SIGN_IN_S)
         ended = await attempt(sign_in(server, target, limits, address.set_result))
         if not isinstance(ended, Failed):
             await attempt(self.retry(server))
@@ -229,7 +222,7 @@ class GatewayAttention(GatewayConfiguration, ABC):
             address.set_result("")
 
     async def _retry(self, source: CachedSource) -> None:
-        limit_s = self._upstream_options.first_listing_s
+        limit_s = self.servers.options.upstream.first_listing_s
         source.live.supervisor.breaker.end_wait()
         source.expire()
         try:
@@ -244,41 +237,6 @@ class GatewayAttention(GatewayConfiguration, ABC):
             fault = source.live.supervisor.fault
             raise fault or UpstreamError(source.server, "could not be listed", kind="connect")
 
-    async def _recheck(self, *servers: str, relisted: bool = False) -> None:
-        """Let in what was approved just now, and what another process *relisted*."""
-        self._servers.recheck(servers)
-        for name in servers if relisted else ():
-            if source := self._servers.cached.get(name):
-                source.recheck(relisted=True)
-                self._registry.mark_dirty(name)
-        if self._entity_registry.recheck():
-            self._registry.mark_dirty(self._entries.server)
-
-    def _take_change(self, changed: str) -> None:
-        """Take in what another process changed in the store, at the next search; from any thread.
-
-        Args:
-            changed: As `WatchedStore.watch` says it.
-        """
-        table, _, server = changed.partition("/")
-        if table in {"", "entries", "rules"}:
-            self._registry.mark_dirty(self._entries.server)
-        if table in {"", "pins", "listings"}:
-            names = [name for name in self._registry.all() if server in {"", name}]
-            # What is said while it closes is for nobody.
-            with suppress(ClosedError):
-                self._bridge.submit(lambda: self._recheck(*names, relisted=table != "pins"))
-
     def _changes(self) -> tuple[Change, ...]:
-        return find_changes(self._servers.store, self._pin_owners(), self._names_owner())
-
-    def _pin_owners(self) -> dict[str, str]:
-        """Return the owner of the pins of each server that has some, by name."""
-        owners = {}
-        for name, registration in self._registry.all().items():
-            source = self._servers.cached.get(name) or registration.source
-            if isinstance(source, VirtualSource):
-                owners[name] = source.pin_owner
-            elif isinstance(source, CachedSource) and source.key.fingerprint:
-                owners[name] = source.key.pin_owner
-        return owners
+        pool = self.servers.pool
+        return find_changes(pool.store, pool.pin_owners(), self.servers.names_owner())

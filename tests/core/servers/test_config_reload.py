@@ -15,7 +15,7 @@ from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
-from gateway.registration.config_files import Reloaded
+from gateway.servers.config_files import Reloaded
 from gateway.storage.catalog import SqlCatalog
 from gateway.sync import SyncGateway
 from tests.core.mcp.conftest import HERE, lines, lives

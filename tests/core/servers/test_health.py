@@ -12,8 +12,8 @@ import pytest
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
-from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
+from gateway.servers.pool import ServerPool
 from gateway.sources.registry import Registry
 from gateway.storage.oauth_tokens import open_tokens
 from gateway.testing import ManualClock
@@ -39,7 +39,7 @@ async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
 ) -> None:
     """It would be left out for ever: nobody uses what is not found."""
     room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
-    servers = Servers(
+    servers = ServerPool(
         Registry(), bridge, room.store, options, tokens=open_tokens(options, None), clock=room.clock
     )
     well, ill = LiveSource(tool("a")), LiveSource(tool("b"))

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from gateway.attention.issues import Issue, IssueKind
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.plugins.quality import EvalRequest, evaluate, freeze, write_report
-from gateway.registration.issues import Issue, IssueKind
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.transforms import Prefix
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.conftest import OpenGateway
 from tests.core.mcp.conftest import until
-from tests.core.registration.live_servers import guarded_server, live_server, patient
+from tests.core.servers.live_servers import guarded_server, live_server, patient
 from tests.fakes import ListSource, tool
 
 TOOLS = (tool("echo", "Say it again."), tool("add", "Add two numbers."))

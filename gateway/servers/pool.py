@@ -14,9 +14,9 @@ from functools import cached_property
 from gateway.errors import InvalidRequestError, attempt
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import Options
-from gateway.registration.config_files import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
+from gateway.servers.config_files import Configured
 from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import ClientCapabilities, McpSource
@@ -35,7 +35,7 @@ _CHECK_STEP_S = 1.0
 
 
 @dataclass(eq=False, repr=False)
-class Servers:
+class ServerPool:
     """The configured servers of one gateway, virtual ones too, as sources of *registry*.
 
     Args:
@@ -71,7 +71,7 @@ class Servers:
         self._listings = SingleFlight[Listing](self.bridge.submit)
 
     def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register a server; see `Gateway.add_server`.
+        """Register a server; see `Servers.add`.
 
         Raises:
             ConfigError: If the name is taken or illegal.
@@ -138,20 +138,45 @@ class Servers:
         else:
             self._register(name, source, entry, {})
 
-    def recheck(self, names: Iterable[str]) -> None:
-        """Let in again what was approved meanwhile."""
+    def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
+        """Let in again what was approved meanwhile, and what another process *relisted*."""
         self._next_check = -math.inf
         registered = self.registry.all()
         for name in names:
             source = self.cached.get(name) or registered[name].source
-            if isinstance(source, CachedSource | VirtualSource) and source.recheck():
+            if isinstance(source, CachedSource):
+                is_due = source.recheck(relisted=relisted)
+            else:
+                is_due = isinstance(source, VirtualSource) and source.recheck()
+            if is_due:
                 self.registry.mark_dirty(name)
 
-    def forget(self, name: str) -> None:
-        """Delete what is stored of a server."""
-        source = self.cached.pop(name, None)
-        if source is not None:
-            source.forget()
+    def remove(self, name: str) -> Source | None:
+        """Remove a source of any kind with what is stored of it, and return it without closing it.
+
+        None is returned if it was not there.
+        """
+        source = self.registry.remove(name)
+        cached = self.cached.pop(name, None)
+        if cached is not None:
+            cached.forget()
+        return source
+
+    def expire(self) -> None:
+        """Make the next build read every listing again."""
+        for source in tuple(self.cached.values()):
+            source.expire()
+
+    def pin_owners(self) -> dict[str, str]:
+        """Return the owner of the pins of each server that has some, by name."""
+        owners = {}
+        for name, registration in self.registry.all().items():
+            source = self.cached.get(name) or registration.source
+            if isinstance(source, VirtualSource):
+                owners[name] = source.pin_owner
+            elif isinstance(source, CachedSource) and source.key.fingerprint:
+                owners[name] = source.key.pin_owner
+        return owners
 
     def resolve_filters(self, filters: Filters | None) -> Filters:
         """Return *filters*; if they want only the healthy, with all others named as left out.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.registration.changes import (
+from gateway.attention.changes import (
     Change,
     accept_similar,
     difference_lines,

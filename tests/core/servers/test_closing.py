@@ -13,7 +13,7 @@ from gateway.gateway import Gateway
 from tests.conftest import OpenGateway
 from tests.core.mcp.conftest import lines, until
 from tests.core.mcp.verbatim import ANSWERS, Answers, opening, over_stdio, result
-from tests.core.registration.live_servers import patient
+from tests.core.servers.live_servers import patient
 
 LISTS: Answers = {
     "initialize": [opening('{"tools": {}, "prompts": {}, "resources": {}}')],

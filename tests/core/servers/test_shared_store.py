@@ -14,7 +14,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.plugins.postgres.store import PostgresStore
 from gateway.runtime.background_loop import Bridge
 from tests.conftest import OpenGateway
-from tests.core.registration.live_servers import live_server, patient
+from tests.core.servers.live_servers import live_server, patient
 from tests.fakes import tool
 from tests.postgres_server import PostgresServer
 

@@ -1,0 +1,97 @@
+"""The configuration files of a gateway: read once, and read again when they changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gateway.config.manifest import Manifest
+from gateway.errors import ConfigError, attempt
+from gateway.servers.config_files import ConfigFiles, Reloaded
+from gateway.servers.servers import Servers
+from gateway.types import Diagnostic
+
+
+@dataclass(eq=False, repr=False)
+class Configuration:
+    """Reads the configuration files of one gateway. Safe from any thread.
+
+    Args:
+        servers: Gets the servers of the files.
+        change: Records a change of the gateway, as a context around it.
+    """
+
+    servers: Servers
+    change: Callable[..., AbstractAsyncContextManager[None]]
+    _reloading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while the files are read again."""
+
+    def add(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
+        """Register the servers of an ``mcp.json``; return warnings about it.
+
+        Raises:
+            ConfigError: If the file cannot be read as one, or a server's name is taken.
+            ClosedError: After `close`.
+        """
+        self.servers.bridge.check_open()
+        if not isinstance(config, str | Path | Manifest):
+            raise ConfigError(
+                f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
+                "read already, parse_manifest(…)"
+            )
+        from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
+
+        manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
+        manifest = replace(manifest, installation=self.servers.options.installation)
+        files, registry = self.servers.files, self.servers.registry
+        for name, entry in files.add(manifest, registry).items():
+            self.servers.pool.add(name, entry)
+        self._declare(files)
+        return manifest.warnings
+
+    async def reload(self) -> Reloaded:
+        """Read the configuration files again and apply what changed.
+
+        What did not change keeps its session, and what was approved meanwhile is let in again.
+
+        Raises:
+            ConfigError: A file cannot be used; everything is as it was.
+            ClosedError: After `close`.
+        """
+        return await self.servers.bridge.run(self._reload)
+
+    async def _reload(self) -> Reloaded:
+        async with self._reloading:
+            before = self.servers.files
+            after, changes = await asyncio.to_thread(before.read, self.servers.registry)
+            async with self.change("config.reload", detail=changes.summary):
+                await self._apply(before, after, changes)
+            return changes
+
+    async def _apply(self, before: ConfigFiles, after: ConfigFiles, changes: Reloaded) -> None:
+        pool = self.servers.pool
+        restarted = [
+            name
+            for name in changes.changed
+            if not before.servers[name].is_same_session(after.servers[name])
+        ]
+        ended = (*changes.removed, *restarted)
+        sources = (pool.cached[name] for name in ended if name in pool.cached)
+        await asyncio.gather(*(attempt(source.close()) for source in sources))
+        for name in changes.removed:
+            pool.remove(name)
+        for name in (*changes.added, *changes.changed):
+            pool.change(name, after.servers[name], restart=name in restarted)
+        self.servers.files = after
+        self._declare(after)
+        await self.servers.recheck(changes.kept)
+
+    def _declare(self, files: ConfigFiles) -> None:
+        """Put the kinds, rules and policies of the files in the place of earlier ones."""
+        if self.servers.entries.declare(files.kinds):
+            self.servers.mark_entries()
+        self.servers.registry.set_rules("files", *files.rules)
+        self.servers.registry.set_policies("files", files.policies)
