@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import reprlib
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from gateway.attention.attention import Attention
 from gateway.call.calls import Calls
-from gateway.call.gate import AccessGate
+from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.visibility import without_policies
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
@@ -30,8 +32,6 @@ from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
 from gateway.plugin_manager import load_plugins
-from gateway.plugins.access.limits import Limiter
-from gateway.plugins.access.tables import auditor_of, counters_of
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.delegation import async_call_of, call_of
@@ -122,7 +122,10 @@ class Gateway:
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
         own = store is not None
-        self.servers = Servers(self.bridge, self.store, self.options, own=own, clock=clock)
+        visibility = self.plugins.tables("register_visibility").get("policies", without_policies)
+        self.servers = Servers(
+            self.bridge, self.store, self.options, own=own, clock=clock, visibility=visibility
+        )
         own = own or vector_store is not None
         index = self._make_index(source_of(graph), own, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)
@@ -179,17 +182,16 @@ class Gateway:
     def _make_others(self) -> None:
         """Make the parts that need a search or the index."""
         servers, snapshot, usage = self.servers, self.searches.snapshot, self.searches.cached.usage
-        auditor = auditor_of(self.options, self.store, self.telemetry)
-        self.gate = AccessGate(auditor, Limiter(counters_of(self.store)))
+        parts = {"options": self.options, "store": self.store, "telemetry": self.telemetry}
+        hooks = self.plugins.objects("register_call_hooks", **parts)
+        if usage is not None:
+            hooks.append(usage)
+        self.hooks = all_hooks(hooks, self.options.audit)
         self.calls = Calls(
-            snapshot=snapshot,
-            registry=servers.registry,
-            telemetry=self.telemetry,
-            gate=self.gate,
-            hooks=() if usage is None else (usage,),
+            snapshot=snapshot, registry=servers.registry, telemetry=self.telemetry, hooks=self.hooks
         )
         self.library = ResourceLibrary(
-            servers.registry, snapshot, servers.pool.capabilities, self.gate
+            servers.registry, snapshot, servers.pool.capabilities, self.hooks
         )
         self.edges = Edges(snapshot, self.telemetry)
         self.catalog = Catalog(
@@ -199,10 +201,10 @@ class Gateway:
             servers.catalog_options,
             self.bridge.check_open,
             servers.pool.resolve_filters,
-            auditor,
+            self.hooks.change,
         )
-        self.configuration = Configuration(servers, auditor.change)
-        self.attention = Attention(servers, self.catalog, self.searches.newest, auditor.change)
+        self.configuration = Configuration(servers, self.hooks.change)
+        self.attention = Attention(servers, self.catalog, self.searches.newest, self.hooks.change)
         self.user_sign_ins = servers.sign_ins
         self._end_watch = watch(self.store, servers.take_change)
 
@@ -363,6 +365,12 @@ class Gateway:
         return self.searches.cached.usage
 
     @property
+    def gate(self) -> Any:
+        """The hook of policies, limits and the audit log: `gateway.hooks.named("access")` now."""
+        warnings.warn('Gateway.gate is now hooks.named("access")', DeprecationWarning, stacklevel=2)
+        return self.hooks.named("access")
+
+    @property
     def index_builds(self) -> int:
         """How many index builds there were."""
         return self.searches.index.builds
@@ -374,9 +382,7 @@ class Gateway:
         self.bridge.finish(lambda: self.searches.index.finish(self.servers.close))
         # What waits to be written in a forked child is the parent's.
         if not self.bridge.is_left_behind:
-            if self.searches.cached.usage is not None:
-                self.searches.cached.usage.close()
-            self.gate.auditor.close()
+            self.hooks.close()
         self.store.close()
 
     async def aclose(self) -> None:

@@ -14,7 +14,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pluggy
 
@@ -46,6 +46,15 @@ def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
 
 
 @hookspec
+def register_visibility() -> Mapping[str, Callable[..., object]]:
+    """Return the `gateway.catalog.visibility.MakeVisibility` of a gateway, keyed by ``policies``.
+
+    Only one plugin may have this hook: two that decide would contradict each other.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_signals() -> Mapping[str, Callable[..., object]]:
     """Return functions that make signals of ranking, keyed by the name of the signal.
 
@@ -63,5 +72,20 @@ def register_databases() -> Mapping[str, Callable[..., object]]:
 
     A function gets the whole address, and the `VectorStore` of the host or None. It connects to
     nothing yet. It may raise `ConfigError` and `MissingExtraError`, which never show the address.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_call_hooks(options: object, store: object, telemetry: object) -> Sequence[object]:
+    """Return hooks around the calls, reads and changes of one gateway.
+
+    Each is a `gateway.call.hooks.CallHook`. The signatures of hooks do not name types whose import
+    takes long, since commands import this module.
+
+    Args:
+        options: The `Options` of the gateway.
+        store: The `Store` in which the gateway keeps everything.
+        telemetry: The `Telemetry` of the gateway.
     """
     raise NotImplementedError

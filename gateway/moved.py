@@ -11,6 +11,7 @@ from types import ModuleType
 
 MOVED: Mapping[str, str] = {
     "gateway.access": "gateway.plugins.access",
+    "gateway.call.gate": "gateway.plugins.access.gate",
     "gateway.embed.local": "gateway.plugins.local",
     "gateway.index.graph_edits": "gateway.plugins.graph_tools.graph_edits",
     "gateway.manifests": "gateway.plugins.manifests",

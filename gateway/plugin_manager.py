@@ -14,7 +14,7 @@ from gateway import hookspecs
 from gateway.errors import ConfigError, Failed, attempt_call
 
 T = TypeVar("T")
-DEFAULT_PLUGINS: tuple[str, ...] = ("local", "postgres", "spelling", "usage")
+DEFAULT_PLUGINS: tuple[str, ...] = ("access", "local", "postgres", "spelling", "usage")
 """The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
 ENTRY_POINTS = "tool_gateway.plugins"
 """The group of entry points by which other distributions add plugins."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
-from gateway.call.gate import AccessGate
-from gateway.call.hooks import Call, CallHook, with_hooks
+from gateway.call.hooks import Call, CallHook
 from gateway.errors import GatewayError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
 from gateway.runtime.text import visible, visible_json
 from gateway.sources.registry import Registry
-from gateway.types import ANYONE, Caller, Content, Entity, InvokeResult, JsonObject
+from gateway.types import ANYONE, Caller, Content, InvokeResult, JsonObject
 from gateway.types.caller import filters_for
 
 _EVERYTHING = filters_for(None)
@@ -29,15 +29,13 @@ class Calls:
         snapshot: Returns the index as it is now.
         registry: The sources of tools.
         telemetry: Traces each call.
-        gate: Decides what callers may do.
-        hooks: What stands around a call inside the gate, the first one outermost.
+        hooks: Are told of each call.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     registry: Registry
     telemetry: Telemetry
-    gate: AccessGate
-    hooks: Sequence[CallHook] = ()
+    hooks: CallHook
 
     async def find(self, tool: str, caller: Caller, arguments: JsonObject) -> Call:
         """Return the call of *tool* for *caller*; see `resolve` for what *tool* may be.
@@ -49,18 +47,14 @@ class Calls:
             StoreError: The audit log cannot be written, and calls are refused then.
         """
         snapshot = await self.snapshot()
-
-        def call_of(entity: Entity) -> Call:
-            return Call(
-                entity=entity, arguments=arguments, caller=caller, policies=snapshot.policies
-            )
-
+        seen = snapshot.visibility
+        call_of = partial(Call, arguments=arguments, caller=caller, visibility=seen)
         try:
-            return call_of(resolve(snapshot, tool, caller.filters()))
+            return call_of(entity=resolve(snapshot, tool, caller.filters()))
         except GatewayError:
             with suppress(GatewayError):
                 hidden = resolve(snapshot, tool, _EVERYTHING)
-                await self.gate.note("denied", call_of(hidden))
+                await self.hooks.note_unsent("denied", call_of(entity=hidden))
             raise
 
     async def invoke(
@@ -111,12 +105,13 @@ class Calls:
             await check_arguments(call.entity, arguments)
             if server not in self.registry.all():
                 raise UnknownToolError(tool, ())
-            result = await with_hooks((self.gate, *self.hooks), self._send)(call)
+            result = await self.hooks.around(call, self._send)
             if result.is_error:
                 # The convention's name for a tool that answered with an error.
                 trace.fail("tool_error")
             if self.telemetry.capture_content and trace.is_recording:
-                trace.describe(_content_of(self.gate.redactor(call).value(arguments), result))
+                shown = self.hooks.shown_arguments(call, arguments)
+                trace.describe(_content_of(shown, result))
         return result
 
     async def _send(self, call: Call) -> InvokeResult:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeGuard
 
-from gateway.call.hooks import Action, Call, CallHook, with_hooks
+from gateway.call.hooks import Action, Call, CallHook
 from gateway.call.resource_names import candidates, described_by, entities_of
 from gateway.catalog.identity import SERVER_KINDS, entity_id, from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
@@ -56,13 +56,13 @@ class ResourceLibrary:
         registry: The sources.
         snapshot: Gives the index as it is now.
         capabilities: What servers may ask clients for.
-        gate: Stands before everything that is read.
+        hooks: Are told of everything that is read.
     """
 
     registry: Registry
     snapshot: Callable[[], Awaitable[Snapshot]]
     capabilities: ClientCapabilities
-    gate: CallHook
+    hooks: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call *changed* on any thread when the catalog may differ; give what ends that."""
@@ -175,14 +175,11 @@ class ResourceLibrary:
         async def send(call: Call) -> InvokeResult:
             return InvokeResult(tool_id=call.entity.id, structured=await work())
 
+        seen = snapshot.visibility
         call = Call(
-            action=action,
-            entity=entity,
-            arguments=arguments,
-            caller=caller,
-            policies=snapshot.policies,
+            action=action, entity=entity, arguments=arguments, caller=caller, visibility=seen
         )
-        return as_object((await with_hooks((self.gate,), send)(call)).structured)
+        return as_object((await self.hooks.around(call, send)).structured)
 
     async def ask(
         self,
@@ -286,7 +283,7 @@ class ResourceLibrary:
         filters = Filters(kinds=SERVER_KINDS.union(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
         entity = _entity_at(snapshot, "resource", server, uri)
-        is_denied = snapshot.policies.decide(entity, caller).action == "deny"
+        is_denied = snapshot.visibility.decide(entity, caller).action == "deny"
         names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
         if described := described_by(names, uri):
             is_open = all(seen[positions].any() for positions in described)

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from glob import escape
 from typing import Protocol
@@ -19,7 +19,6 @@ from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection, select
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
-from gateway.plugins.access.audit import NO_AUDIT, Auditor
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.text import visible_json
 from gateway.runtime.vectors import NDArray
@@ -83,7 +82,7 @@ class Catalog:
         options: Returns how many there may be, with the kinds that are declared by now.
         check_open: Raises what a closed gateway answers; asked before the store is.
         resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
-        auditor: Records each change.
+        around_change: Returns a context for each change; see `CallHook.change`.
     """
 
     store: Entries
@@ -91,8 +90,8 @@ class Catalog:
     changed: Callable[[], None]
     options: Callable[[], CatalogOptions]
     check_open: Callable[[], None]
-    resolve_filters: Callable[[Filters], Filters] = lambda filters: filters
-    auditor: Auditor = NO_AUDIT
+    resolve_filters: Callable[[Filters], Filters]
+    around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, all or none, replacing those with the same ids; return the ids.
@@ -110,7 +109,7 @@ class Catalog:
                 kind = type(each).__name__
                 raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
         cleaned = tuple(map(clean_entry, entries))
-        async with self.auditor.change("catalog.put", *(each.id for each in cleaned)):
+        async with self.around_change("catalog.put", *(each.id for each in cleaned)):
             await in_thread(self._put, cleaned)
         self.changed()
         return tuple(entry.id for entry in cleaned)
@@ -141,7 +140,7 @@ class Catalog:
             ClosedError: The gateway was closed.
         """
         self.check_open()
-        async with self.auditor.change("catalog.remove", key):
+        async with self.around_change("catalog.remove", key):
             gone = await in_thread(self.store.remove, key)
         if gone:
             self.changed()
@@ -159,7 +158,7 @@ class Catalog:
             ClosedError: The gateway was closed.
         """
         self.check_open()
-        async with self.auditor.change("catalog.change", entity.id, detail=_written(use)):
+        async with self.around_change("catalog.change", entity.id, detail=_written(use)):
             await in_thread(self._govern, _pattern(entity), use)
         self.changed()
 
@@ -222,7 +221,7 @@ class Catalog:
         added = tuple(add_tags)
         detail = _written({**use, "add_tags": [*added], "remove_tags": sorted(removed)})
         try:
-            async with self.auditor.change("catalog.change", *before, detail=detail):
+            async with self.around_change("catalog.change", *before, detail=detail):
                 await in_thread(self._change, tuple(before.values()), use, added, removed)
         except TypeError as error:
             raise InvalidRequestError(str(error)) from None

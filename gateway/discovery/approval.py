@@ -85,12 +85,12 @@ async def request_approval(
     """
     call = await gateway.calls.find(tool, caller, arguments)
     entity, confirm = call.entity, gateway.options.chat.confirm
-    policy = call.policies.decide(entity, caller)
+    policy = call.visibility.decide(entity, caller)
     rule = policy.rule if policy.action == "ask" else ""
     if not rule and not needs_approval(entity, confirm, can_ask=approve is not None):
         return entity
     await check_arguments(entity, arguments)
-    note = partial(gateway.gate.note, call=call)
+    note = partial(gateway.hooks.note_unsent, call=call)
     if approve is None:
         await note("refused")
         wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"

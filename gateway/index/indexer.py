@@ -230,7 +230,7 @@ class Indexer:
         documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
             self.embedder and self.embedder.info,
-            (self.options.graph, self.registry.policies.hiding),
+            (self.options.graph, self.registry.visibility.hiding),
             [(key, access_key(rule)) for key, rule in rules.rules],
             files_digest(path) if store and path else documents,
         )
@@ -244,7 +244,7 @@ class Indexer:
         if path:
             documents, faults = await self._documents.load()
         with collection_paused():
-            self.entities.update(listed, rules, self.registry.policies)
+            self.entities.update(listed, rules, self.registry.visibility)
             self._compiler.prepare(self.entities.entities.values(), documents)
         stored = await self._vectors(limit=0)
         with collection_paused():
@@ -346,7 +346,7 @@ class Indexer:
         failed = build.failed or any(each.failed for each in build.listed.values())
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
-        build = build.under(self.registry.policies)
+        build = build.under(self.registry.visibility)
         self._newest = replace(build, duration_s=spent_s, built_at=now, retry_at=retry_at)
         if len(build.snapshot.entities) >= LARGE_CATALOG:
             self.flights.start("release", partial(asyncio.to_thread, release_memory))

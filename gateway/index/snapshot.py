@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Self
 
 import numpy as np
 
 from gateway.catalog.identity import plain_name
 from gateway.catalog.kinds import row_of
+from gateway.catalog.visibility import EVERYTHING_VISIBLE, Audience, Party, Visibility
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
 from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.tool_graph import ToolGraph
-from gateway.plugins.access.policies import NO_POLICIES, Audience, Classes, Party, Policies
 from gateway.runtime.text import near
 from gateway.sources.registry import ListResult
 from gateway.types import Diagnostic, Entity, Filters, IndexReport, Match
@@ -51,7 +51,7 @@ class Snapshot:
     server_ids: Positions
     """The number of each entity's server, shape (n,). An entity of a kind that servers do not list
     has a number of its own."""
-    policies: Policies = NO_POLICIES
+    visibility: Visibility = EVERYTHING_VISIBLE
     """What callers may see and do."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a large catalog may have one for each of many tools."""
@@ -123,29 +123,19 @@ class Snapshot:
         return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
 
     def _without_denied(self, mask: Mask, filters: Filters) -> Mask:
-        if filters.unrestricted or not self.policies.denies:
+        if filters.unrestricted or not self.visibility.hiding:
             return mask
-        audience = self.policies.audience(filters)
-        opened = self._opened.get(audience)
-        if opened is None:
-            if len(self._opened) >= _MAX_AUDIENCES:
-                self._opened.clear()
-            opened = self.policies.open(self._classes, audience)
-            self._opened[audience] = opened
-        return mask & opened
+        return mask & self._open(self.visibility.audience(filters))
 
     def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
         """Return what callers have in common that may see the same."""
-        return caller.scopes, self.policies.audience(caller)
+        return caller.scopes, self.visibility.audience(caller)
 
     @cached_property
-    def _classes(self) -> Classes:
-        return self.policies.classify(self.entities)
-
-    @cached_property
-    def _opened(self) -> dict[Audience, Mask]:
-        """What is not denied, by audience."""
-        return {}
+    def _open(self) -> Callable[[Audience], Mask]:
+        """Return the mask of what an audience may see; those asked for last are remembered."""
+        classes = self.visibility.classify(self.entities)
+        return lru_cache(_MAX_AUDIENCES)(partial(self.visibility.open, classes))
 
     def visible(self, filters: Filters) -> tuple[Entity, ...]:
         """Return the entities that *filters* hold; the others are not looked at."""
@@ -206,11 +196,11 @@ class IndexBuild:
             diagnostics=snapshot.diagnostics,
         )
 
-    def under(self, policies: Policies) -> IndexBuild:
-        """Return the same build under *policies*."""
-        if self.snapshot.policies is policies:
+    def under(self, visibility: Visibility) -> IndexBuild:
+        """Return the same build, of which callers see what *visibility* says."""
+        if self.snapshot.visibility is visibility:
             return self
-        return replace(self, snapshot=replace(self.snapshot, policies=policies))
+        return replace(self, snapshot=replace(self.snapshot, visibility=visibility))
 
     def without_model(self, failed: Failed) -> IndexBuild:
         """Return the same build with a diagnostic that says why the model is not ready."""

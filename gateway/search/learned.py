@@ -81,9 +81,6 @@ class UsageLog(CallHook, ABC):
     ) -> None:
         """Note a search that has ended. Never raises, and does not wait."""
 
-    def close(self) -> None:
-        """Keep what is not kept yet: the gateway ends."""
-
 
 def make_usage_log(
     factories: Mapping[str, Callable[..., UsageLog | None]], options: UsageOptions, **parts: object

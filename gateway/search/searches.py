@@ -55,8 +55,7 @@ class Searches:
         # To browse needs no vectors.
         early = self.index.notes(built) if wanted else ()
         # Equal searches of users that may see the same have one result.
-        if (shared := built.snapshot.policies.shared(request.filters)) is not request.filters:
-            request = replace(request, filters=shared)
+        request = replace(request, filters=built.snapshot.visibility.shared(request.filters))
         result = await self.cached(built.snapshot, request, (*notes, *early), task=task)
         return self.servers.pool.note_stale(result)
 

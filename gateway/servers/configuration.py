@@ -47,6 +47,7 @@ class Configuration:
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         manifest = replace(manifest, installation=self.servers.options.installation)
         files, registry = self.servers.files, self.servers.registry
+        registry.make_visibility(manifest.policies)  # It refuses what nothing would enforce.
         for name, entry in files.add(manifest, registry).items():
             self.servers.pool.add(name, entry)
         self._declare(files)
@@ -67,6 +68,7 @@ class Configuration:
         async with self._reloading:
             before = self.servers.files
             after, changes = await asyncio.to_thread(before.read, self.servers.registry)
+            self.servers.registry.make_visibility(after.policies)
             async with self.change("config.reload", detail=changes.summary):
                 await self._apply(before, after, changes)
             return changes

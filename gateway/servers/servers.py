@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace as replaced
 from pathlib import Path
 
+from gateway.catalog.visibility import MakeVisibility
 from gateway.config.manifest import names_owner
 from gateway.errors import ClosedError, ConfigError, attempt
 from gateway.mcp.servers import api_server
@@ -48,17 +49,29 @@ class Servers:
         options: Limits.
         own: Whether the host gave the store.
         clock: Seconds that only grow.
+        visibility: Makes what callers may see of policies.
+
+    Raises:
+        ConfigError: There are policies, and no plugin enforces them.
     """
 
     def __init__(
-        self, bridge: Bridge, store: Store, options: Options, *, own: bool, clock: Clock
+        self,
+        bridge: Bridge,
+        store: Store,
+        options: Options,
+        *,
+        own: bool,
+        clock: Clock,
+        visibility: MakeVisibility,
     ) -> None:
         self.bridge = bridge
         self.options = options
         self._has_place = own or bool(options.store or options.catalog_store_path)
         self._local = FunctionSource(LOCAL, options=options.upstream)
-        self.registry = Registry(options.catalog.rules, options.policies)
+        self.registry = Registry(options.catalog.rules, visibility)
         """Every source under its name."""
+        self.registry.set_policies("", options.policies)
         self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
         """The source of the entries of the catalog."""
         self.registry.add(Registration(self.entries))
@@ -269,6 +282,7 @@ class Servers:
         """Replace those of `Options.policies`; nothing is listed anew.
 
         Raises:
+            ConfigError: There are *policies*, and no plugin enforces them.
             ClosedError: After `close`.
         """
         self.bridge.check_open()

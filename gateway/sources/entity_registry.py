@@ -18,7 +18,7 @@ from gateway.catalog.identity import (
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
-from gateway.plugins.access.policies import NO_POLICIES, Policies
+from gateway.catalog.visibility import EVERYTHING_VISIBLE, Visibility
 from gateway.runtime.json_schema import as_objects, as_text
 from gateway.sources.denied_tools import hide_denied, without_tools
 from gateway.sources.entries import described_server
@@ -61,11 +61,11 @@ class EntityRegistry:
         self,
         listed: Mapping[str, ListResult],
         rules: AccessRules = NO_RULES,
-        policies: Policies = NO_POLICIES,
+        visibility: Visibility = EVERYTHING_VISIBLE,
     ) -> None:
         """Replace the catalog by what each source *listed*, under the host's *rules*.
 
-        What describes a server names no tool that *policies* deny to any caller.
+        What describes a server names no tool that *visibility* denies to any caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
@@ -86,7 +86,7 @@ class EntityRegistry:
                 entry = governance.entry(item, entities.get(item.parent))
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
-        hide_denied(entities, policies, self.entities)
+        hide_denied(entities, visibility, self.entities)
         self.entities = entities
 
     @property

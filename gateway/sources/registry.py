@@ -13,14 +13,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
+from gateway.catalog.visibility import MakeVisibility, without_policies
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options import AccessPolicy, UpstreamOptions
 from gateway.options.validation import check_hints
-from gateway.plugins.access.policies import Policies
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
@@ -113,19 +113,22 @@ class Registry:
 
     Args:
         rules: Access by pattern of names; see `CatalogOptions.rules`.
-        policies: The host's; see `Options.policies`.
+        visibility: Makes what callers may see of policies.
     """
 
     def __init__(
-        self, rules: Mapping[str, Access] | None = None, policies: tuple[AccessPolicy, ...] = ()
+        self,
+        rules: Mapping[str, Access] | None = None,
+        visibility: MakeVisibility = without_policies,
     ) -> None:
         self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
         """By their origin."""
-        self._policies = {"": policies, "files": ()}
+        self._policies: dict[str, tuple[AccessPolicy, ...]] = {"": (), "files": ()}
         """By their origin, in the order in which they count."""
-        self.policies = Policies(policies)
-        """Those that hold now: the host's, then those of files."""
-        self._policy_changes = 0
+        self.make_visibility = visibility
+        self.visibility = visibility(())
+        """What callers may see now, by the host's policies, then those of files."""
+        self._visibility_changes = 0
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
@@ -195,17 +198,19 @@ class Registry:
             self.generation += 1
         self._notify()
 
-    def set_policies(
-        self, origin: Literal["", "files"], policies: tuple[AccessPolicy, ...]
-    ) -> None:
-        """Replace the policies of *origin*, the host or its files."""
+    def set_policies(self, origin: str, policies: tuple[AccessPolicy, ...]) -> None:
+        """Replace the policies of *origin*: an empty one is the host, ``files`` are its files.
+
+        Raises:
+            ConfigError: There are *policies*, and no plugin enforces them; nothing is changed.
+        """
         with self._lock:
             if self._policies[origin] == policies:
                 return
-            self._policies[origin] = policies
-            before = self.policies.hiding
-            self.policies = Policies((*self._policies[""], *self._policies["files"]))
-            self._policy_changes += self.policies.hiding != before
+            changed = {**self._policies, origin: policies}
+            visibility = self.make_visibility((*changed[""], *changed["files"]))
+            self._visibility_changes += visibility.hiding != self.visibility.hiding
+            self._policies, self.visibility = changed, visibility
             self.generation += 1
         self._notify()
 
@@ -214,8 +219,8 @@ class Registry:
         changed, since the places of rules mean others then.
         """
         with self._lock:
-            policies, changes = self.policies, self._policy_changes
-        return caller.scopes, changes, policies.audience(caller)
+            visibility, changes = self.visibility, self._visibility_changes
+        return caller.scopes, changes, visibility.audience(caller)
 
     def mark_dirty(self, server: str) -> None:
         """Record that the tools of *server* changed; an unknown one is ignored."""

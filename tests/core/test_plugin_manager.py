@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, NotApprovedError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.plugin_manager import PluginInfo, Plugins, installed
@@ -212,3 +212,61 @@ def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: Op
 def test_to_note_calls_needs_the_plugin_usage(usage: UsageOptions) -> None:
     with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
         Gateway(options=Options(plugins=("local",), usage=usage))
+
+
+GUARDRAIL = """
+from gateway.call.hooks import CallHook
+from gateway.errors import NotApprovedError
+from gateway.hookspecs import hookimpl
+
+class Guardrail(CallHook):
+    name = "guardrail"
+    order = ORDER
+
+    async def around(self, call, proceed):
+        if call.arguments.get("amount", 0) > 100:
+            raise NotApprovedError("too much")
+        return await proceed(call)
+
+@hookimpl
+def register_call_hooks(options, store, telemetry):
+    return [Guardrail()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
+)
+async def test_a_hook_of_another_distribution_stands_around_calls(
+    install: Install, order: str, names: str
+) -> None:
+    install(f"guard{order}", GUARDRAIL.replace("ORDER", order))
+    async with Gateway(options=Options(plugins=("access", f"guard{order}"))) as gateway:
+        gateway.add_tool(pay)
+        paid = await gateway.invoke("pay", {"amount": 5})
+        with pytest.raises(NotApprovedError, match="too much"):
+            await gateway.invoke("pay", {"amount": 500})
+
+    assert "paid 5" == paid.text
+    assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
+
+
+def pay(amount: int) -> str:
+    """Pay an amount."""
+    return f"paid {amount}"
+
+
+def test_two_plugins_that_decide_what_callers_see_are_refused(install: Install) -> None:
+    install(
+        "views",
+        "from gateway.catalog.visibility import without_policies\n"
+        "from gateway.hookspecs import hookimpl\n"
+        "@hookimpl\n"
+        "def register_visibility():\n"
+        "    return {'policies': without_policies}\n",
+    )
+
+    with pytest.raises(
+        ConfigError, match="two plugins give register_visibility the name 'policies'"
+    ):
+        Gateway(options=Options(plugins=("access", "views")))

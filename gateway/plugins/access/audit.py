@@ -230,9 +230,9 @@ class Auditor:
         try:
             yield
         except BaseException as error:
-            await self.note(_ended(row, error), first=False)
+            await self.note(ended(row, error), first=False)
             raise
-        await self.note(_ended(row), first=False)
+        await self.note(ended(row), first=False)
 
     @contextmanager
     def changing(self, action: str, *entities: str, detail: str = "") -> Iterator[None]:
@@ -242,13 +242,9 @@ class Auditor:
         try:
             yield
         except BaseException as error:
-            self.note_now(_ended(row, error), first=False)
+            self.note_now(ended(row, error), first=False)
             raise
-        self.note_now(_ended(row), first=False)
-
-
-NO_AUDIT = Auditor(None, AuditOptions())
-"""Keeps nothing."""
+        self.note_now(ended(row), first=False)
 
 
 def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
@@ -270,7 +266,8 @@ def _changing(action: str, entities: Sequence[str], detail: str) -> AuditRow:
     return new_row(action, ACTOR.get(), entity=entity, detail=named[:_MAX_DETAIL])
 
 
-def _ended(row: AuditRow, error: BaseException | None = None) -> AuditRow:
+def ended(row: AuditRow, error: BaseException | None = None) -> AuditRow:
+    """Return the row of how the call or change of *row* ended; *error* is why it failed."""
     return replace(
         row, decision="failed" if error else "ok", detail=type(error).__name__ if error else ""
     )

@@ -10,12 +10,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from gateway.catalog.visibility import Party
 from gateway.errors import Failed, LimitExceededError, attempt
 from gateway.options import AccessPolicy
-from gateway.plugins.access.policies import Party, server_of
+from gateway.plugins.access.policies import server_of
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Clock
 from gateway.types import Diagnostic, Entity
@@ -145,10 +146,7 @@ class Limiter:
 
     shared: Counters | None
     wall: Clock = time.time
-
-    def __post_init__(self) -> None:
-        """Begin with nothing counted."""
-        self._own = MemoryCounters()
+    _own: MemoryCounters = field(default_factory=MemoryCounters, init=False)
 
     async def charge(self, charges: Sequence[Charge]) -> tuple[Diagnostic, ...]:
         """Count a call.
@@ -162,14 +160,11 @@ class Limiter:
         if not charges:
             return ()
         notes: tuple[Diagnostic, ...] = ()
-        counted: tuple[float, str] | Failed | None = None
-        if self.shared is not None:
-            counted = await attempt(in_thread(self.shared.charge, charges, self.wall()))
-        if counted is None or isinstance(counted, Failed):
-            if counted is not None:
-                detail = f"counted by this process alone: {counted.reason}"
-                note = Diagnostic(stage="store", code="limits_not_shared", detail=detail)
-                notes = (note,)
+        counters = self._own if self.shared is None else self.shared
+        counted = await attempt(in_thread(counters.charge, charges, self.wall()))
+        if isinstance(counted, Failed):
+            detail = f"counted by this process alone: {counted.reason}"
+            notes = (Diagnostic(stage="store", code="limits_not_shared", detail=detail),)
             counted = self._own.charge(charges, self.wall())
         wait, rule = counted
         if rule:

@@ -11,33 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
+from gateway.catalog.visibility import Audience, Classes, Decision, Party, Visibility
 from gateway.options import AccessPolicy
 from gateway.runtime.vectors import NDArray
-from gateway.types import ALL_SCOPES, Caller, Entity, Filters
+from gateway.types import ALL_SCOPES, Entity, Filters
 
-Audience = tuple[int, ...]
-"""The places of the deciding rules that match a caller, ascending."""
-Classes = NDArray[np.intp]
-"""The number of the class of each entity, shape (n,): those of one class match the same rules."""
-Party: TypeAlias = Caller | Filters
-"""What policies are asked about: a caller, or the filters that stand for it."""
 _DECIDING = frozenset({"allow", "deny", "ask"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What policies say of one entity and one caller."""
-
-    action: Literal["allow", "deny", "ask"] = "allow"
-    rule: str = ""
-    """The name of the rule that decided; empty if none did."""
-
-
-_UNDECIDED = Decision()
 
 
 def _pattern(patterns: Sequence[str]) -> Callable[[str], object]:
@@ -96,8 +79,12 @@ _HINTS: Mapping[str, Callable[[Entity], bool]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Policies:
-    """The policies that hold at one moment, in their order."""
+class Policies(Visibility):
+    """The policies that hold at one moment, in their order: the `Visibility` of the plugin.
+
+    An audience is the places of the deciding rules that match a caller, ascending. The entities of
+    one class match the same rules.
+    """
 
     policies: tuple[AccessPolicy, ...] = ()
     _rules_of: dict[str, tuple[Entity, Audience]] = field(default_factory=dict, repr=False)
@@ -113,28 +100,21 @@ class Policies:
         return tuple(rule for rule in self._rules if rule.policy.action in _DECIDING)
 
     @cached_property
-    def denies(self) -> bool:
-        """Whether any rule denies anything."""
-        return any(policy.action == "deny" for policy in self.policies)
-
-    @property
     def hiding(self) -> tuple[AccessPolicy, ...]:
         """All policies if any denies something, which nothing that is indexed may name; else ()."""
-        return self.policies if self.denies else ()
+        return self.policies if any(each.action == "deny" for each in self.policies) else ()
 
     def audience(self, party: Party) -> Audience:
         """Return which deciding rules match *party*: equal ones may see the same."""
-        if not self.denies:
+        if not self.hiding:
             return ()
         return tuple(at for at, rule in enumerate(self._deciding) if rule.concerns(party))
 
     def shared(self, filters: Filters) -> Filters:
         """Return *filters* without the user and the tenant where no deciding rule names any."""
-        named = [rule.policy for rule in self._deciding] if self.denies else []
+        named = [rule.policy for rule in self._deciding] if self.hiding else []
         user = filters.user if any(policy.users for policy in named) else ""
         tenant = filters.tenant if any(policy.tenants for policy in named) else ""
-        if (user, tenant) == (filters.user, filters.tenant):
-            return filters
         return replace(filters, user=user, tenant=tenant)
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
@@ -167,7 +147,7 @@ class Policies:
 
     def may_deny(self, entity: Entity) -> bool:
         """Return whether *entity* is denied to any caller, whichever it is."""
-        covering = self._covering(entity) if self.denies else ()
+        covering = self._covering(entity) if self.hiding else ()
         return any(self._deciding[at].policy.action == "deny" for at in covering)
 
     def decide(self, entity: Entity, party: Party) -> Decision:
@@ -176,7 +156,7 @@ class Policies:
             if rule.concerns(party) and rule.covers(entity):
                 action: Literal["allow", "deny", "ask"] = rule.policy.action  # type: ignore[assignment]
                 return Decision(action=action, rule=rule.name)
-        return _UNDECIDED
+        return Decision()
 
     def besides(
         self, action: Literal["redact", "limit"], entity: Entity, party: Party
@@ -187,6 +167,3 @@ class Policies:
             for rule in self._rules
             if rule.policy.action == action and rule.concerns(party) and rule.covers(entity)
         )
-
-
-NO_POLICIES = Policies()

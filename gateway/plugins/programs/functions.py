@@ -152,7 +152,7 @@ class ProgramFunctions:
             )
         confirm = self.gateway.options.chat.confirm
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
-        is_asked |= found.policies.decide(entity, self.caller).action == "ask"
+        is_asked |= found.visibility.decide(entity, self.caller).action == "ask"
         # Taken out: a decision is for one call, whatever number the next one claims to have.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:

@@ -276,7 +276,7 @@ class ProgramRunner:
         store = program_store(self._gateway.store)
         tools = await in_thread(waiting_tools, store, key)
         action = "program.approve" if approved else "program.refuse"
-        async with self._gateway.gate.auditor.change(action, *tools):
+        async with self._gateway.hooks.change(action, *tools):
             return await in_thread(decide, store, key, is_approved=approved)
 
     def _text(self, body: JsonObject) -> str:

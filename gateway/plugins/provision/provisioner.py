@@ -192,7 +192,7 @@ class Provisioner(Setup):
         return registered | configured | {path.name for path in folders}
 
     async def _apply(self, result: ProvisionResult, plan: Plan, audit: Audit) -> ProvisionResult:
-        change = self.gateway.gate.auditor.change
+        change = self.gateway.hooks.change
         try:
             async with change("provision", plan.server, detail=plan.entry.name):
                 return await Steps(self, audit, result).provision_server(plan)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from gateway.plugins.access.audit import AuditRow
+from gateway.plugins.access.tables import auditor_of
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError
@@ -52,7 +53,7 @@ async def audit(
         RefusedError: 404 if no audit log is kept.
         StoreError: If the log cannot be read.
     """
-    log = gateway.gate.auditor.log
+    log = auditor_of(gateway.options, gateway.store).log
     if log is None:
         raise RefusedError(404, "no_audit_log", "no audit log is kept here")
     since = query.since or _EPOCH

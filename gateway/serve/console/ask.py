@@ -248,7 +248,7 @@ class AskPage:
             raise RefusedError(404, "unknown_tool", str(error)) from None
 
     async def _call_data(self, visit: Visit, tool: Entity) -> CallData:
-        decision = (await self._gateway.snapshot()).policies.decide(tool, visit.caller)
+        decision = (await self._gateway.snapshot()).visibility.decide(tool, visit.caller)
         return _call_data(tool, decision.rule if decision.action == "ask" else "")
 
 

@@ -1,37 +1,60 @@
-"""Hooks around a call: their order, and what one may do to it."""
+"""Hooks around calls and changes: their order, and what one may do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.call.hooks import Call, CallHook, Proceed, with_hooks
+from gateway.call.hooks import Call, CallHook, CallHooks, Proceed, Unsent
+from gateway.catalog.visibility import EVERYTHING_VISIBLE
 from gateway.errors import NotApprovedError
-from gateway.plugins.access.policies import NO_POLICIES
 from gateway.types import InvokeResult
 from tests.fakes import entity, tool
 
+PAY = Call(entity=entity(tool("pay")), arguments={}, visibility=EVERYTHING_VISIBLE)
 
-class Named:
+
+class Named(CallHook):
     """A hook that writes down when it is entered and left."""
 
     def __init__(self, name: str, log: list[str]) -> None:
-        self._name = name
+        self.name = name
         self._log = log
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        self._log.append(f"{self._name} before")
+        self._log.append(f"{self.name} before")
         result = await proceed(call)
-        self._log.append(f"{self._name} after")
+        self._log.append(f"{self.name} after")
         return result
 
+    async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
+        self._log.append(f"{self.name} {decision} {call.entity.id} {detail}")
 
-class Refusing:
+    def shown_arguments(self, _: Call, arguments: object) -> object:
+        return f"{self.name}({arguments})"
+
+    @asynccontextmanager
+    async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
+        self._log.append(f"{self.name} {action} {entities} {detail}")
+        yield
+        self._log.append(f"{self.name} changed")
+
+    def close(self) -> None:
+        self._log.append(f"{self.name} closed")
+
+
+class Refusing(CallHook):
     """A hook that lets no call pass."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         raise NotApprovedError(f"{call.entity.id!r} is refused")
+
+    @asynccontextmanager
+    async def change(self, action: str, *_: str, detail: str = "") -> AsyncIterator[None]:
+        raise NotApprovedError(f"{action} is refused")
+        yield
 
 
 async def run(hooks: Sequence[CallHook], log: list[str]) -> InvokeResult:
@@ -39,8 +62,7 @@ async def run(hooks: Sequence[CallHook], log: list[str]) -> InvokeResult:
         log.append("sent")
         return InvokeResult(tool_id=call.entity.id)
 
-    call = Call(entity=entity(tool("pay")), arguments={}, policies=NO_POLICIES)
-    return await with_hooks(hooks, send)(call)
+    return await CallHooks(hooks).around(PAY, send)
 
 
 async def test_the_first_hook_is_the_outermost() -> None:
@@ -67,3 +89,35 @@ async def test_without_hooks_a_call_is_sent() -> None:
     await run([], log)
 
     assert ["sent"] == log
+
+
+async def test_each_hook_is_told_of_changes_and_of_calls_that_are_not_sent() -> None:
+    log: list[str] = []
+    hooks = CallHooks([Named("a", log), CallHook(), Named("b", log)])
+
+    await hooks.note_unsent("refused", PAY, "when asked")
+    async with hooks.change("catalog.put", "skill:x", detail="new"):
+        log.append("done")
+    hooks.close()
+
+    assert ["a refused srv/pay when asked", "b refused srv/pay when asked"] == log[:2]
+    assert ["a catalog.put ('skill:x',) new", "b catalog.put ('skill:x',) new"] == log[2:4]
+    assert ["done", "b changed", "a changed", "a closed", "b closed"] == log[4:]
+    assert "b(a(x))" == hooks.shown_arguments(PAY, "x")
+
+
+async def test_a_change_that_a_hook_cannot_note_is_not_made() -> None:
+    log: list[str] = []
+
+    with pytest.raises(NotApprovedError):
+        async with CallHooks([Named("a", log), Refusing()]).change("catalog.put"):
+            log.append("done")
+
+    assert ["a catalog.put () "] == log
+
+
+def test_hooks_are_found_by_name() -> None:
+    named = Named("a", [])
+
+    assert CallHooks([CallHook(), named]).named("a") is named
+    assert CallHooks([named]).named("b") is None

@@ -395,7 +395,7 @@ async def test_a_read_looks_at_its_own_server_alone(
 
     registry = Registry()
     registry.add(Registration(shop))
-    library = ResourceLibrary(registry, snapshot, ClientCapabilities(), gateway.gate)
+    library = ResourceLibrary(registry, snapshot, ClientCapabilities(), gateway.hooks)
     await library.read(uri)
 
     assert counted.visits <= 3 * (len(SECRETS) + 1)

@@ -26,7 +26,7 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.plugins.access.audit import TOKEN, AuditRow, read_all
-from gateway.plugins.access.tables import audit_log_of
+from gateway.plugins.access.tables import audit_log_of, auditor_of
 from gateway.plugins.usage.tables import call_log_of
 from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
@@ -140,7 +140,7 @@ async def test_a_caller_fills_the_log_with_no_refusals(opened: Opened, desk: Des
             await gateway.invoke("desk/burn_letter", {"at": at}, caller=ADA)
         with pytest.raises(LimitExceededError):
             await gateway.invoke("desk/read_letter", {"at": at}, caller=ADA)
-    gateway.gate.auditor.close()
+    gateway.hooks.close()
 
     for decision in ("denied", "limited"):
         found = [row.detail.split(" ")[0] for row in rows(gateway) if row.decision == decision]
@@ -342,7 +342,7 @@ def test_a_program_records_nothing_unless_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="keeps no audit log"):
         Gateway(store=_Plain(tmp_path), options=Options(audit=AuditOptions(record="on")))
     with_store = Gateway(store=_Plain(tmp_path))
-    assert with_store.gate.auditor.log is None
+    assert auditor_of(with_store.options, with_store.store).log is None
     with_store.close()
 
 

@@ -127,7 +127,7 @@ def test_what_is_seen_of_a_catalog_is_what_is_decided_of_each_entity(
 
     seen = policies.open(policies.classify(things), policies.audience(caller))
 
-    if policies.denies:
+    if policies.hiding:
         assert [policies.decide(each, caller).action != "deny" for each in things] == seen.tolist()
     shared = policies.shared(caller.filters())
     assert policies.audience(shared) == policies.audience(caller)

@@ -18,6 +18,7 @@ from gateway.errors import StoreError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
 from gateway.plugins.access.audit import read_all
+from gateway.plugins.access.tables import auditor_of
 from gateway.plugins.usage.call_log import CallNote, SearchNote
 from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.database import Database
@@ -310,7 +311,7 @@ async def test_a_forked_child_counts_no_searches_of_its_parent(
     gateway.close()
 
     assert [1] == [each.searches for each in gateway.usage.call_log.searches()]
-    log = gateway.gate.auditor.log
+    log = auditor_of(gateway.options, gateway.store).log
     assert log is not None
     assert ["", "2 more within a minute"] == [row.detail for _, row in read_all(log)]
 

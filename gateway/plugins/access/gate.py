@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
-from gateway.call.hooks import Call, Proceed
+from gateway.call.hooks import Call, CallHook, Change, Proceed, Unsent
 from gateway.errors import LimitExceededError, NotApprovedError
-from gateway.plugins.access.audit import AuditDecision, Auditor, AuditRow, new_row
+from gateway.options import Options
+from gateway.plugins.access.audit import Auditor, AuditRow, ended, new_row
 from gateway.plugins.access.limits import Limiter, charges_of
+from gateway.plugins.access.policies import Policies
 from gateway.plugins.access.redaction import Redactor
+from gateway.plugins.access.tables import auditor_of, counters_of
 from gateway.runtime.json_schema import as_object
+from gateway.runtime.telemetry import Telemetry
+from gateway.storage.protocol import Store
 from gateway.types import Diagnostic, InvokeResult
 from gateway.types.caller import acting_for
 
@@ -18,11 +24,16 @@ _BLOCKS = {"read": "contents", "prompt": "messages"}
 
 
 @dataclass(eq=False, repr=False)
-class AccessGate:
-    """The policies, limits and audit log of one gateway, as a hook around its calls."""
+class AccessGate(CallHook):
+    """The policies, limits and audit log of one gateway, as a hook around its calls.
+
+    Its gateway takes its `Visibility` from this plugin.
+    """
 
     auditor: Auditor
     limiter: Limiter
+    name = "access"
+    order = 100
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         """Let a call pass if policies and limits do, and hide parts of its answer.
@@ -40,20 +51,18 @@ class AccessGate:
             with acting_for(call.caller):
                 result = await proceed(call)
         except BaseException as error:
-            failed = replace(row, decision="failed", detail=type(error).__name__)
-            await self.auditor.note(failed, first=False)
+            await self.auditor.note(ended(row, error), first=False)
             raise
         result = self._redacted(call, result)
-        ended = replace(row, decision="tool_error" if result.is_error else "ok")
-        notes += await self.auditor.note(ended, first=False)
+        last = replace(row, decision="tool_error") if result.is_error else ended(row)
+        notes += await self.auditor.note(last, first=False)
         return replace(result, diagnostics=(*result.diagnostics, *notes)) if notes else result
 
-    def redactor(self, call: Call) -> Redactor:
-        """Return what hides parts of the arguments and the answer of *call*."""
-        rules = call.policies.besides("redact", call.entity, call.caller)
-        return Redactor([rule for _, rule in rules])
+    def shown_arguments(self, call: Call, arguments: object) -> object:
+        """Return *arguments* without what policies hide of them."""
+        return _redactor(call).value(arguments)
 
-    async def note(self, decision: AuditDecision, call: Call, detail: str = "") -> None:
+    async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
         """Keep a decision about a call that is not sent, or not yet, with its *detail*.
 
         Raises:
@@ -61,27 +70,34 @@ class AccessGate:
         """
         await self.auditor.note(replace(self._row(call), decision=decision, detail=detail))
 
+    def change(self, action: str, *entities: str, detail: str = "") -> Change:
+        """See `Auditor.change`."""
+        return self.auditor.change(action, *entities, detail=detail)
+
+    def close(self) -> None:
+        """Keep how often refusals were repeated."""
+        self.auditor.close()
+
     def _row(self, call: Call) -> AuditRow:
-        rule = call.policies.decide(call.entity, call.caller).rule
+        rule = call.visibility.decide(call.entity, call.caller).rule
         entity, server = call.entity.id, call.entity.server
         row = new_row(call.action, call.caller, entity=entity, server=server, rule=rule)
         return replace(row, arguments=self.auditor.digest(call.arguments))
 
     async def _check_approval(self, call: Call, row: AuditRow) -> None:
-        wants = call.policies.decide(call.entity, call.caller).action == "ask"
+        wants = call.visibility.decide(call.entity, call.caller).action == "ask"
         if not wants or call.action != "call":
             return
-        if call.approved:
-            await self.auditor.note(replace(row, decision="approved"))
-            return
-        await self.auditor.note(replace(row, decision="refused"))
-        raise NotApprovedError(
-            f"{call.entity.id!r} needs an approval by the policy {row.rule!r}, and was "
-            "called without: do not repeat the call, say what you wanted to do"
-        )
+        decision: Unsent = "approved" if call.approved else "refused"
+        await self.auditor.note(replace(row, decision=decision))
+        if not call.approved:
+            raise NotApprovedError(
+                f"{call.entity.id!r} needs an approval by the policy {row.rule!r}, and was "
+                "called without: do not repeat the call, say what you wanted to do"
+            )
 
     async def _charge(self, call: Call, row: AuditRow) -> tuple[Diagnostic, ...]:
-        limits = call.policies.besides("limit", call.entity, call.caller)
+        limits = cast("Policies", call.visibility).besides("limit", call.entity, call.caller)
         try:
             return await self.limiter.charge(tuple(charges_of(limits, call.entity, call.caller)))
         except LimitExceededError as error:
@@ -89,8 +105,23 @@ class AccessGate:
             raise
 
     def _redacted(self, call: Call, result: InvokeResult) -> InvokeResult:
-        redactor = self.redactor(call)
+        redactor = _redactor(call)
         if call.action == "call":
             return redactor.result(result)
         answer = as_object(result.structured)
         return replace(result, structured=redactor.blocks(answer, _BLOCKS[call.action]))
+
+
+def _redactor(call: Call) -> Redactor:
+    """Return what hides parts of the arguments and the answer of *call*."""
+    rules = cast("Policies", call.visibility).besides("redact", call.entity, call.caller)
+    return Redactor([rule for _, rule in rules])
+
+
+def access_gate(options: Options, store: Store, telemetry: Telemetry) -> AccessGate:
+    """Return the gate of a gateway with this *store*.
+
+    Raises:
+        ConfigError: As `auditor_of`.
+    """
+    return AccessGate(auditor_of(options, store, telemetry), Limiter(counters_of(store)))

@@ -1,0 +1,105 @@
+"""A gateway with and without the plugin: without it nothing that needs it is silently allowed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.options import AccessPolicy, AuditOptions
+from gateway.plugins.access.gate import AccessGate
+from gateway.types import Caller
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import ListSource, tool
+
+DENY = AccessPolicy(action="deny", tools=("*/burn_*",))
+WITHOUT = replace(PATIENT, plugins=())
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "mcp.json"
+
+
+def write(config: Path, *policies: dict[str, object]) -> None:
+    servers = {"shop": {"command": "no-such-command"}}
+    config.write_text(json.dumps({"mcpServers": servers, "policies": policies}), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [{"action": "deny"}, {"action": "limit", "calls": 1}, {"action": "redact", "secrets": True}],
+)
+def test_policies_that_nothing_enforces_are_refused(action: dict[str, object]) -> None:
+    policy = AccessPolicy(**action)  # type: ignore[arg-type]
+    with pytest.raises(
+        ConfigError, match=r"policies need the plugin 'access': add it to Options\.plugins"
+    ):
+        Gateway(options=replace(WITHOUT, policies=(policy,)))
+
+
+def test_an_audit_log_that_nothing_keeps_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"audit\.record needs the plugin 'access': add it"):
+        Gateway(options=replace(WITHOUT, audit=AuditOptions(record="on")))
+
+
+def test_policies_that_are_set_later_are_refused(open_gateway: OpenGateway) -> None:
+    gateway = open_gateway(options=WITHOUT)
+    gateway.set_policies([])
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="policies need the plugin"):
+            gateway.set_policies([DENY])
+
+
+async def test_nothing_of_a_file_with_policies_is_registered(
+    open_gateway: OpenGateway, config: Path
+) -> None:
+    gateway = open_gateway(options=WITHOUT)
+    write(config, {"action": "deny", "tools": ["shop/*"]})
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="policies need the plugin"):
+            gateway.add_config(config)
+    assert {} == gateway.server_states()
+
+    write(config)
+    gateway.add_config(config)
+    write(config, {"action": "deny", "tools": ["shop/*"]})
+    with pytest.raises(ConfigError, match="policies need the plugin"):
+        await gateway.reload()
+
+
+async def test_a_gateway_without_the_plugin_finds_calls_and_changes_as_one_with_it(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    answers: list[object] = []
+    for options in (PATIENT, WITHOUT):
+        place = tmp_path / f"{len(answers)}.sqlite3"
+        gateway = open_gateway(options=replace(options, catalog_store_path=place))
+        gateway.add_source(ListSource("desk", [tool("read_letter"), tool("burn_letter")]))
+        (key,) = await gateway.catalog.put(Entry(kind="skill", name="letters"))
+        callers = [Caller(user=name, tenant="acme") for name in ("ada", "bob")]
+        found = [await gateway.search("burn a letter", caller=each) for each in callers]
+        result = await gateway.invoke("desk/burn_letter", {"text": "x"}, caller=callers[0])
+        await gateway.catalog.change([key], {"status": "beta"})
+        seen = [entity.id for entity in (await gateway.snapshot()).visible(callers[0].filters())]
+        # Equal searches of both users have one result.
+        assert found[0].matches == found[1].matches
+        assert 1 == len({gateway.audience(each) for each in callers})
+        answers.append(([each.id for each in found[0].matches], result.text, seen))
+
+    assert answers[0] == answers[1]
+    assert "desk/burn_letter" in repr(answers[1])
+
+
+def test_the_gate_is_one_of_the_hooks(open_gateway: OpenGateway) -> None:
+    gateway = open_gateway()
+    with pytest.warns(DeprecationWarning, match=r'is now hooks\.named\("access"\)'):
+        gate = gateway.gate
+
+    assert isinstance(gate, AccessGate)
+    assert open_gateway(options=WITHOUT).hooks.named("access") is None
