@@ -171,7 +171,8 @@ class Gateway:
             submit=self.bridge.submit,
             telemetry=self.telemetry,
         )
-        searches = Searches(index, self.servers, cached_search(parts))
+        notes = self.plugins.diagnostics
+        searches = Searches(index, self.servers, cached_search(parts), notes)
         for part in (index, self.servers.pool, searches.cached):
             self.telemetry.observe(part.gauges)
         return searches
@@ -202,7 +203,9 @@ class Gateway:
             auditor,
         )
         self.configuration = Configuration(servers, auditor.change)
-        self.attention = Attention(servers, self.catalog, self.searches.newest, auditor.change)
+        self.attention = Attention(
+            servers, self.catalog, self.plugins, self.searches.newest, auditor.change
+        )
         self.user_sign_ins = servers.sign_ins
         self._end_watch = watch(self.store, servers.take_change)
 

@@ -15,6 +15,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pluggy
 
@@ -24,6 +25,25 @@ from gateway.search.query_forms import Correct
 PROJECT = "tool_gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginCommand:
+    """A command of ``gateway``, or a group of commands."""
+
+    summary: str
+    """One sentence for ``gateway --help``."""
+    module: str
+    """Name of the module with the ``typer.Typer`` ``app``; imported when the command is typed."""
+
+
+@hookspec
+def register_commands() -> Mapping[str, PluginCommand]:
+    """Return commands, keyed by the word that is typed after ``gateway``.
+
+    A command of this distribution wins over another one of its name.
+    """
+    raise NotImplementedError
 
 
 @hookspec

@@ -53,6 +53,7 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "tool_quarantined": ("quarantined", "retry"),
     "listing_truncated": ("quarantined", "retry"),
     "config_warning": ("configuration", "reload"),
+    "plugin_failed": ("configuration", ""),
     "embedder_missing": ("index", ""),
     "embedding_failed": ("index", "refresh"),
     "text_refused": ("index", ""),
