@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
+from gateway.cli.session import open_session
 from tests.apps.cli.running import Place
 from tests.conftest import InstallPlugin
 
@@ -106,3 +107,45 @@ def test_the_doctor_reports_plugins_with_one_name(
     assert UNAVAILABLE == ran.code
     assert f"two plugins give {hook} the name 'greet'" in checks["plugins"]["detail"]
     assert OK == place.run("--help").code
+
+
+@pytest.mark.parametrize(
+    ("section", "variable", "names"),
+    [
+        (["local"], "", ["local"]),
+        ([], "", []),
+        ("none", "", []),
+        (["local"], "none", []),
+        ("none", "local", ["local"]),
+    ],
+)
+def test_the_configuration_chooses_plugins_and_the_environment_wins(
+    place: Place, section: object, variable: str, names: list[str]
+) -> None:
+    config = place.config({}, plugins=section)
+    env = {"GATEWAY_PLUGINS": variable} if variable else {}
+
+    ran = place.run("plugins", "-c", config, "--json", env=env)
+
+    assert names == [each["name"] for each in ran.json["plugins"]]
+
+
+def test_the_plugins_of_the_configuration_are_those_of_the_gateway(place: Place) -> None:
+    with open_session(Path(place.config({}, plugins=[])), strategy="graph") as session:
+        assert session.gateway.gateway.plugins.infos == ()
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("local", "'plugins' must be a list of names, or 'none'"),
+        ([1], "'plugins' must be a list of names, or 'none'"),
+        (["nonesuch"], "the plugins nonesuch are not installed"),
+    ],
+)
+def test_a_faulty_section_of_plugins_is_refused(
+    place: Place, section: object, message: str
+) -> None:
+    ran = place.run("plugins", "-c", place.config({}, plugins=section))
+
+    assert (USAGE, True) == (ran.code, message in ran.err)
