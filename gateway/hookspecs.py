@@ -14,7 +14,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pluggy
@@ -47,10 +47,32 @@ def register_commands() -> Mapping[str, PluginCommand]:
 
 
 @hookspec
+def register_databases() -> Mapping[str, Callable[..., object]]:
+    """Return functions that open a `Store` in a database, keyed by the scheme of its address.
+
+    A function gets the whole address, and the `VectorStore` of the host or None. It connects to
+    nothing yet. It may raise `ConfigError` and `MissingExtraError`, which never show the address.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
     """Return functions that make embedders, keyed by the name that a host gives to `Gateway`.
 
     A function is called when a gateway with that name is made. It may raise `MissingExtraError`.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_meta_tools(gateway: object) -> Sequence[object]:
+    """Return tools that models see beside search and call.
+
+    Each is a `gateway.discovery.meta_tools.MetaTool`.
+
+    Args:
+        gateway: The `Gateway` that a chat client, an adapter or a server is made for.
     """
     raise NotImplementedError
 
@@ -73,15 +95,5 @@ def register_signals() -> Mapping[str, Callable[..., object]]:
     when a gateway is made, with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`),
     ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does
     not name these types: their import takes long, and commands import this module.
-    """
-    raise NotImplementedError
-
-
-@hookspec
-def register_databases() -> Mapping[str, Callable[..., object]]:
-    """Return functions that open a `Store` in a database, keyed by the scheme of its address.
-
-    A function gets the whole address, and the `VectorStore` of the host or None. It connects to
-    nothing yet. It may raise `ConfigError` and `MissingExtraError`, which never show the address.
     """
     raise NotImplementedError

@@ -16,7 +16,7 @@ from gateway.runtime import PLUGIN_GROUP
 from gateway.types import Diagnostic
 
 T = TypeVar("T")
-DEFAULT_PLUGINS: tuple[str, ...] = ("local", "postgres", "spelling", "usage")
+DEFAULT_PLUGINS: tuple[str, ...] = ("local", "postgres", "programs", "spelling", "usage")
 """The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
 
 
@@ -85,6 +85,14 @@ class Plugins:
             for each in self.infos
             if each.error
         )
+
+    def require(self, name: str, user: str) -> None:
+        """Raise a `ConfigError` if the plugin *name*, which *user* needs, is not loaded."""
+        if name not in {each.name for each in self.infos if not each.error}:
+            raise ConfigError(
+                f"{user} needs the plugin {name!r}, which is not loaded: add it to "
+                "Options.plugins, GATEWAY_PLUGINS or 'plugins' of mcp.json"
+            )
 
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return one table of what all plugins return from *hook*, keyed by name.

@@ -229,6 +229,10 @@ def _unknown(block: str) -> set[str]:
     for node in ast.walk(compile(block, "block", "exec", flags)):
         if isinstance(node, ast.Name):
             (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.arg):
+            made.add(node.arg)
         elif isinstance(node, ast.ImportFrom):
             names, module = {alias.name for alias in node.names}, node.module or ""
             ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")
