@@ -88,6 +88,19 @@ def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
 
 
 @hookspec
+def register_routes(gateway: object) -> Mapping[str, object]:
+    """Return ASGI applications, keyed by the name under which ``/plugins/NAME`` serves them.
+
+    The token of a request is checked as for the HTTP API; the scope then has the caller under
+    ``gateway.serve.auth.CALLER``. An application gets no lifespan events.
+
+    Args:
+        gateway: The `Gateway` that ``gateway serve --http`` serves.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_signals() -> Mapping[str, Callable[..., object]]:
     """Return functions that make signals of ranking, keyed by the name of the signal.
 
