@@ -22,7 +22,6 @@ from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
-from gateway.index.edges import Edges
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.mcp.servers import server_target
@@ -38,6 +37,7 @@ from gateway.runtime.delegation import async_call_of, call_of
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import Caches, SearchParts, cached_search
+from gateway.search.edges import Edges
 from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
@@ -192,7 +192,8 @@ class Gateway:
         self.library = ResourceLibrary(
             servers.registry, snapshot, servers.pool.capabilities, self.gate
         )
-        self.edges = Edges(snapshot, self.telemetry)
+        proposing = self.plugins.tables("register_edge_proposals")
+        self.edges = Edges(snapshot, self.telemetry, proposing)
         self.catalog = Catalog(
             servers.entries.store,
             snapshot,

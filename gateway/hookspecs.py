@@ -57,6 +57,15 @@ def register_databases() -> Mapping[str, Callable[..., object]]:
 
 
 @hookspec
+def register_edge_proposals() -> Mapping[str, Callable[..., object]]:
+    """Return the function behind `Gateway.propose_edges`, under the key ``propose``.
+
+    It gets the snapshot, the proposer and the telemetry, and ``servers`` and ``caller`` by name.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
     """Return functions that make embedders, keyed by the name that a host gives to `Gateway`.
 

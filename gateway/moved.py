@@ -32,7 +32,7 @@ MOVED: Mapping[str, str] = {
     "gateway.registration.issues": "gateway.attention.issues",
     "gateway.registration.servers": "gateway.servers.pool",
     "gateway.registration.sources": "gateway.servers.servers",
-    "gateway.registration.views": "gateway.index.edges",
+    "gateway.registration.views": "gateway.search.edges",
     "gateway.search.expand.edge_proposals": "gateway.plugins.graph_tools.edge_proposals",
     "gateway.search.graph_view": "gateway.plugins.graph_tools.graph_view",
     "gateway.spelling": "gateway.plugins.spelling",

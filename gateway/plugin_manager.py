@@ -11,12 +11,19 @@ from typing import Any, TypeVar
 import pluggy
 
 from gateway import hookspecs
-from gateway.errors import ConfigError, Failed, attempt_call
+from gateway.errors import ConfigError, Failed, attempt_call, missing_plugin
 from gateway.runtime import PLUGIN_GROUP
 from gateway.types import Diagnostic
 
 T = TypeVar("T")
-DEFAULT_PLUGINS: tuple[str, ...] = ("local", "postgres", "programs", "spelling", "usage")
+DEFAULT_PLUGINS: tuple[str, ...] = (
+    "graph_tools",
+    "local",
+    "postgres",
+    "programs",
+    "spelling",
+    "usage",
+)
 """The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
 
 
@@ -89,10 +96,7 @@ class Plugins:
     def require(self, name: str, user: str) -> None:
         """Raise a `ConfigError` if the plugin *name*, which *user* needs, is not loaded."""
         if name not in {each.name for each in self.infos if not each.error}:
-            raise ConfigError(
-                f"{user} needs the plugin {name!r}, which is not loaded: add it to "
-                "Options.plugins, GATEWAY_PLUGINS or 'plugins' of mcp.json"
-            )
+            raise missing_plugin(user, name)
 
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return one table of what all plugins return from *hook*, keyed by name.

@@ -1,8 +1,8 @@
 """Is what people ask for found in a catalog? Test requests, evaluations and comparisons."""
 
+from gateway.discovery.token_counter import TokenCounter as TokenCounter
 from gateway.plugins.quality.comparison import Comparison as Comparison
 from gateway.plugins.quality.comparison import compare as compare
-from gateway.plugins.quality.evaluation import TokenCounter as TokenCounter
 from gateway.plugins.quality.evaluation import evaluate as evaluate
 from gateway.plugins.quality.lint import LintReport as LintReport
 from gateway.plugins.quality.lint import lint as lint
