@@ -14,8 +14,10 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pluggy
 
@@ -35,6 +37,18 @@ class PluginCommand:
     """One sentence for ``gateway --help``."""
     module: str
     """Name of the module with the ``typer.Typer`` ``app``; imported when the command is typed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueSource:
+    """A source of issues that want a person's attention."""
+
+    name: str
+    find: Callable[[Any, Path | None], Iterable[Any]]
+    """Returns values of `gateway.attention.issues.Issue`. Called in a worker thread with the
+    newest `IndexBuild` and the folder of evaluation reports, or None."""
+    order: int = 0
+    """Position among all sources; equal ones go by name."""
 
 
 @hookspec
@@ -71,6 +85,12 @@ def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
 
     A function is called when a gateway with that name is made. It may raise `MissingExtraError`.
     """
+    raise NotImplementedError
+
+
+@hookspec
+def register_issues() -> Sequence[IssueSource]:
+    """Return sources of issues for `Gateway.issues` and ``gateway attention``."""
     raise NotImplementedError
 
 

@@ -26,6 +26,8 @@ MOVED: Mapping[str, str] = {
     "gateway.programs": "gateway.plugins.programs",
     "gateway.provision": "gateway.plugins.provision",
     "gateway.quality": "gateway.plugins.quality",
+    "gateway.quality.lint": "gateway.plugins.quality.linting",
+    "gateway.quality.preflight": "gateway.plugins.quality.tool_checks",
     "gateway.registration": "gateway.servers",
     "gateway.registration.attention": "gateway.attention.attention",
     "gateway.registration.changes": "gateway.attention.changes",

@@ -21,6 +21,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "local",
     "postgres",
     "programs",
+    "quality",
     "spelling",
     "usage",
 )

@@ -81,7 +81,8 @@ class Attention:
         )
         warnings = [note for file in servers.files.manifests for note in file.warnings]
         warnings += self.plugins.diagnostics
-        return await in_thread(finder.find, warnings, reports)
+        sources = self.plugins.objects("register_issues")
+        return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
         """Return the digest of a definition as it was approved, and as it was seen last.

@@ -209,7 +209,7 @@ async def _answer_added(
     )
     if isinstance(answer, ToolAnswer):
         return answer
-    error = str(answer.error) if isinstance(answer, Failed) else ""
+    error = answer.reason if isinstance(answer, Failed) else ""
     text = json.dumps({"error": error}) if error else str(answer)
     return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments, error=error)
 
