@@ -122,7 +122,8 @@ class Gateway:
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
         own = store is not None
-        self.servers = Servers(self.bridge, self.store, self.options, own=own, clock=clock)
+        openers = self.plugins.tables("register_sources")
+        self.servers = Servers(self.bridge, self.store, self.options, openers, own=own, clock=clock)
         own = own or vector_store is not None
         index = self._make_index(source_of(graph), own, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)

@@ -22,6 +22,7 @@ from typing import Any
 import pluggy
 
 from gateway.embed.protocol import Embedder
+from gateway.mcp.servers import ApiOpener
 from gateway.search.query_forms import Correct
 
 PROJECT = "tool_gateway"
@@ -137,5 +138,14 @@ def register_signals() -> Mapping[str, Callable[..., object]]:
     when a gateway is made, with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`),
     ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does
     not name these types: their import takes long, and commands import this module.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_sources() -> Mapping[str, ApiOpener]:
+    """Return functions that open servers, keyed by the key of a server's entry in ``mcp.json``.
+
+    The gateway reads the key ``openapi``. A function makes a server object of the mcp package.
     """
     raise NotImplementedError

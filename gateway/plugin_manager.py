@@ -19,6 +19,7 @@ T = TypeVar("T")
 DEFAULT_PLUGINS: tuple[str, ...] = (
     "graph_tools",
     "local",
+    "openapi",
     "postgres",
     "programs",
     "quality",

@@ -12,8 +12,8 @@ from dataclasses import replace as replaced
 from pathlib import Path
 
 from gateway.config.manifest import names_owner
-from gateway.errors import ClosedError, ConfigError, attempt
-from gateway.mcp.servers import api_server
+from gateway.errors import ClosedError, ConfigError, attempt, missing_plugin
+from gateway.mcp.servers import ApiOpener, api_server
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import AccessPolicy, CatalogOptions, Options
 from gateway.options.validation import check_members
@@ -46,12 +46,20 @@ class Servers:
         bridge: Owns the loop of the sessions.
         store: Where listings, pins and entries are kept.
         options: Limits.
+        openers: Openers of APIs, keyed by the key of a server's entry in a configuration.
         own: Whether the host gave the store.
         clock: Seconds that only grow.
     """
 
     def __init__(
-        self, bridge: Bridge, store: Store, options: Options, *, own: bool, clock: Clock
+        self,
+        bridge: Bridge,
+        store: Store,
+        options: Options,
+        openers: Mapping[str, ApiOpener],
+        *,
+        own: bool,
+        clock: Clock,
     ) -> None:
         self.bridge = bridge
         self.options = options
@@ -64,7 +72,13 @@ class Servers:
         self.registry.add(Registration(self.entries))
         tokens = open_tokens(options, store)
         self.pool = ServerPool(
-            self.registry, bridge, store.listings, options, tokens=tokens, clock=clock
+            self.registry,
+            bridge,
+            store.listings,
+            options,
+            tokens=tokens,
+            openers=openers,
+            clock=clock,
         )
         """The MCP servers and virtual servers."""
         self.files = ConfigFiles()
@@ -172,9 +186,12 @@ class Servers:
             access: Whether what it has may be found, and by which callers.
 
         Raises:
-            ConfigError: If the name or an address cannot be used.
+            ConfigError: If the name or an address cannot be used, or the plugin ``openapi`` is not
+                loaded.
             ClosedError: After `close`.
         """
+        if "openapi" not in self.pool.openers:
+            raise missing_plugin("Gateway.add_openapi", "openapi")
         api = api_server(str(document), url, headers or {})
         self.add(name, Configured(target=api, transforms=tuple(transforms), access=access), hints)
 
