@@ -90,9 +90,7 @@ class ServerPool:
             self.registry.add(Registration(virtual, follows=target.servers, access=entry.access))
             return
         if isinstance(target, HttpServer):
-            target = with_token_store(name, target, self.tokens)
-            if target.openapi:
-                target = replace(target, opener=self.openers.get("openapi"))
+            target = with_token_store(name, self._with_opener(target), self.tokens)
 
         def invalidate() -> None:
             source.invalidate()
@@ -119,6 +117,9 @@ class ServerPool:
         )
         self._register(name, source, entry, {} if hints is None else hints)
         self.cached[name] = source
+
+    def _with_opener(self, target: HttpServer) -> HttpServer:
+        return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
         """Read old listings anew and delete listings that nothing uses, in the background."""
