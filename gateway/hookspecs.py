@@ -1,8 +1,9 @@
 """The hooks by which plugins add to a gateway.
 
 A plugin is a module or an object with functions of these names, each marked by `hookimpl`. Hooks
-run once, when a gateway or an application is made, never during a search or a call. Two objects
-with the same order come by name, so the order of installation decides nothing.
+run when a gateway or an application is made, or when a person asks for what they register, never
+during a search or a call. Two objects with the same order come by name, so the order of
+installation decides nothing.
 
 Example:
     from gateway.hookspecs import hookimpl

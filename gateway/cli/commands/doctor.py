@@ -131,7 +131,7 @@ def check_plugins(own_options: Options) -> Iterator[Check]:
     """List the plugins, and check that they go together."""
     try:
         plugins = load_plugins(resolved(own_options).plugins)
-        for hook in ("register_commands", "register_embedders"):
+        for hook in ("register_commands", "register_embedders", "register_sources"):
             plugins.tables(hook)
     except GatewayError as error:
         yield Check("plugins", "fail", str(error))

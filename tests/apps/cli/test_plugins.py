@@ -93,7 +93,7 @@ def test_the_doctor_reports_a_plugin_that_fails_to_load(
     assert "uninstall gateway-broken_check" in broken["remedy"]
 
 
-@pytest.mark.parametrize("hook", ["register_commands", "register_embedders"])
+@pytest.mark.parametrize("hook", ["register_commands", "register_embedders", "register_sources"])
 def test_the_doctor_reports_plugins_with_one_name(
     place: Place, install_plugin: InstallPlugin, hook: str
 ) -> None:
