@@ -35,7 +35,7 @@ _MODULES = {
     "OAuth": "gateway.mcp.servers",
     "OpenAIEmbedder": "gateway.embed.openai",
     "OpenAINormalizer": "gateway.search.openai",
-    "OpenAIProposer": "gateway.search.openai",
+    "OpenAIProposer": "gateway.plugins.graph_tools.openai",
     "Options": "gateway.options",
     "Plan": "gateway.plugins.provision.plan",
     "Prepared": "gateway.chat.client",

@@ -18,6 +18,7 @@ from gateway.mcp.servers import HttpServer as HttpServer
 from gateway.mcp.servers import OAuth as OAuth
 from gateway.mcp.servers import StdioServer as StdioServer
 from gateway.options import Options as Options
+from gateway.plugins.graph_tools.openai import OpenAIProposer as OpenAIProposer
 from gateway.plugins.local.embedder import LocalEmbedder as LocalEmbedder
 from gateway.plugins.provision.discover import discover as discover
 from gateway.plugins.provision.plan import Plan as Plan
@@ -25,7 +26,6 @@ from gateway.plugins.provision.policy import by_policy as by_policy
 from gateway.plugins.provision.provisioner import Provisioner as Provisioner
 from gateway.search.normalize import Normalizer as Normalizer
 from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
-from gateway.search.openai import OpenAIProposer as OpenAIProposer
 from gateway.sources.protocol import Function as Function
 from gateway.sources.protocol import Source as Source
 from gateway.sources.virtual import Alias as Alias

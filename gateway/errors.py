@@ -226,6 +226,14 @@ class ClosedError(GatewayError):
     """The gateway was closed and cannot serve any more."""
 
 
+def missing_plugin(user: str, name: str) -> ConfigError:
+    """Return the error of *user*, a thing that needs the plugin *name*."""
+    return ConfigError(
+        f"{user} needs the plugin {name!r}, which is not loaded: add it to Options.plugins, "
+        "GATEWAY_PLUGINS or 'plugins' of mcp.json"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """What foreign code raised, as a value."""

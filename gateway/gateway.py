@@ -20,11 +20,9 @@ from gateway.call.calls import Calls
 from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
-from gateway.catalog.visibility import without_policies
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
-from gateway.index.edges import Edges
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.mcp.servers import server_target
@@ -38,6 +36,7 @@ from gateway.runtime.delegation import async_call_of, call_of
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import Caches, SearchParts, cached_search
+from gateway.search.edges import Edges
 from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
@@ -122,10 +121,8 @@ class Gateway:
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
         own = store is not None
-        visibility = self.plugins.tables("register_visibility").get("policies", without_policies)
-        self.servers = Servers(
-            self.bridge, self.store, self.options, own=own, clock=clock, visibility=visibility
-        )
+        tables = self.plugins.tables
+        self.servers = Servers(self.bridge, self.store, self.options, tables, own=own, clock=clock)
         own = own or vector_store is not None
         index = self._make_index(source_of(graph), own, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)
@@ -174,7 +171,8 @@ class Gateway:
             submit=self.bridge.submit,
             telemetry=self.telemetry,
         )
-        searches = Searches(index, self.servers, cached_search(parts))
+        notes = self.plugins.diagnostics
+        searches = Searches(index, self.servers, cached_search(parts), notes)
         for part in (index, self.servers.pool, searches.cached):
             self.telemetry.observe(part.gauges)
         return searches
@@ -193,7 +191,8 @@ class Gateway:
         self.library = ResourceLibrary(
             servers.registry, snapshot, servers.pool.capabilities, self.hooks
         )
-        self.edges = Edges(snapshot, self.telemetry)
+        proposing = self.plugins.tables("register_edge_proposals")
+        self.edges = Edges(snapshot, self.telemetry, proposing)
         self.catalog = Catalog(
             servers.entries.store,
             snapshot,
@@ -203,8 +202,11 @@ class Gateway:
             servers.pool.resolve_filters,
             self.hooks.change,
         )
-        self.configuration = Configuration(servers, self.hooks.change)
-        self.attention = Attention(servers, self.catalog, self.searches.newest, self.hooks.change)
+        change = self.hooks.change
+        self.configuration = Configuration(servers, change)
+        self.attention = Attention(
+            servers, self.catalog, self.plugins, self.searches.newest, change
+        )
         self.user_sign_ins = servers.sign_ins
         self._end_watch = watch(self.store, servers.take_change)
 

@@ -11,13 +11,23 @@ from typing import Any, TypeVar
 import pluggy
 
 from gateway import hookspecs
-from gateway.errors import ConfigError, Failed, attempt_call
+from gateway.errors import ConfigError, Failed, attempt_call, missing_plugin
+from gateway.runtime import PLUGIN_GROUP
+from gateway.types import Diagnostic
 
 T = TypeVar("T")
-DEFAULT_PLUGINS: tuple[str, ...] = ("access", "local", "postgres", "spelling", "usage")
+DEFAULT_PLUGINS: tuple[str, ...] = (
+    "access",
+    "graph_tools",
+    "local",
+    "openapi",
+    "postgres",
+    "programs",
+    "quality",
+    "spelling",
+    "usage",
+)
 """The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
-ENTRY_POINTS = "tool_gateway.plugins"
-"""The group of entry points by which other distributions add plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +41,13 @@ class PluginInfo:
     """Names of the hooks that it has, in alphabetical order."""
     error: str = ""
     """The reason why it could not be loaded; empty if it was."""
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about the error; empty without one."""
+        if not self.error:
+            return ""
+        return f"update or uninstall {self.distribution}, or leave it out by GATEWAY_PLUGINS"
 
 
 class Plugins:
@@ -66,6 +83,24 @@ class Plugins:
         callers = self._manager.get_hookcallers(self._manager.get_plugin(name)) or ()
         return replace(info, hooks=tuple(sorted(caller.name for caller in callers)))
 
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """One diagnostic for each plugin that could not be loaded."""
+        return tuple(
+            Diagnostic(
+                stage="catalog",
+                code="plugin_failed",
+                detail=f"plugin {each.name}: {each.error}; {each.remedy}",
+            )
+            for each in self.infos
+            if each.error
+        )
+
+    def require(self, name: str, user: str) -> None:
+        """Raise a `ConfigError` if the plugin *name*, which *user* needs, is not loaded."""
+        if name not in {each.name for each in self.infos if not each.error}:
+            raise missing_plugin(user, name)
+
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return one table of what all plugins return from *hook*, keyed by name.
 
@@ -100,9 +135,9 @@ def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
 @cache
 def installed() -> Mapping[str, EntryPoint]:
     """Return the plugins that are installed, keyed by name; ours win over others of their name."""
-    others = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    others = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
     own = {
-        name: EntryPoint(name, f"gateway.plugins.{name}.plugin", ENTRY_POINTS)
+        name: EntryPoint(name, f"gateway.plugins.{name}.plugin", PLUGIN_GROUP)
         for name in DEFAULT_PLUGINS
     }
     return others | own

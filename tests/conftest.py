@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.environment import catalog_store_path
+from gateway.plugin_manager import installed, load_plugins
 from gateway.storage.catalog import SqlCatalog
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
@@ -24,6 +26,7 @@ settings.register_profile("patient", deadline=None, max_examples=50, derandomize
 settings.load_profile("patient")
 
 OpenGateway = Callable[..., Gateway]
+InstallPlugin = Callable[[str, str], None]
 CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 
 
@@ -142,3 +145,26 @@ def big(big_shelf: Shelf) -> Iterator[Gateway]:
     gateway.add_server("shelf", server=big_shelf.server)
     yield gateway
     gateway.close()
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallPlugin]:
+    """Return a function that installs a distribution with one plugin, by its name and source."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def forget() -> None:
+        installed.cache_clear()
+        load_plugins.cache_clear()
+
+    def write(name: str, source: str) -> None:
+        (tmp_path / f"plugin_{name}.py").write_text(source, encoding="utf-8")
+        folder = tmp_path / f"gateway_{name}-1.2.dist-info"
+        folder.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: gateway-{name}\nVersion: 1.2\n"
+        (folder / "METADATA").write_text(metadata, encoding="utf-8")
+        points = f"[tool_gateway.plugins]\n{name} = plugin_{name}\n"
+        (folder / "entry_points.txt").write_text(points, encoding="utf-8")
+        forget()
+
+    yield write
+    forget()

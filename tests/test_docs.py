@@ -16,7 +16,8 @@ from typing import get_args
 import pytest
 
 import gateway
-from gateway import errors, options, types
+from gateway import errors, hookspecs, options, types
+from gateway.plugin_manager import DEFAULT_PLUGINS
 from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.telemetry_names import METRICS
 from gateway.serve.http_options import HttpOptions
@@ -70,6 +71,13 @@ def test_every_option_and_its_default_are_documented() -> None:
         if "Options." in name or name.startswith("CustomKind.")
     }
     assert expected == documented
+
+
+def test_every_hook_and_every_plugin_of_ours_is_documented() -> None:
+    hooks = {name for name in vars(hookspecs) if name.startswith("register_")}
+    documented = {name.partition("(")[0] for name in rows("plugins.md")}
+
+    assert {*hooks, *DEFAULT_PLUGINS} == documented
 
 
 def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
@@ -229,6 +237,10 @@ def _unknown(block: str) -> set[str]:
     for node in ast.walk(compile(block, "block", "exec", flags)):
         if isinstance(node, ast.Name):
             (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.arg):
+            made.add(node.arg)
         elif isinstance(node, ast.ImportFrom):
             names, module = {alias.name for alias in node.names}, node.module or ""
             ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")

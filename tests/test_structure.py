@@ -133,6 +133,7 @@ HOMES = {
     "openai": (
         "gateway/embed/openai.py",
         "gateway/search/openai.py",
+        "gateway/plugins/graph_tools/openai.py",
         "gateway/chat/",
         "gateway/cli/commands/demo.py",
     ),

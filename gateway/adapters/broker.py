@@ -18,7 +18,6 @@ from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.plugins.programs.runner import run_program_of
 from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]
@@ -60,7 +59,6 @@ class ToolBroker:
         self.gateway = gateway
         self._approve = approve
         self._tool_lists = ToolListBuilder(gateway)
-        self._run_program = run_program_of(gateway)
 
     async def build_tools(
         self,
@@ -129,9 +127,7 @@ class ToolBroker:
             call_id: The model's id of the call.
         """
         call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
-        return await handle_call(
-            self.gateway, tools, call, approve=self._approve, run_program=self._run_program
-        )
+        return await handle_call(self.gateway, tools, call, approve=self._approve)
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:

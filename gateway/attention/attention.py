@@ -19,6 +19,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.errors import Failed, InvalidRequestError, UpstreamError, UpstreamTimeoutError, attempt
 from gateway.index.snapshot import IndexBuild
 from gateway.mcp.servers import HttpServer, OAuth
+from gateway.plugin_manager import Plugins
 from gateway.runtime.background_loop import in_thread
 from gateway.servers.servers import Servers
 from gateway.sources.cached import CachedSource
@@ -36,12 +37,14 @@ class Attention:
     Args:
         servers: The sources.
         catalog: Keeps what is disabled.
+        plugins: The plugins; one that could not be loaded is an issue.
         newest: Returns the newest index build.
         change: Records a change of the gateway, as a context around it.
     """
 
     servers: Servers
     catalog: Catalog
+    plugins: Plugins
     newest: Callable[[], Awaitable[IndexBuild]]
     change: Callable[..., AbstractAsyncContextManager[None]]
     _sign_ins: dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]] = field(
@@ -77,7 +80,9 @@ class Attention:
             clock=pool.clock,
         )
         warnings = [note for file in servers.files.manifests for note in file.warnings]
-        return await in_thread(finder.find, warnings, reports)
+        warnings += self.plugins.diagnostics
+        sources = self.plugins.objects("register_issues")
+        return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
         """Return the digest of a definition as it was approved, and as it was seen last.

@@ -13,7 +13,8 @@ from typing import Literal, get_args
 from gateway.attention.changes import difference_lines, difference_of, find_changes, find_similar
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.identity import entity_id
-from gateway.errors import ConfigError
+from gateway.errors import Failed, attempt_call
+from gateway.hookspecs import IssueSource
 from gateway.index.snapshot import IndexBuild
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import UpstreamOptions
@@ -53,6 +54,7 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "tool_quarantined": ("quarantined", "retry"),
     "listing_truncated": ("quarantined", "retry"),
     "config_warning": ("configuration", "reload"),
+    "plugin_failed": ("configuration", ""),
     "embedder_missing": ("index", ""),
     "embedding_failed": ("index", "refresh"),
     "text_refused": ("index", ""),
@@ -139,12 +141,18 @@ class IssueFinder:
         }
         self._blocks = self.options.on_change == "block"
 
-    def find(self, warnings: Iterable[Diagnostic], reports: Path | None) -> tuple[Issue, ...]:
+    def find(
+        self,
+        warnings: Iterable[Diagnostic],
+        reports: Path | None,
+        sources: Iterable[IssueSource] = (),
+    ) -> tuple[Issue, ...]:
         """Return all issues, the most urgent first.
 
         Args:
             warnings: Those of the configuration files.
             reports: A folder of evaluation reports; None has none.
+            sources: Sources of plugins. One that raises is an issue itself.
         """
         nothing: list[Issue] = []
         pinned, notes = attempt_store(lambda: [*self._changed(), *self._similar()], nothing)
@@ -153,7 +161,7 @@ class IssueFinder:
             *pinned,
             *self._suspicious(),
             *(issue for issue in self._servers() if issue.id not in waiting),
-            *self._never_found(reports),
+            *(issue for source in sources for issue in self._of_plugin(source, reports)),
             *self._noted((*notes, *warnings)),
         ]
         return tuple(sorted(found, key=lambda issue: (KINDS.index(issue.kind), issue.id)))
@@ -258,29 +266,11 @@ class IssueFinder:
             detail = f"{reason} ({state})"
             yield Issue(kind="failing", id=name, detail=detail, since=since, action="retry")
 
-    def _never_found(self, reports: Path | None) -> Iterator[Issue]:
-        """Yield the tools that no request of the newest report finds, if they may be found now."""
-        if reports is None:
-            return
-        from gateway.plugins.quality.report import newest_report, report_files  # noqa: PLC0415  (pydantic is heavy: only who reads reports pays for it)
-
-        files = report_files(reports)
-        try:
-            report = newest_report(reports)
-        except ConfigError as error:
-            yield Issue(kind="configuration", id=files[-1].name, detail=str(error))
-            return
-        enabled = {each.id for each in self.build.snapshot.entities if each.hints.enabled}
-        for tool in report.tools if report else ():
-            if tool.findable or tool.id not in enabled:
-                continue
-            detail = f"none of {tool.requests} test requests finds it"
-            if above := [*tool.outranked_by][:_MAX_DETAILS]:
-                detail += f"; above it: {', '.join(above)}"
-            if tool.missing_words:
-                detail += f"; words that it lacks: {', '.join(tool.missing_words)}"
-            at = files[-1].stat().st_mtime
-            yield Issue(kind="never_found", id=tool.id, detail=detail, since=at)
+    def _of_plugin(self, source: IssueSource, reports: Path | None) -> Iterable[Issue]:
+        found = attempt_call(lambda: [*source.find(self.build, reports)])
+        if isinstance(found, Failed):
+            return [Issue(kind="configuration", id=source.name, detail=found.reason)]
+        return found
 
     def _noted(self, others: Iterable[Diagnostic]) -> Iterator[Issue]:
         """Yield one issue for the diagnostics of one code and server."""

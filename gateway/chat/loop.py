@@ -49,7 +49,6 @@ from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListReque
 from gateway.discovery.window import described_tools
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
-from gateway.plugins.programs.runner import run_program_of
 from gateway.runtime.cache import Cache
 from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.text import json_tokens
@@ -95,7 +94,6 @@ class ClientContext:
             hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
             raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
         self.tool_lists = ToolListBuilder(gateway)
-        self.run_program = run_program_of(gateway)
         self.store = _new_store()
         """By response or conversation id."""
         self._stores = Cache[Cache[ConversationState]]("callers", max_items=MAX_CONVERSATIONS)
@@ -348,7 +346,6 @@ class Loop(Generic[R]):
                     approve=self._context.approve,
                     shown=shown,
                     task=self._task,
-                    run_program=self._context.run_program,
                 )
 
         with self.trace.within():

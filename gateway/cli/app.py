@@ -1,5 +1,6 @@
 """The command line. A command's module is imported when the command is typed, so that ``--help``
-and ``--version`` load neither the catalog nor a model.
+and ``--version`` load neither the catalog nor a model. Plugins are loaded for ``--help`` and for
+words that are no command of ours, if other distributions have any.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import entry_points
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -15,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED
-from gateway.runtime import VERSION
+from gateway.runtime import PLUGIN_GROUP, VERSION
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base class of usage errors; its module differs between versions of typer."""
@@ -65,6 +67,7 @@ COMMANDS: Mapping[str, str] = {
     "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
     "audit": "Show the log of decisions and changes, or write it out.",
     "servers": "Add, list, test and remove the servers of your configuration.",
+    "plugins": "List the plugins: where each one is from, its hooks, and why it failed to load.",
     "programs": "See the programs that wait for an approval, and decide about them.",
     "dashboards": "Write dashboards for Grafana and alerts for Prometheus as files.",
 }
@@ -73,9 +76,27 @@ COMMANDS: Mapping[str, str] = {
 
 def load_command(name: str) -> Any:
     """Import the module of a command and return the command, or the group, as typer has it."""
-    module = import_module(f"gateway.cli.commands.{_MODULES.get(name, name)}")
-    loaded = typer.main.get_command(module.app)
+    return _load(name, f"gateway.cli.commands.{_MODULES.get(name, name)}")
+
+
+def _load(name: str, module: str) -> Any:
+    loaded = typer.main.get_command(import_module(module).app)
     return getattr(loaded, "commands", {}).get(name, loaded)
+
+
+def _plugin_commands() -> Mapping[str, Any]:
+    """Return the commands of plugins, keyed by name; empty if a plugin or its choice is faulty.
+
+    `gateway doctor` reports the fault.
+    """
+    if not entry_points(group=PLUGIN_GROUP):
+        return {}
+    from gateway.errors import Failed, attempt_call  # noqa: PLC0415  (loads asyncio)
+    from gateway.options.environment import environment  # noqa: PLC0415  (few have plugins)
+    from gateway.plugin_manager import load_plugins  # noqa: PLC0415  (loads numpy)
+
+    found = attempt_call(lambda: load_plugins(environment().plugins).tables("register_commands"))
+    return {} if isinstance(found, Failed) else found
 
 
 @contextmanager
@@ -105,9 +126,20 @@ class JsonAwareGroup(TyperGroup):
 
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (typer's own class of contexts is private)
         """Load the command that *args* begin with."""
-        if args[0] in COMMANDS:
-            self.commands[args[0]] = load_command(args[0])
+        name = args[0]
+        if name in COMMANDS:
+            self.commands[name] = load_command(name)
+        elif added := _plugin_commands().get(name):
+            self.commands[name] = _load(name, added.module)
         return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those of plugins too."""
+        for name, each in _plugin_commands().items():
+            listed = typer.Typer(add_completion=False)
+            listed.command(name, help=each.summary)(lambda: None)
+            self.commands.setdefault(name, typer.main.get_command(listed))
+        return super().list_commands(ctx)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Read the options before the command."""

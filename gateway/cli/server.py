@@ -96,8 +96,9 @@ def transport_of(
     served = [*probe_routes(gateway), *pages]
     if parts.api:
         from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+        from gateway.serve.plugin_routes import plugin_routes  # noqa: PLC0415  (likewise)
 
-        served += api_routes(gateway, address)
+        served += [*api_routes(gateway, address), *plugin_routes(gateway)]
     return partial(transport, routes=served)
 
 

@@ -120,7 +120,10 @@ def command_options(manifest: Manifest | None = None, base: Options | None = Non
     Raises:
         ConfigError: An option is unknown or cannot work.
     """
-    return apply_settings(base or Options(), read_settings(manifest.options if manifest else {}))
+    options, manifest = base or Options(), manifest or Manifest(servers={})
+    if manifest.plugins is not None:
+        options = replace(options, plugins=manifest.plugins)
+    return apply_settings(options, read_settings(manifest.options))
 
 
 def provision_options(
@@ -218,7 +221,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     """
     manifest = read_optional(config) if optional else read_config(config)
     if not servers:
-        manifest = Manifest(servers={}, options=manifest.options)
+        manifest = Manifest(servers={}, options=manifest.options, plugins=manifest.plugins)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)

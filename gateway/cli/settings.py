@@ -108,7 +108,7 @@ def mistyped_variables() -> Iterator[str]:
 def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
     """Return an option's whole key, and its value."""
     key, types = _SHORT.get(key, key), option_table()
-    if key in _OWN_TABLES:
+    if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]
         raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
     if key not in types:

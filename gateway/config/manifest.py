@@ -51,6 +51,8 @@ class Manifest:
     """In their order; see `Options.policies`."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
+    plugins: tuple[str, ...] | None = None
+    """Names of the plugins that commands load; see `Options.plugins`."""
     options: object = field(default_factory=dict)
     """The options of commands as the file has them, unread; see `gateway.cli.settings`."""
     normalizer: NormalizerSettings | None = None

@@ -8,7 +8,7 @@
 * Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), ``trusted``
   (whether the host stands in for what it says of its tools), its ``status``, ``enabled``, ``tags``
   and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``,
-  ``policies``, ``kinds``, ``normalizer`` and ``options``.
+  ``policies``, ``kinds``, ``normalizer``, ``plugins`` and ``options``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gateway.config.server_entries import (
 )
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options import AccessPolicy, CustomKind
+from gateway.options import AccessPolicy, CustomKind, Options
 from gateway.options.validation import option_types, read_option
 from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.runtime.naming import to_server_name
@@ -51,7 +51,7 @@ _TOP_KEYS = (
     frozenset(
         ("mcpServers", "servers", "virtualServers", "rules", "policies", "kinds", "normalizer")
     )
-    | {"options"}
+    | {"options", "plugins"}
     | {"inputs", "$schema"}
 )
 
@@ -128,6 +128,7 @@ def parse_manifest(
     reader.read_each(virtual, reader.read_virtual_server)
     normalizer = reader.read_normalizer(document.get("normalizer"))
     return Manifest(
+        plugins=_read_plugins(document.get("plugins")),
         kinds=_read_kinds(document.get("kinds", {})),
         access=reader.access,
         rules=_read_rules(document.get("rules", {})),
@@ -270,6 +271,17 @@ def _read_rules(raw: object) -> Mapping[str, Access]:
     """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
     rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
+
+
+def _read_plugins(raw: object) -> tuple[str, ...] | None:
+    """Read ``["local"]`` or ``"none"``; a fault costs the file, because plugins may guard calls."""
+    try:
+        names: tuple[str, ...] | None = read_option(
+            [] if raw == "none" else raw, option_types(Options)["plugins"]
+        )
+    except ConfigError:
+        raise ConfigError("'plugins' must be a list of names, or 'none'") from None
+    return names
 
 
 def _read_policies(raw: object) -> Iterator[AccessPolicy]:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
@@ -26,12 +25,14 @@ from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import (
     CallerError,
+    Failed,
     GatewayError,
     InvalidArgumentsError,
     InvalidRequestError,
     LimitExceededError,
     StoreError,
     UnknownToolError,
+    attempt,
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot, resolve
@@ -91,23 +92,23 @@ class ToolAnswer:
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
-class RunProgram(Protocol):
-    """Answers a call of the meta-tool that runs programs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaCall:
+    """A call of a plugin's meta-tool."""
 
-    async def __call__(
-        self,
-        tools: ToolList,
-        call: ToolCall,
-        arguments: JsonObject,
-        /,
-        *,
-        approve: Approve | None,
-        task: str,
-    ) -> ToolAnswer:
-        """Run the program of *arguments* over the tools that the conversation has found."""
+    gateway: Gateway
+    tools: ToolList
+    """Tools that the model sees, and the caller that the call is for."""
+    call: ToolCall
+    arguments: JsonObject
+    """Parsed arguments; none has an unknown key."""
+    approve: Approve | None
+    """Asks whether a tool may be called; None if nobody can be asked now."""
+    task: str
+    """Label of the task that the call belongs to; empty without one."""
 
 
-async def handle_call(  # noqa: PLR0913  (keyword-only, all but what is called)
+async def handle_call(
     gateway: Gateway,
     tools: ToolList,
     call: ToolCall,
@@ -115,7 +116,6 @@ async def handle_call(  # noqa: PLR0913  (keyword-only, all but what is called)
     approve: Approve | None = None,
     shown: Collection[str] | None = None,
     task: str = "",
-    run_program: RunProgram | None = None,
 ) -> ToolAnswer:
     """Do what *call* asks and write the answer.
 
@@ -127,15 +127,14 @@ async def handle_call(  # noqa: PLR0913  (keyword-only, all but what is called)
         approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
         shown: Found tools whose definitions the model has; None is the proxies among its tools.
         task: What the calls belong to, for the log of calls.
-        run_program: Runs programs, where `DiscoveryOptions.programs` offers that.
     """
     names = tools.names
     is_search = call.native or (call.name and call.name == names.search)
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None = None
     if is_search:
         own = partial(_search, gateway, tools, call, shown=shown, task=task)
-    elif run_program is not None and call.name and call.name == names.run:
-        own = partial(run_program, tools, call, approve=approve, task=task)
+    elif call.name in names.added:
+        own = partial(_answer_added, gateway, tools, call, approve=approve, task=task)
     if not (call.native or (call.name and call.name in names)):
         return await _handle(gateway, tools, call, approve=approve, task=task, own=own)
     kind = "datastore" if is_search else "extension"
@@ -155,8 +154,8 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches or runs a
-    program.
+    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches or
+    calls the meta-tool of a plugin.
     """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
@@ -190,6 +189,29 @@ async def _handle(
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _answer_added(
+    gateway: Gateway,
+    tools: ToolList,
+    call: ToolCall,
+    arguments: JsonObject,
+    *,
+    approve: Approve | None,
+    task: str,
+) -> ToolAnswer:
+    """Call the meta-tool of a plugin."""
+    meta_call = MetaCall(
+        gateway=gateway, tools=tools, call=call, arguments=arguments, approve=approve, task=task
+    )
+    answer: str | ToolAnswer | Failed = await attempt(
+        tools.names.added[call.name].answer(meta_call)
+    )
+    if isinstance(answer, ToolAnswer):
+        return answer
+    error = answer.reason if isinstance(answer, Failed) else ""
+    text = json.dumps({"error": error}) if error else str(answer)
+    return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments, error=error)
 
 
 async def _trace_refused(

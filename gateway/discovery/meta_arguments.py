@@ -30,6 +30,8 @@ def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
         properties: The names of the meta-tool's parameters.
         given: The arguments of the model.
     """
+    if not properties:
+        return given
     is_wrapped = len(given) == 1 and not given.keys() & {*properties}
     inner = _read_object(*given.values()) if is_wrapped else None
     given = inner if inner and inner.keys() & {*properties} else given

@@ -1,4 +1,4 @@
-"""The meta-tools: search, and call by name; on demand route, next tools, and programs. Pure.
+"""The meta-tools: search, and call by name; on demand route, next tools, and those of plugins.
 
 * If a tool of the host has the same name, the host's keeps it and ours gets another.
 * The description of the search tool holds a digest of the catalog. It stays the same to the byte
@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
 from gateway.discovery.wire_formats import NATIVE_SEARCH
+from gateway.gateway import Gateway
 from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
 from gateway.runtime.json_schema import as_object
@@ -30,6 +31,29 @@ _VERBS = frozenset({"get", "set", "list", "add", "create", "delete", "update", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetaTool:
+    """A tool that a plugin shows to models beside search and call."""
+
+    name: str
+    """Preferred name; if a tool of the host or the catalog has it, it gets another one."""
+    description: str
+    """Text for the model; ``{search}`` and ``{call}`` stand for the names of those meta-tools."""
+    properties: JsonObject
+    """JSON Schemas of the parameters, keyed by name."""
+    required: tuple[str, ...] = ()
+    """Names of the parameters that a call must have."""
+    answer: Callable[[Any], Awaitable[Any]]
+    """Answers a `gateway.discovery.call_handler.MetaCall` with a text or a `ToolAnswer`. A
+    `GatewayError` that it raises becomes the answer."""
+    read_only: bool = False
+    """True if a call changes nothing."""
+    native: bool = True
+    """True if the tool is also shown beside the tool search of the model's own service."""
+    order: int = 0
+    """Position among the meta-tools of all plugins; equal ones go by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetaNames:
     """The names of the meta-tools in one conversation."""
 
@@ -39,16 +63,32 @@ class MetaNames:
     """Empty if it is not offered."""
     next: str = ""
     """Likewise."""
-    run: str = ""
-    """Likewise."""
+    added: Mapping[str, MetaTool] = field(default_factory=dict)
+    """Meta-tools of plugins, keyed by name."""
 
     def __contains__(self, name: object) -> bool:
         """Return whether *name* is one of them."""
-        return bool(name) and name in {self.search, self.call, self.route, self.next, self.run}
+        return bool(name) and name in {self.search, self.call, self.route, self.next, *self.added}
+
+
+def registered_tools(gateway: Gateway) -> tuple[MetaTool, ...]:
+    """Return the meta-tools of the plugins of *gateway*.
+
+    Raises:
+        ConfigError: `DiscoveryOptions.programs` is on without the plugin ``programs``.
+        MissingExtraError: A package that a meta-tool needs is not installed.
+    """
+    if gateway.options.discovery.programs:
+        gateway.plugins.require("programs", "DiscoveryOptions.programs")
+    return tuple(gateway.plugins.objects("register_meta_tools", gateway=gateway))
 
 
 def meta_names(
-    options: DiscoveryOptions, host_names: Collection[str], *, avoid: Collection[str] = ()
+    options: DiscoveryOptions,
+    host_names: Collection[str],
+    *,
+    avoid: Collection[str] = (),
+    added: Sequence[MetaTool] = (),
 ) -> MetaNames:
     """Name the meta-tools beside the host's own tools, whose names are *host_names*.
 
@@ -56,17 +96,18 @@ def meta_names(
         options: Their names, as long as these are free.
         host_names: The names of the host's tools.
         avoid: Names of the catalog.
+        added: Meta-tools of plugins.
     """
     chosen: list[str] = []
-    run_name = options.run_name if options.programs else ""
-    shared = (options.search_name, options.call_name, options.route_name, options.next_name)
-    for wanted in (*shared, run_name):
+    own = (options.search_name, options.call_name, options.route_name, options.next_name)
+    for wanted in (*own, *(tool.name for tool in added)):
         used, base = (host_names, avoid, chosen), f"gateway_{wanted}"[:60]
         candidates = chain((wanted, base), (f"{base}_{number}" for number in count(2)))
         free = (name for name in candidates if not any(name in names for names in used))
         chosen.append(next(free) if wanted else "")
-    search, call, route, following, run = chosen
-    return MetaNames(search=search, call=call, route=route, next=following, run=run)
+    search, call, route, following, *others = chosen
+    tools = dict(zip(others, added, strict=True))
+    return MetaNames(search=search, call=call, route=route, next=following, added=tools)
 
 
 _QUERY: JsonObject = {
@@ -104,7 +145,7 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         _function(names.search, _search_description(how, digest), _QUERY),
         _function(names.call, f"Call {which}", target, "name"),
         *adviser_tools(names),
-        *program_tools(names),
+        *plugin_tools(names),
     )
 
 
@@ -116,35 +157,16 @@ def meta_parameters(names: MetaNames, name: str) -> Mapping[str, Any]:
     return next(found, {}) if name in names else {}
 
 
-def program_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Write the meta-tool that runs programs, if it has a name."""
-    description = (
-        f"Run a Python program over tools that {names.search} has found, all in one turn. Use it "
-        "for several calls that feed each other, for loops and for long results; for one call, "
-        "call the tool itself. Each found tool is an async function of its name with its "
-        "parameters by name, such as rows = await list_orders(customer='x'); asyncio.gather runs "
-        f"several at once. await {names.search}(query) and await {names.call}(name, arguments) "
-        "are there too. The value of the last expression is the answer; print adds lines. Errors "
-        "of tools are exceptions. No yield, with, match, files or network; of the library json, "
-        "re, math, datetime, csv, decimal, base64, hashlib, dataclasses, asyncio. Types are "
-        "checked before anything runs; an empty program tells the functions and their types."
+def plugin_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
+    """Write the meta-tools of plugins."""
+    return tuple(
+        _function(name, _description(tool, names), tool.properties, *tool.required)
+        for name, tool in names.added.items()
     )
-    properties: JsonObject = {
-        "code": {"type": "string"},
-        "keep": {
-            "type": "boolean",
-            "description": "Keep the value for a later program, and answer with its key alone.",
-        },
-        "previous": {
-            "type": "string",
-            "description": "Such a key: the program finds the value as the variable previous.",
-        },
-        "resume": {
-            "type": "string",
-            "description": "Instead of code: the key of a program that waits for an approval.",
-        },
-    }
-    return (_function(names.run, description, properties),) if names.run else ()
+
+
+def _description(tool: MetaTool, names: MetaNames) -> str:
+    return tool.description.replace("{search}", names.search).replace("{call}", names.call)
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:

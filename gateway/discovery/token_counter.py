@@ -4,13 +4,13 @@ search, for people.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names, render
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.gateway import Gateway
-from gateway.plugins.quality.evaluation import TokenCounter
 from gateway.runtime.text import estimate_tokens, json_tokens
 from gateway.types import ANYONE, Caller, SearchResult
 
@@ -27,6 +27,18 @@ class ModelView:
     """The found tools that it may call directly from then on, best first."""
     schema_tokens: int
     """Of the definitions of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounter:
+    """Counts the tokens that a model reads, estimated."""
+
+    catalog: int
+    """Of all schemas."""
+    fixed: int
+    """Of the meta-tools."""
+    count: Callable[[SearchResult], tuple[int, int]]
+    """Returns the tokens of an answer, and of the schemas of the found tools."""
 
 
 async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:

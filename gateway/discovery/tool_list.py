@@ -25,7 +25,8 @@ from gateway.discovery.meta_tools import (
     meta_names,
     meta_tools,
     native_tool,
-    program_tools,
+    plugin_tools,
+    registered_tools,
 )
 from gateway.discovery.proxies import proxy
 from gateway.discovery.window import Message, user_texts, visible_proxies
@@ -140,6 +141,7 @@ class ToolListBuilder:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._options = gateway.options.discovery
+        self._added = registered_tools(gateway)
         self._without_native: set[str] = set()
         self._searchable = Cache[SearchableTools]("tools", max_items=_MAX_CALLERS)
         """By version of the catalog and scopes of the caller."""
@@ -155,7 +157,7 @@ class ToolListBuilder:
         found = await self._preselect(request)
         searchable = await self.searchable(request.caller)
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
-        names = meta_names(self._options, host, avoid=searchable.by_name)
+        names = self.names(searchable, host)
         listed = ToolList(names=names, host=host, caller=request.caller)
         if not searchable.by_name:
             return replace(listed, tools=tuple(request.host_tools), is_empty=True)
@@ -175,11 +177,15 @@ class ToolListBuilder:
             listed,
             tools=(*request.host_tools, *own, *proxies),
             proxies=tuple(entity.exposed_name for entity in entities),
-            found=self._found(request, names, shown, seen) if names.run else None,
+            found=self._found(request, names, shown, seen) if names.added else None,
             mode=mode,
             own_tokens=sum(map(json_tokens, (*own, *proxies))),
             searchable=searchable,
         )
+
+    def names(self, searchable: SearchableTools, host: Collection[str] = ()) -> MetaNames:
+        """Name the meta-tools beside the tools of the *host* and of the catalog."""
+        return meta_names(self._options, host, avoid=searchable.by_name, added=self._added)
 
     def _found(
         self,
@@ -188,7 +194,7 @@ class ToolListBuilder:
         shown: Collection[str],
         found: Mapping[int, tuple[str, ...]],
     ) -> tuple[str, ...]:
-        """Return what programs of the conversation may call, proxies or not."""
+        """Return the names of the tools that the conversation has found, proxies or not."""
         cap = self._options.proxies_per_conversation
         visible = visible_proxies(request.messages, names, cap=cap, found=found)
         return tuple(dict.fromkeys([*visible, *shown]))
@@ -279,10 +285,11 @@ def _meta_tools(
     names: MetaNames, digest: str, mode: Projection, wire_format: WireFormat
 ) -> tuple[Mapping[str, object], ...]:
     if mode == "all":
-        return tuple(to_wire(tool, wire_format) for tool in program_tools(names))
+        return tuple(to_wire(tool, wire_format) for tool in plugin_tools(names))
     if mode == "native":
-        advisers = adviser_tools(names)
-        return (native_tool(digest), *(to_wire(tool, wire_format) for tool in advisers))
+        added = {name: tool for name, tool in names.added.items() if tool.native}
+        others = (*adviser_tools(names), *plugin_tools(replace(names, added=added)))
+        return (native_tool(digest), *(to_wire(tool, wire_format) for tool in others))
     tools = meta_tools(names, digest, stable=mode == "stable")
     return tuple(to_wire(tool, wire_format) for tool in tools)
 

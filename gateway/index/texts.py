@@ -16,7 +16,8 @@ from gateway.index.tool_graph import node_of
 from gateway.index.tool_words import arguments
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
-from gateway.runtime.json_schema import as_objects, as_text, as_texts, objects_in
+from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts, objects_in
+from gateway.runtime.text import clean
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
@@ -31,6 +32,8 @@ _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
 _MAX_PARAMETERS = 40
 _MAX_VALUES, _VALUES_CHARS = 50, 2000
 """Of one schema, and of all of a tool's."""
+_LINE_CHARS, _LINE_NAMES = 240, 12
+"""Characters of a description, and arguments or fields, in one line for a chat model."""
 _OWN_FIELDS = frozenset({"name", "description", "tags"})
 """Of the front matter of a skill, what stands in fields of its own."""
 
@@ -172,3 +175,12 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         ),
         declared=False,
     )
+
+
+def tool_line(entity: Entity) -> str:
+    """Return one line for a chat model: id, description, required arguments and fields."""
+    reply = " ".join(clean(entity.description, limit=_LINE_CHARS).split())
+    fields = as_object(as_object(entity.definition.output_schema).get("properties"))
+    takes, gives = (", ".join(islice(names, _LINE_NAMES)) for names in (entity.required, fields))
+    parts = (reply, takes and f"takes {takes}", gives and f"gives {gives}")
+    return f"- {entity.id}: {'; '.join(filter(None, parts))}"

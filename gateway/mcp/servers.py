@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
@@ -157,6 +157,11 @@ class StdioServer:
         return _digest(self.launch, _mask(self.env))
 
 
+ApiOpener: TypeAlias = Callable[["HttpServer", Any, int], Awaitable[Any]]
+"""Makes a server object of the mcp package out of an API, a client with all guards, and the maximum
+number of bytes of a document."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpServer:
     """A server that speaks streamable HTTP, or SSE as it was before that."""
@@ -171,6 +176,8 @@ class HttpServer:
     openapi: str = field(default="", repr=False)
     """The address or file of an OpenAPI document, if it is an API that speaks no MCP: then ``url``
     is where the API is, or the document itself, which names a place at the same host."""
+    opener: ApiOpener | None = field(default=None, compare=False, repr=False)
+    """Opens such an API; the gateway takes it from a plugin."""
 
     def __post_init__(self) -> None:
         """Check that it names a host, and a port that can be one, by which HTTP is spoken."""

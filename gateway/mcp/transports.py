@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 from pydantic import ValidationError
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, missing_plugin
 from gateway.mcp.bearer_auth import BearerAuth
 from gateway.mcp.dispatcher import EXCHANGE, Exchange, LenientDispatcher
 from gateway.mcp.oauth import LoopbackSignIn, oauth_client
@@ -31,7 +31,6 @@ from gateway.mcp.token_exchange import ExchangeAuth
 from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import mend_message
 from gateway.options import UpstreamOptions
-from gateway.plugins.openapi.server import openapi_server
 
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
@@ -91,8 +90,10 @@ async def open_session(
         "list_roots_callback": lambda _: answer(types.ListRootsRequest()),
     }
     if isinstance(target, HttpServer) and target.openapi:
+        if target.opener is None:
+            raise missing_plugin(repr(server), "openapi")
         async with await _http_client(target, callbacks) as client:
-            api = await openapi_server(target, client, callbacks.traffic.options.max_message_bytes)
+            api = await target.opener(target, client, callbacks.traffic.options.max_message_bytes)
             async with open_session(server, api, callbacks) as session:
                 yield session
         return

@@ -84,15 +84,18 @@ def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
     Args:
         raw: Parsed JSON.
         expected: The type.
-        is_text: *raw* was typed: ``on`` and ``off`` are booleans, commas separate a list.
+        is_text: *raw* was typed: ``on`` and ``off`` are booleans, commas separate a list, and
+            ``none`` is an empty list.
 
     Raises:
         ConfigError: It is of another type or outside the range; the message has no name.
     """
     value = raw
     if is_text and isinstance(raw, str):
-        value = raw.split(",") if get_origin(expected) is tuple else raw
-        value = _SWITCHES.get(raw.lower(), raw) if expected is bool else value
+        if tuple in {get_origin(each) for each in (expected, *get_args(expected))}:
+            value = [] if raw == "none" else [part.strip() for part in raw.split(",")]
+        elif expected is bool:
+            value = _SWITCHES.get(raw.lower(), raw)
     try:
         return convert(value, expected, strict=not is_text, dec_hook=_read_path)
     except ValidationError:

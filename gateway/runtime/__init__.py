@@ -2,3 +2,5 @@
 
 VERSION = "0.2.1"
 """As in `pyproject.toml`; asking the installed package for it would cost a start more."""
+PLUGIN_GROUP = "tool_gateway.plugins"
+"""The group of entry points by which other distributions add plugins."""

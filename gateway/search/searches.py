@@ -31,11 +31,13 @@ class Searches:
         index: Keeps the index.
         servers: The servers, some of which cannot be reached.
         cached: Searches an index.
+        notes: Diagnostics that every report begins with.
     """
 
     index: Indexer
     servers: Servers
     cached: CachedSearch
+    notes: tuple[Diagnostic, ...] = ()
     latest: IndexBuild | None = field(default=None, init=False)
     """The index build of the last search; None before the first one."""
 
@@ -104,7 +106,7 @@ class Searches:
         """List every server again, rebuild the index, and report on that."""
         self.servers.bridge.check_open()
         self.servers.pool.expire()
-        return (await self.index.refresh()).report
+        return self._noted((await self.index.refresh()).report)
 
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Report on the newest index build, with all changes and all vectors in it.
@@ -112,7 +114,11 @@ class Searches:
         Without *wait* it reports on what there is; ``index_building`` names what is being made.
         """
         self.servers.bridge.check_open()
-        return (await self.index.current()).report if wait else self.index.report()
+        report = (await self.index.current()).report if wait else self.index.report()
+        return self._noted(report)
+
+    def _noted(self, report: IndexReport) -> IndexReport:
+        return replace(report, diagnostics=(*self.notes, *report.diagnostics))
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index as calls read it; with *vectors*, wait for those as a search does."""

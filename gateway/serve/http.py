@@ -63,7 +63,7 @@ def http_app(
     server: Server,
     options: HttpOptions,
     *,
-    routes: Sequence[Route] = (),
+    routes: Sequence[BaseRoute] = (),
     console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
     authenticator: Authenticator | None = None,
@@ -84,8 +84,9 @@ def http_app(
         max_sessions=options.max_sessions,
         # The guard checks what the SDK would, and more exactly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[*routes, *([_metrics_route(metrics)] if metrics else [])],
     )
+    app.router.routes.extend(routes)
+    app.router.routes.extend([_metrics_route(metrics)] if metrics else [])
     app.router.routes.extend(console)
     app.add_middleware(SessionShares, max_sessions=options.max_sessions)
     return guarded(app, options, has_console=bool(console), authenticator=authenticator)
@@ -143,7 +144,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     server: Server,
     options: HttpOptions,
     *,
-    routes: Sequence[Route] = (),
+    routes: Sequence[BaseRoute] = (),
     console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
     authenticator: Authenticator | None = None,

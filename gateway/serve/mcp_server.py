@@ -34,19 +34,12 @@ from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.discovery.meta_tools import (
-    FunctionTool,
-    MetaNames,
-    catalog_digest,
-    meta_names,
-    meta_tools,
-)
+from gateway.discovery.meta_tools import FunctionTool, MetaNames, catalog_digest, meta_tools
 from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
-from gateway.discovery.tool_list import SearchableTools, ToolList, ToolListBuilder
+from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
 from gateway.plugins.access.audit import ACTOR
-from gateway.plugins.programs.runner import run_program_of
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
@@ -216,7 +209,6 @@ class _ToolHandlers:
         self._extras = {extra.tool.name: extra for extra in extras}
         self._approve = AskClient(options=self.gateway.options, shows_tools=self.expose == "all")
         self._lists = ToolListBuilder(self.gateway)
-        self._run_program = run_program_of(self.gateway)
         self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}
         """By what the caller that was sent a tool may see, and its name."""
 
@@ -253,7 +245,7 @@ class _ToolHandlers:
         if self.expose == "meta":
             # A server sees no conversation: a program may use all that it names.
             searchable = await self._lists.searchable(caller)
-            names = self._meta_names(searchable)
+            names = self._lists.names(searchable)
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
@@ -264,13 +256,9 @@ class _ToolHandlers:
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
             # A program of a client that cannot be asked waits until somebody else decides.
-            waits = bool(names.run) and call.name == names.run and not can_ask_client()
+            waits = call.name in names.added and not can_ask_client()
             answer = await handle_call(
-                self.gateway,
-                tools,
-                call,
-                approve=None if waits else self._approve,
-                run_program=self._run_program,
+                self.gateway, tools, call, approve=None if waits else self._approve
             )
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)
@@ -282,19 +270,17 @@ class _ToolHandlers:
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
         """Return the meta-tools and their names, for the catalog as *caller* sees it now."""
         searchable = await self._lists.searchable(caller)
-        names = self._meta_names(searchable)
+        names = self._lists.names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
         self.changes.note_list("tool", searchable.by_name.values(), caller)
         return names, tuple(_meta_tool(names, tool) for tool in tools)
-
-    def _meta_names(self, searchable: SearchableTools) -> MetaNames:
-        return meta_names(self.gateway.options.discovery, (), avoid=searchable.by_name)
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
     """Return a meta-tool as a tool of MCP; all but those that call tools are read-only."""
     function: Any = tool["function"]
-    is_call = function["name"] in {names.call, names.run}
+    added = names.added.get(function["name"])
+    is_call = not added.read_only if added else function["name"] == names.call
     return types.Tool(
         name=function["name"],
         description=function["description"],

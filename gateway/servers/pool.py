@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 from gateway.errors import InvalidRequestError, attempt
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.servers import ApiOpener, HttpServer, StdioServer
 from gateway.options import Options
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
@@ -44,6 +44,7 @@ class ServerPool:
         store: Where their listings and pins are kept.
         options: Limits.
         tokens: Opens the places of their sign-ins.
+        openers: Openers of APIs, keyed by the key of a server's entry in a configuration.
         clock: Seconds that only grow.
     """
 
@@ -53,6 +54,7 @@ class ServerPool:
     options: Options
     _: KW_ONLY
     tokens: OpenTokens
+    openers: Mapping[str, ApiOpener]
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -88,7 +90,7 @@ class ServerPool:
             self.registry.add(Registration(virtual, follows=target.servers, access=entry.access))
             return
         if isinstance(target, HttpServer):
-            target = with_token_store(name, target, self.tokens)
+            target = with_token_store(name, self._with_opener(target), self.tokens)
 
         def invalidate() -> None:
             source.invalidate()
@@ -115,6 +117,9 @@ class ServerPool:
         )
         self._register(name, source, entry, {} if hints is None else hints)
         self.cached[name] = source
+
+    def _with_opener(self, target: HttpServer) -> HttpServer:
+        return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
         """Read old listings anew and delete listings that nothing uses, in the background."""

@@ -6,14 +6,15 @@ Registering is immediate and touches no network: the next search lists and finds
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replaced
 from pathlib import Path
+from typing import Any
 
-from gateway.catalog.visibility import MakeVisibility
+from gateway.catalog.visibility import without_policies
 from gateway.config.manifest import names_owner
-from gateway.errors import ClosedError, ConfigError, attempt
+from gateway.errors import ClosedError, ConfigError, attempt, missing_plugin
 from gateway.mcp.servers import api_server
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import AccessPolicy, CatalogOptions, Options
@@ -47,9 +48,9 @@ class Servers:
         bridge: Owns the loop of the sessions.
         store: Where listings, pins and entries are kept.
         options: Limits.
+        tables: Returns what plugins register by a hook, keyed by name.
         own: Whether the host gave the store.
         clock: Seconds that only grow.
-        visibility: Makes what callers may see of policies.
 
     Raises:
         ConfigError: There are policies, and no plugin enforces them.
@@ -60,15 +61,16 @@ class Servers:
         bridge: Bridge,
         store: Store,
         options: Options,
+        tables: Callable[..., Mapping[str, Any]],
         *,
         own: bool,
         clock: Clock,
-        visibility: MakeVisibility,
     ) -> None:
         self.bridge = bridge
         self.options = options
         self._has_place = own or bool(options.store or options.catalog_store_path)
         self._local = FunctionSource(LOCAL, options=options.upstream)
+        visibility = tables("register_visibility").get("policies", without_policies)
         self.registry = Registry(options.catalog.rules, visibility)
         """Every source under its name."""
         self.registry.set_policies("", options.policies)
@@ -77,7 +79,13 @@ class Servers:
         self.registry.add(Registration(self.entries))
         tokens = open_tokens(options, store)
         self.pool = ServerPool(
-            self.registry, bridge, store.listings, options, tokens=tokens, clock=clock
+            self.registry,
+            bridge,
+            store.listings,
+            options,
+            tokens=tokens,
+            openers=tables("register_sources"),
+            clock=clock,
         )
         """The MCP servers and virtual servers."""
         self.files = ConfigFiles()
@@ -185,9 +193,12 @@ class Servers:
             access: Whether what it has may be found, and by which callers.
 
         Raises:
-            ConfigError: If the name or an address cannot be used.
+            ConfigError: If the name or an address cannot be used, or the plugin ``openapi`` is not
+                loaded.
             ClosedError: After `close`.
         """
+        if "openapi" not in self.pool.openers:
+            raise missing_plugin("Gateway.add_openapi", "openapi")
         api = api_server(str(document), url, headers or {})
         self.add(name, Configured(target=api, transforms=tuple(transforms), access=access), hints)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gateway.errors import ConfigError, NotApprovedError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
-from gateway.plugin_manager import PluginInfo, Plugins, installed
+from gateway.plugin_manager import PluginInfo, Plugins
 from gateway.testing import HashingEmbedder
-from tests.conftest import PATIENT, OpenGateway
+from tests.conftest import PATIENT, InstallPlugin, OpenGateway
 
-Install = Callable[[str, str], None]
 TINY = """
 from gateway.hookspecs import hookimpl
 from gateway.testing import HashingEmbedder
@@ -70,27 +67,8 @@ def greet(name: str) -> str:
     return f"Hello, {name}"
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Return a function that installs a distribution with one plugin, by its name and source."""
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(name: str, source: str) -> None:
-        (tmp_path / f"plugin_{name}.py").write_text(source, encoding="utf-8")
-        folder = tmp_path / f"gateway_{name}-1.2.dist-info"
-        folder.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: gateway-{name}\nVersion: 1.2\n"
-        (folder / "METADATA").write_text(metadata, encoding="utf-8")
-        points = f"[tool_gateway.plugins]\n{name} = plugin_{name}\n"
-        (folder / "entry_points.txt").write_text(points, encoding="utf-8")
-        installed.cache_clear()
-
-    yield write
-    installed.cache_clear()
-
-
-def test_a_plugin_of_another_distribution_is_loaded(install: Install) -> None:
-    install("tiny", TINY)
+def test_a_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugin) -> None:
+    install_plugin("tiny", TINY)
 
     gateway = Gateway(strategy="auto", embedder="tiny", options=Options(plugins=("tiny",)))
     gateway.close()
@@ -104,10 +82,10 @@ def test_a_plugin_of_another_distribution_is_loaded(install: Install) -> None:
 
 
 def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
-    install: Install,
+    install_plugin: InstallPlugin,
 ) -> None:
-    install("broken", "raise OSError('no such disk')")
-    install("tiny2", TINY.replace("tiny", "tiny2"))
+    install_plugin("broken", "raise OSError('no such disk')")
+    install_plugin("tiny2", TINY.replace("tiny", "tiny2"))
 
     plugins = Plugins(("broken", "tiny2"))
 
@@ -119,9 +97,27 @@ def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
     assert [*plugins.tables("register_embedders")] == ["tiny2"]
 
 
-def test_two_plugins_with_one_name_for_an_embedder_are_refused(install: Install) -> None:
-    install("one", TINY)
-    install("two", TINY)
+async def test_a_plugin_that_fails_to_load_is_in_the_report_and_wants_attention(
+    install_plugin: InstallPlugin, open_gateway: OpenGateway
+) -> None:
+    install_plugin("broken_report", "raise OSError('no such disk')")
+    gateway = open_gateway(options=Options(plugins=("broken_report",)))
+
+    (note,) = (await gateway.report()).diagnostics
+    (issue,) = await gateway.issues()
+
+    assert note.code == "plugin_failed"
+    assert "plugin broken_report: OSError: no such disk" in note.detail
+    assert "uninstall gateway-broken_report" in note.detail
+    assert (issue.kind, issue.detail) == ("configuration", note.detail)
+    assert (await gateway.refresh()).diagnostics == (note,)
+
+
+def test_two_plugins_with_one_name_for_an_embedder_are_refused(
+    install_plugin: InstallPlugin,
+) -> None:
+    install_plugin("one", TINY)
+    install_plugin("two", TINY)
 
     with pytest.raises(ConfigError, match="two plugins give register_embedders the name 'tiny'"):
         Plugins(("one", "two")).tables("register_embedders")
@@ -173,8 +169,10 @@ async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGa
     assert "Hello, Ada" == result.text
 
 
-async def test_a_plugin_corrects_queries(install: Install, open_gateway: OpenGateway) -> None:
-    install("correcting", CORRECTING)
+async def test_a_plugin_corrects_queries(
+    install_plugin: InstallPlugin, open_gateway: OpenGateway
+) -> None:
+    install_plugin("correcting", CORRECTING)
     gateway = open_gateway(options=replace(PATIENT, plugins=("correcting",)))
     gateway.add_tool(greet)
 
@@ -185,9 +183,9 @@ async def test_a_plugin_corrects_queries(install: Install, open_gateway: OpenGat
 
 
 async def test_a_plugin_notes_searches_and_calls(
-    install: Install, open_gateway: OpenGateway
+    install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
-    install("noting", NOTING)
+    install_plugin("noting", NOTING)
     options = replace(PATIENT, plugins=("noting",), usage=UsageOptions(record=True))
     gateway = open_gateway(options=options)
     gateway.add_tool(greet)
@@ -238,9 +236,9 @@ def register_call_hooks(options, store, telemetry):
     ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
 )
 async def test_a_hook_of_another_distribution_stands_around_calls(
-    install: Install, order: str, names: str
+    install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
-    install(f"guard{order}", GUARDRAIL.replace("ORDER", order))
+    install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
     async with Gateway(options=Options(plugins=("access", f"guard{order}"))) as gateway:
         gateway.add_tool(pay)
         paid = await gateway.invoke("pay", {"amount": 5})
@@ -256,8 +254,10 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def test_two_plugins_that_decide_what_callers_see_are_refused(install: Install) -> None:
-    install(
+def test_two_plugins_that_decide_what_callers_see_are_refused(
+    install_plugin: InstallPlugin,
+) -> None:
+    install_plugin(
         "views",
         "from gateway.catalog.visibility import without_policies\n"
         "from gateway.hookspecs import hookimpl\n"

@@ -21,7 +21,7 @@ from gateway.config.manifest import Manifest
 from gateway.errors import InvalidRequestError
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
-from gateway.plugins.quality.preflight import VERDICTS, ServerState, check_tools, worst
+from gateway.plugins.quality.tool_checks import VERDICTS, ServerState, check_tools, worst
 from gateway.storage.oauth_tokens import OpenTokens, open_tokens, with_token_store
 from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller

@@ -30,7 +30,8 @@ from gateway.index.entity_rows import check_rows
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import environment
+from gateway.options.environment import environment, resolved
+from gateway.plugin_manager import load_plugins
 from gateway.plugins.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
@@ -78,7 +79,8 @@ def doctor(
     is_usage = any(check.verdict == "fail" for check in configured)
     manifest = read_config(config) if config.is_file() and not is_usage else Manifest(servers={})
     own_options = command_options(manifest)
-    checks = [*check_machine(), *check_models(), *check_stores(own_options), *configured]
+    checks = [*check_machine(), *check_models(), *check_plugins(own_options)]
+    checks += [*check_stores(own_options), *configured]
     if config.is_file() and not is_usage:
         checks += check_servers(config, manifest, own_options.upstream)
         if connect:
@@ -123,6 +125,21 @@ def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]
             yield Check(name, "warn", detail, f"for meaning in any language: {_INSTALL_MODEL}")
         else:
             yield _try(name, "its files are those we know", partial(verify_files, model))
+
+
+def check_plugins(own_options: Options) -> Iterator[Check]:
+    """List the plugins, and check that they go together."""
+    try:
+        plugins = load_plugins(resolved(own_options).plugins)
+        for hook in ("register_commands", "register_embedders", "register_sources"):
+            plugins.tables(hook)
+    except GatewayError as error:
+        yield Check("plugins", "fail", str(error))
+        return
+    for each in plugins.infos:
+        verdict: Literal["ok", "fail"] = "fail" if each.error else "ok"
+        detail = each.error or f"{each.distribution} {each.version}: {', '.join(each.hooks)}"
+        yield Check(f"plugin {each.name}", verdict, detail, each.remedy)
 
 
 def check_stores(own_options: Options) -> Iterator[Check]:

@@ -284,7 +284,7 @@ def propose(
             tokens = sum(estimate_tokens(batch.text) for batch in requests)
             data = {"requests": texts, "about_input_tokens": tokens}
             return Output(data, code=session.code, notes=("nothing was sent",))
-        from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
+        from gateway.plugins.graph_tools.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=model, base_url=base_url) as proposer:
             proposed = session.gateway.propose_edges(proposer, servers=servers, caller=caller)

@@ -21,8 +21,8 @@ from gateway.cli.tables import to_jsonable
 from gateway.config.config_file import read_text
 from gateway.config.json_edit import with_member
 from gateway.config.manifest import NormalizerSettings
-from gateway.plugins.quality.lint import FINDINGS, LintReport
-from gateway.plugins.quality.lint import lint as look_at
+from gateway.plugins.quality.linting import FINDINGS, LintReport
+from gateway.plugins.quality.linting import lint as look_at
 from gateway.plugins.quality.requests import parse
 from gateway.plugins.quality.suggestions import (
     Suggestion,

@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Protocol
 from urllib.parse import quote
 
 import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
-from gateway.runtime.json_schema import as_object
+from gateway.index.texts import tool_line
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import clean
+from gateway.search.edges import EdgeProposals, Proposer
 from gateway.search.normalize import ModelReply, ask
 from gateway.types import Caller, Entity
 from gateway.types.caller import filters_for
@@ -32,46 +31,12 @@ BATCH = 24
 MAX_EDGES = 96
 """Edges that are read of one answer."""
 _MAX_CHARS = 32_000
-_DESCRIBED_CHARS = 240
-_ARGUMENTS = 12
 _HEADINGS = {
     "requires": "What must be used before",
     "nextStep": "What is often used after",
     "relatedTo": "What does something alike",
 }
 """The kinds of edges that are asked for, and what a reader is told of them."""
-
-
-class Proposer(Protocol):
-    """Says which tools belong together. May be called from any task of the gateway's own loop."""
-
-    @property
-    def model_id(self) -> str:
-        """Names model and endpoint."""
-        ...
-
-    async def propose(self, tools: str) -> ModelReply:
-        """Answer a list of tools with lines ``A --requires--> B``.
-
-        Raises:
-            Exception: Anything; the batch is then left out, with a notice.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeProposals:
-    """What came of asking."""
-
-    documents: tuple[graphs.Document, ...]
-    """One a server with an edge; their paths are the servers' names."""
-    notices: tuple[str, ...]
-    """What was dropped and why, and which batches could not be asked about."""
-    requests: int
-    """How many requests were sent, the failed ones included."""
-    input_tokens: int
-    output_tokens: int
-    """As the endpoint counts them; 0 where it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +49,7 @@ class Batch:
     @property
     def text(self) -> str:
         """What the model is given: one line a tool."""
-        return "\n".join(map(_line, self.tools))
+        return "\n".join(map(tool_line, self.tools))
 
 
 def batches(
@@ -190,14 +155,6 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
     if len(parsed.edges) > MAX_EDGES:
         left = len(parsed.edges) - MAX_EDGES
         notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
-
-
-def _line(entity: Entity) -> str:
-    reply = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
-    fields = as_object(as_object(entity.definition.output_schema).get("properties"))
-    takes, gives = (", ".join(islice(names, _ARGUMENTS)) for names in (entity.required, fields))
-    parts = (reply, takes and f"takes {takes}", gives and f"gives {gives}")
-    return f"- {entity.id}: {'; '.join(filter(None, parts))}"
 
 
 def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import RunProgram, ToolAnswer, ToolCall
+from gateway.discovery.call_handler import MetaCall, ToolAnswer
+from gateway.discovery.meta_tools import MetaTool
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import GatewayError, InvalidRequestError, MissingExtraError
 from gateway.gateway import Gateway
@@ -99,19 +100,17 @@ class ProgramRunner:
             return monty_sandbox(self._options)
         return self._sandbox
 
-    async def answer(
-        self,
-        tools: ToolList,
-        call: ToolCall,
-        arguments: JsonObject,
-        *,
-        approve: Approve | None = None,
-        task: str = "",
-    ) -> ToolAnswer:
-        """Answer a call of the meta-tool; see `gateway.discovery.call_handler.RunProgram`."""
+    async def answer(self, meta_call: MetaCall) -> ToolAnswer:
+        """Answer a call of the meta-tool."""
+        call, arguments = meta_call.call, meta_call.arguments
         try:
-            request = read_value(ProgramRequest, arguments, where=call.name)
-            body = await self.run(request, tools, call_id=call.id, approve=approve, task=task)
+            body = await self.run(
+                read_value(ProgramRequest, arguments, where=call.name),
+                meta_call.tools,
+                call_id=call.id,
+                approve=meta_call.approve,
+                task=meta_call.task,
+            )
         except GatewayError as error:
             body = {"error": str(error)}
         error_text = str(body.get("error", ""))
@@ -305,13 +304,41 @@ def _cut(text: str, room: int) -> str:
     return text
 
 
-def run_program_of(gateway: Gateway) -> RunProgram | None:
-    """Return what runs programs over *gateway*; None unless its options offer that.
-
-    Raises:
-        MissingExtraError: They do, and Monty is not installed.
-    """
-    return ProgramRunner(gateway).answer if gateway.options.discovery.programs else None
+def program_tool(runner: ProgramRunner, name: str) -> MetaTool:
+    """Return the meta-tool that runs programs by *runner*."""
+    description = (
+        "Run a Python program over tools that {search} has found, all in one turn. Use it "
+        "for several calls that feed each other, for loops and for long results; for one call, "
+        "call the tool itself. Each found tool is an async function of its name with its "
+        "parameters by name, such as rows = await list_orders(customer='x'); asyncio.gather runs "
+        "several at once. await {search}(query) and await {call}(name, arguments) "
+        "are there too. The value of the last expression is the answer; print adds lines. Errors "
+        "of tools are exceptions. No yield, with, match, files or network; of the library json, "
+        "re, math, datetime, csv, decimal, base64, hashlib, dataclasses, asyncio. Types are "
+        "checked before anything runs; an empty program tells the functions and their types."
+    )
+    properties: JsonObject = {
+        "code": {"type": "string"},
+        "keep": {
+            "type": "boolean",
+            "description": "Keep the value for a later program, and answer with its key alone.",
+        },
+        "previous": {
+            "type": "string",
+            "description": "Such a key: the program finds the value as the variable previous.",
+        },
+        "resume": {
+            "type": "string",
+            "description": "Instead of code: the key of a program that waits for an approval.",
+        },
+    }
+    return MetaTool(
+        name=name,
+        description=description,
+        properties=properties,
+        answer=runner.answer,
+        native=False,
+    )
 
 
 def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:

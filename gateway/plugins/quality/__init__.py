@@ -1,35 +1,52 @@
 """Is what people ask for found in a catalog? Test requests, evaluations and comparisons."""
 
-from gateway.plugins.quality.comparison import Comparison as Comparison
-from gateway.plugins.quality.comparison import compare as compare
-from gateway.plugins.quality.evaluation import TokenCounter as TokenCounter
-from gateway.plugins.quality.evaluation import evaluate as evaluate
-from gateway.plugins.quality.lint import LintReport as LintReport
-from gateway.plugins.quality.lint import lint as lint
-from gateway.plugins.quality.offline import offline_requests as offline_requests
-from gateway.plugins.quality.page import to_page as to_page
-from gateway.plugins.quality.preflight import Reason as Reason
-from gateway.plugins.quality.preflight import ServerState as ServerState
-from gateway.plugins.quality.preflight import ToolCheck as ToolCheck
-from gateway.plugins.quality.preflight import Verdict as Verdict
-from gateway.plugins.quality.preflight import check_tools as check_tools
-from gateway.plugins.quality.preflight import preflight as preflight
-from gateway.plugins.quality.preflight import schema_digest as schema_digest
-from gateway.plugins.quality.report import EvalReport as EvalReport
-from gateway.plugins.quality.report import Outcome as Outcome
-from gateway.plugins.quality.report import Summary as Summary
-from gateway.plugins.quality.report import list_reports as list_reports
-from gateway.plugins.quality.report import newest_report as newest_report
-from gateway.plugins.quality.report import read_report as read_report
-from gateway.plugins.quality.report import save_report as save_report
-from gateway.plugins.quality.report import write_report as write_report
-from gateway.plugins.quality.requests import EvalRequest as EvalRequest
-from gateway.plugins.quality.requests import RequestSet as RequestSet
-from gateway.plugins.quality.requests import freeze as freeze
-from gateway.plugins.quality.requests import parse as parse
-from gateway.plugins.quality.requests import save_request as save_request
-from gateway.plugins.quality.requests import to_json_lines as to_json_lines
-from gateway.plugins.quality.tuning import Tuning as Tuning
-from gateway.plugins.quality.tuning import tune as tune
-from gateway.plugins.quality.tuning import undo as undo
-from gateway.plugins.quality.twins import hold_out as hold_out
+from importlib import import_module
+
+_MODULES = {
+    "Comparison": "gateway.plugins.quality.comparison",
+    "EvalReport": "gateway.plugins.quality.report",
+    "EvalRequest": "gateway.plugins.quality.requests",
+    "LintReport": "gateway.plugins.quality.linting",
+    "Outcome": "gateway.plugins.quality.report",
+    "Reason": "gateway.plugins.quality.tool_checks",
+    "RequestSet": "gateway.plugins.quality.requests",
+    "ServerState": "gateway.plugins.quality.tool_checks",
+    "Summary": "gateway.plugins.quality.report",
+    "TokenCounter": "gateway.discovery.token_counter",
+    "ToolCheck": "gateway.plugins.quality.tool_checks",
+    "Tuning": "gateway.plugins.quality.tuning",
+    "Verdict": "gateway.plugins.quality.tool_checks",
+    "check_tools": "gateway.plugins.quality.tool_checks",
+    "compare": "gateway.plugins.quality.comparison",
+    "evaluate": "gateway.plugins.quality.evaluation",
+    "freeze": "gateway.plugins.quality.requests",
+    "hold_out": "gateway.plugins.quality.twins",
+    "lint": "gateway.plugins.quality.linting",
+    "list_reports": "gateway.plugins.quality.report",
+    "newest_report": "gateway.plugins.quality.report",
+    "offline_requests": "gateway.plugins.quality.offline",
+    "parse": "gateway.plugins.quality.requests",
+    "preflight": "gateway.plugins.quality.tool_checks",
+    "read_report": "gateway.plugins.quality.report",
+    "save_report": "gateway.plugins.quality.report",
+    "save_request": "gateway.plugins.quality.requests",
+    "schema_digest": "gateway.plugins.quality.tool_checks",
+    "to_json_lines": "gateway.plugins.quality.requests",
+    "to_page": "gateway.plugins.quality.page",
+    "tune": "gateway.plugins.quality.tuning",
+    "undo": "gateway.plugins.quality.tuning",
+    "write_report": "gateway.plugins.quality.report",
+}
+"""Modules of the public names, keyed by name; each is imported when a name of it is first used.
+Type checkers read the same names from `__init__.pyi`."""
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

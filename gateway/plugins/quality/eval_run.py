@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from gateway.discovery.token_counter import TokenCounter
 from gateway.errors import Failed, attempt
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
-from gateway.plugins.quality.evaluation import Searchable, TokenCounter, evaluate
+from gateway.plugins.quality.evaluation import Searchable, evaluate
 from gateway.plugins.quality.offline import offline_requests
 from gateway.plugins.quality.report import EvalReport, save_report
 from gateway.plugins.quality.requests import EvalRequest, RequestSet, freeze

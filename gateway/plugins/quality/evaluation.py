@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from gateway.discovery.token_counter import TokenCounter
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
 from gateway.options import Options
@@ -62,18 +63,6 @@ class Searchable(Protocol):
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
         """Suggest what to use after *tools*."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCounter:
-    """Counts what a model reads; see `gateway.discovery.token_counter`."""
-
-    catalog: int
-    """Of all schemas."""
-    fixed: int
-    """Of the meta-tools."""
-    count: Callable[[SearchResult], tuple[int, int]]
-    """Returns the tokens of an answer, and of the schemas of the found tools."""
 
 
 async def evaluate(

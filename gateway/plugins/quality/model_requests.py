@@ -14,8 +14,8 @@ from typing import Protocol
 
 from gateway.errors import Failed, attempt
 from gateway.index.indexer import Progress
+from gateway.index.texts import tool_line
 from gateway.index.tool_words import words
-from gateway.plugins.graph_tools.edge_proposals import Batch
 from gateway.plugins.quality.offline import MAX_CHARS, holds_name
 from gateway.plugins.quality.requests import EvalRequest
 from gateway.runtime.telemetry import Telemetry
@@ -103,7 +103,7 @@ async def ask_each(
     for start in range(0, len(tools), _AT_ONCE):
         progress("writing", start, len(tools))
         batch = tools[start : start + _AT_ONCE]
-        texts = [Batch(server=tool.server, tools=(tool,)).text for tool in batch]
+        texts = [tool_line(tool) for tool in batch]
         works = (model.ask(instructions, text, max_tokens=_MAX_TOKENS) for text in texts)
         replies = await asyncio.gather(*(attempt(ask(model, each, telemetry)) for each in works))
         for pair in zip(batch, replies, strict=True):

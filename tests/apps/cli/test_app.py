@@ -14,7 +14,7 @@ from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK
 from gateway.runtime import VERSION
 from tests.apps.cli.running import Place, child
 
-_ASK_VERSION = """
+_LOADED = """
 import sys
 from gateway.cli import main
 try:
@@ -25,9 +25,15 @@ finally:
 
 
 def test_the_version_is_reported_without_loading_what_is_heavy(tmp_path: Path) -> None:
-    ran = child("-c", _ASK_VERSION, "--version", cwd=tmp_path, env={})
+    ran = child("-c", _LOADED, "--version", cwd=tmp_path, env={})
 
     assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
+
+
+def test_help_loads_nothing_that_is_heavy(tmp_path: Path) -> None:
+    ran = child("-c", _LOADED, "--help", cwd=tmp_path, env={})
+
+    assert (OK, True) == (ran.code, ran.out.endswith("\n[]\n"))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ _RANGE = "expected int from 1, got"
         ("file", "search.limit", 60, "search.max_limit must be at least limit (60)"),
         ("environment", "usage", "maybe", "GATEWAY_USAGE: expected bool, got 'maybe'"),
         ("file", "policies", 1, "it is a table of its own in the file: 'policies'"),
+        ("file", "plugins", ["local"], "it is a table of its own in the file: 'plugins'"),
         ("file", "audit.record", "off", "it is taken from GATEWAY_AUDIT_RECORD or --set"),
         ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
         ("file", "installation", "a", "is taken from GATEWAY_INSTALLATION or --set, not from"),

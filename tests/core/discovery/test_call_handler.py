@@ -285,9 +285,7 @@ async def test_call_tool_passes_a_parameter_that_is_called_like_the_arguments(
     assert "removed {'age': 3} in /" == made.text
 
 
-ADVISERS = MetaNames(
-    search="search_tools", call="call_tool", route="route", next="next_tools", run="run_program"
-)
+ADVISERS = MetaNames(search="search_tools", call="call_tool", route="route", next="next_tools")
 
 
 @pytest.mark.parametrize(
@@ -314,19 +312,14 @@ async def test_advisers_correct_a_single_unknown_key(
     [
         ("route", {"query": "send an e-mail", "limit": 3}),
         ("next_tools", {"tools": ["send_email"], "limit": 3}),
-        ("run_program", {"code": "1", "timeout": 3}),
-        ("run_program", {"program": "1", "resume": "key"}),
     ],
 )
 async def test_other_meta_tools_refuse_unknown_keys_with_their_schemas(
     shelf: Gateway, name: str, arguments: dict[str, Any]
 ) -> None:
-    async def run_program(*_arguments: Any, **_options: Any) -> ToolAnswer:
-        raise AssertionError("a program ran")
-
     call = ToolCall(id="1", name=name, arguments="", parsed=arguments)
     tools = ToolList(names=ADVISERS, mode="proxy")
-    made = await handle_call(shelf, tools, call, run_program=run_program)
+    made = await handle_call(shelf, tools, call)
 
     body = json.loads(made.text)
     assert f"{name} does not take " in body["error"]

@@ -12,9 +12,10 @@ from opentelemetry import semconv
 from opentelemetry.semconv.schemas import Schemas
 
 from gateway.embed.openai import OpenAIEmbedder
+from gateway.plugins.graph_tools.openai import OpenAIProposer
 from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.runtime.telemetry_names import SCHEMA_URL
-from gateway.search.openai import OpenAINormalizer, OpenAIProposer
+from gateway.search.openai import OpenAINormalizer
 from gateway.testing import HashingEmbedder, ManualClock, ScriptedModel, Turn, script
 from gateway.types import Diagnostic, ToolDefinition
 from gateway.types.listing import Listing

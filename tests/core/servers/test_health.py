@@ -40,7 +40,13 @@ async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
     """It would be left out for ever: nobody uses what is not found."""
     room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
     servers = ServerPool(
-        Registry(), bridge, room.store, options, tokens=open_tokens(options, None), clock=room.clock
+        Registry(),
+        bridge,
+        room.store,
+        options,
+        tokens=open_tokens(options, None),
+        openers={},
+        clock=room.clock,
     )
     well, ill = LiveSource(tool("a")), LiveSource(tool("b"))
     servers.cached = {

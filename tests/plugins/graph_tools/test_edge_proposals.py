@@ -8,12 +8,14 @@ import pytest
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.options import Options
 from gateway.plugins.graph_tools.edge_proposals import BATCH, MAX_EDGES, batches
+from gateway.plugins.graph_tools.openai import PROPOSALS, connected
 from gateway.search.normalize import ModelReply
-from gateway.search.openai import PROPOSALS, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
 from graphs import parse, render
+from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 
 ROOMS = ("find_room", "book_room", "send_mail")
@@ -174,3 +176,10 @@ def test_a_model_over_the_wire_is_asked_once_a_batch(
     (request,) = model.requests
     assert PROPOSALS == request.messages[0]["content"]
     assert "- rooms/book_room: " in request.user_text
+
+
+async def test_proposals_need_the_plugin(open_gateway: OpenGateway) -> None:
+    gateway = open_gateway(options=Options(plugins=()))
+
+    with pytest.raises(ConfigError, match="needs the plugin 'graph_tools'"):
+        await gateway.propose_edges(Parrot(ANSWER))

@@ -16,7 +16,8 @@ from starlette.routing import Route
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.servers import HttpServer, OAuth, api_server
-from gateway.options import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.plugins.openapi.plugin import register_sources
 from gateway.runtime.background_loop import Bridge
 from gateway.storage.oauth_tokens import FileTokens
 from tests.conftest import OpenGateway
@@ -58,6 +59,11 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
+def api_target(document: str, url: str, headers: dict[str, str]) -> HttpServer:
+    """An API as the gateway opens it, with what the plugin registers."""
+    return replace(api_server(document, url, headers), opener=register_sources()["openapi"])
+
+
 async def _rename(request: Request) -> JSONResponse:
     if request.headers.get("x-key") != "s3cret":
         return JSONResponse({"error": "no key"}, status_code=401)
@@ -92,6 +98,8 @@ async def test_operations_become_tools_that_are_called_with_the_headers_of_the_h
     async with served(bridge, api()) as port:
         table = {"openapi": f"http://127.0.0.1:{port}/openapi.json", "headers": {"X-Key": "s3cret"}}
         target = parse_manifest({"mcpServers": {"pets": table}}).servers["pets"]
+        assert isinstance(target, HttpServer)
+        target = replace(target, opener=register_sources()["openapi"])
         async with opened(bridge, target) as source:
             listing = await source.list_tools()
             arguments = {"id": "a b", "loud": True, "name": "Rex", "X-Key": "forged"}
@@ -135,13 +143,13 @@ async def test_the_headers_go_to_the_api_alone(bridge: Bridge, tmp_path: Path) -
     async with served(bridge, api(seen=seen)) as elsewhere, served(bridge, api()) as port:
         base, headers = f"http://127.0.0.1:{port}/v1", {"X-Key": "s3cret"}
         for document in (f"http://127.0.0.1:{elsewhere}/openapi.json", str(path)):
-            async with opened(bridge, api_server(document, base, headers)) as source:
+            async with opened(bridge, api_target(document, base, headers)) as source:
                 answer = await source.call("renamePet", {"id": "1", "name": "x"}, tool_id="p/r")
                 assert not answer.is_error
         sign_in = FileTokens(tmp_path / "tokens")
         sign_in.write('{"tokens": {"access_token": "SECRET"}}')
         document = f"http://127.0.0.1:{elsewhere}/openapi.json"
-        target = replace(api_server(document, base, headers), auth=OAuth(tokens=sign_in))
+        target = replace(api_target(document, base, headers), auth=OAuth(tokens=sign_in))
         async with opened(bridge, target) as source:
             await source.list_tools()
 
@@ -163,7 +171,7 @@ async def test_a_document_that_cannot_be_used_is_an_error(
 ) -> None:
     """It leads nowhere else, and has an end."""
     async with served(bridge, api(document)) as port:
-        target = api_server(f"http://127.0.0.1:{port}/openapi.json", "", {})
+        target = api_target(f"http://127.0.0.1:{port}/openapi.json", "", {})
         options = UpstreamOptions(max_message_bytes=20_000, connect_attempts=1)
         async with opened(bridge, target, options) as source:
             with pytest.raises((ConfigError, UpstreamError), match=message):
@@ -172,7 +180,7 @@ async def test_a_document_that_cannot_be_used_is_an_error(
 
 async def test_a_private_address_is_not_asked(bridge: Bridge) -> None:
     """As of any server."""
-    target = api_server("https://10.0.0.1/openapi.json", "", {})
+    target = api_target("https://10.0.0.1/openapi.json", "", {})
     async with opened(bridge, target) as source:
         with pytest.raises((ConfigError, UpstreamError), match="private network"):
             await source.list_tools()
@@ -184,4 +192,19 @@ def test_a_file_needs_the_address_of_its_api() -> None:
 
     assert "say where the API is as 'url'" in note.detail
     url = "https://h/v1"
-    assert api_server("a.json", url, {}).fingerprint != HttpServer(url).fingerprint
+    assert api_target("a.json", url, {}).fingerprint != HttpServer(url).fingerprint
+
+
+async def test_without_the_plugin_an_api_is_refused_and_the_remedy_named(
+    open_gateway: OpenGateway,
+) -> None:
+    gateway = open_gateway(options=Options(plugins=()))
+    table = {"mcpServers": {"pets": {"openapi": "http://127.0.0.1:9/openapi.json"}}}
+
+    with pytest.raises(ConfigError, match="needs the plugin 'openapi'"):
+        gateway.add_openapi("shop", "http://127.0.0.1:9/openapi.json")
+    gateway.add_config(parse_manifest(table))
+    (note,) = (await gateway.report()).diagnostics
+
+    assert note.code == "source_load_failed"
+    assert "'pets' needs the plugin 'openapi'" in note.detail

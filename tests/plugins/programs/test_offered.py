@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from mcp import Client, types
 
 from gateway import Middleware
@@ -76,7 +77,7 @@ async def test_it_is_off_unless_the_host_wants_it_and_a_host_tool_keeps_its_name
     few = await ToolListBuilder(whole).build(ToolListRequest(messages=()))
 
     assert without.tool_names == ("search_tools", "call_tool")
-    assert beside.tool_names[-1] == beside.names.run == "gateway_run_program"
+    assert beside.tool_names[-1] == next(iter(beside.names.added)) == "gateway_run_program"
     assert few.tool_names == ("run_program", "list_orders")
     assert few.found == ("list_orders",)
 
@@ -99,6 +100,17 @@ async def test_a_stable_list_runs_programs_over_what_searches_have_named(
 
     assert [each["name"] for each in functions_of(tools)][-1] == "run_program"
     assert json.loads(ran.text)["result"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("extra", [{"code": "1", "timeout": 3}, {"program": "1", "resume": "key"}])
+async def test_unknown_keys_are_refused(
+    open_gateway: OpenGateway, extra: dict[str, object]
+) -> None:
+    broker = ToolBroker(offering(open_gateway))
+
+    answer = await broker.answer(await broker.build_tools((), ()), "run_program", extra)
+
+    assert "run_program does not take " in answer.error
 
 
 async def test_over_mcp_a_program_may_use_all_that_it_names(open_gateway: OpenGateway) -> None:

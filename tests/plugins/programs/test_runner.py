@@ -17,7 +17,7 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
 from gateway.plugins.postgres.store import PostgresStore
-from gateway.plugins.programs.runner import ProgramRunner
+from gateway.plugins.programs.runner import ProgramRunner, program_tool
 from gateway.plugins.programs.sandbox import (
     AnswerCall,
     PendingCall,
@@ -85,17 +85,12 @@ class Chat:
     async def answer(self, code: str = "", *, task: str = "", **arguments: Any) -> ToolAnswer:
         request = ToolListRequest(messages=(), recalled=self.found, caller=self.caller)
         tools = await ToolListBuilder(self.gateway).build(request)
+        added = {"run_program": program_tool(self.programs, "run_program")}
+        tools = replace(tools, names=replace(tools.names, added=added))
         call = ToolCall(
             id="c1", name="run_program", arguments=json.dumps({"code": code, **arguments})
         )
-        return await handle_call(
-            self.gateway,
-            tools,
-            call,
-            approve=self.approve,
-            task=task,
-            run_program=self.programs.answer,
-        )
+        return await handle_call(self.gateway, tools, call, approve=self.approve, task=task)
 
     async def run(self, code: str = "", **arguments: Any) -> dict[str, Any]:
         body: dict[str, Any] = json.loads((await self.answer(code, **arguments)).text)

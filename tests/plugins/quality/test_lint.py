@@ -10,7 +10,7 @@ import pytest
 
 from gateway.errors import InvalidRequestError
 from gateway.plugins.quality import EvalRequest, LintReport, lint
-from gateway.plugins.quality.lint import FINDINGS, find_faults
+from gateway.plugins.quality.linting import FINDINGS, find_faults
 from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

@@ -1,0 +1,20 @@
+"""`gateway plugins`: the plugins that are loaded here."""
+
+from __future__ import annotations
+
+from gateway.cli import options
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.session import command_options, read_optional
+from gateway.cli.tables import table
+from gateway.options.environment import resolved
+from gateway.plugin_manager import load_plugins
+
+app = command_group()
+
+
+@command(app)
+def plugins(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
+    """List the plugins: where each one is from, its hooks, and why it failed to load."""
+    infos = load_plugins(resolved(command_options(read_optional(config))).plugins).infos
+    view = table(infos, "name", "distribution", "version", "hooks", "error")
+    return Output({"plugins": infos}, view if infos else "no plugin is loaded")

@@ -1,0 +1,35 @@
+# For type checkers: the names and modules of `__init__.py`.
+
+from gateway.discovery.token_counter import TokenCounter as TokenCounter
+from gateway.plugins.quality.comparison import Comparison as Comparison
+from gateway.plugins.quality.comparison import compare as compare
+from gateway.plugins.quality.evaluation import evaluate as evaluate
+from gateway.plugins.quality.linting import LintReport as LintReport
+from gateway.plugins.quality.linting import lint as lint
+from gateway.plugins.quality.offline import offline_requests as offline_requests
+from gateway.plugins.quality.page import to_page as to_page
+from gateway.plugins.quality.report import EvalReport as EvalReport
+from gateway.plugins.quality.report import Outcome as Outcome
+from gateway.plugins.quality.report import Summary as Summary
+from gateway.plugins.quality.report import list_reports as list_reports
+from gateway.plugins.quality.report import newest_report as newest_report
+from gateway.plugins.quality.report import read_report as read_report
+from gateway.plugins.quality.report import save_report as save_report
+from gateway.plugins.quality.report import write_report as write_report
+from gateway.plugins.quality.requests import EvalRequest as EvalRequest
+from gateway.plugins.quality.requests import RequestSet as RequestSet
+from gateway.plugins.quality.requests import freeze as freeze
+from gateway.plugins.quality.requests import parse as parse
+from gateway.plugins.quality.requests import save_request as save_request
+from gateway.plugins.quality.requests import to_json_lines as to_json_lines
+from gateway.plugins.quality.tool_checks import Reason as Reason
+from gateway.plugins.quality.tool_checks import ServerState as ServerState
+from gateway.plugins.quality.tool_checks import ToolCheck as ToolCheck
+from gateway.plugins.quality.tool_checks import Verdict as Verdict
+from gateway.plugins.quality.tool_checks import check_tools as check_tools
+from gateway.plugins.quality.tool_checks import preflight as preflight
+from gateway.plugins.quality.tool_checks import schema_digest as schema_digest
+from gateway.plugins.quality.tuning import Tuning as Tuning
+from gateway.plugins.quality.tuning import tune as tune
+from gateway.plugins.quality.tuning import undo as undo
+from gateway.plugins.quality.twins import hold_out as hold_out

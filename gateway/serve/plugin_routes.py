@@ -1,0 +1,33 @@
+"""The HTTP applications of plugins, as routes behind the guard of the server."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.gateway import Gateway
+from gateway.serve.http import ROUTE
+
+PREFIX = "/plugins"
+
+
+def plugin_routes(gateway: Gateway) -> list[Mount]:
+    """Return a route ``/plugins/NAME`` for each application that a plugin registers.
+
+    The guard (`gateway.serve.guard`) checks every request first and names the caller.
+
+    Raises:
+        ConfigError: Two plugins give the same name.
+    """
+    apps = gateway.plugins.tables("register_routes", gateway=gateway)
+    return [
+        Mount(f"{PREFIX}/{name}", app=partial(_forward, f"{PREFIX}/{name}", app))
+        for name, app in apps.items()
+    ]
+
+
+async def _forward(route: str, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    scope[ROUTE] = route
+    await app(scope, receive, send)
