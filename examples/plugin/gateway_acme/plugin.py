@@ -20,6 +20,14 @@ def register_embedders() -> Mapping[str, Callable[[], Any]]:
 
 
 @hookimpl
+def register_call_hooks() -> Sequence[object]:
+    """Register a guardrail around every call."""
+    from .guardrail import Guardrail  # noqa: PLC0415
+
+    return [Guardrail()]
+
+
+@hookimpl
 def register_commands() -> Mapping[str, PluginCommand]:
     """Register ``gateway acme``."""
     summary = "Show the words that the embedder of Acme reads."
@@ -36,11 +44,10 @@ def register_meta_tools(gateway: Any) -> Sequence[object]:  # noqa: ARG001  (a c
         tools = await call.gateway.list_tools(caller=call.tools.caller)
         return f"{len(tools)} tools"
 
-    description = "Count the tools that {search} can find."
     return [
         MetaTool(
             name="count_tools",
-            description=description,
+            description="Count the tools that {search} can find.",
             properties={},
             answer=count_tools,
             read_only=True,

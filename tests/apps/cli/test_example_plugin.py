@@ -80,7 +80,7 @@ def test_the_plugin_is_listed_with_its_hooks(place: Place) -> None:
     assert ("gateway-acme", "1.0", "") == (
         *(listed["acme"][key] for key in ("distribution", "version", "error")),
     )
-    assert ["commands", "embedders", "meta_tools", "routes"] == [
+    assert ["call_hooks", "commands", "embedders", "meta_tools", "routes"] == [
         hook.removeprefix("register_") for hook in listed["acme"]["hooks"]
     ]
 
@@ -94,6 +94,13 @@ async def test_the_embedder_ranks(gateway: Gateway) -> None:
     found = await gateway.search("travel by train")
 
     assert ("local/book", "vector") == (found.matches[0].id, found.mode)
+
+
+async def test_the_guardrail_rewrites_answers(gateway: Gateway) -> None:
+    answer = await gateway.invoke("local/book", {"place": "Rome, on the account ACME-4711"})
+
+    assert "Rome, on the account ACME-***" == answer.text
+    assert "4711" not in repr(answer)
 
 
 async def test_the_meta_tool_is_shown_and_answers(gateway: Gateway) -> None:
