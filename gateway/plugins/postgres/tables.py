@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
-from psycopg import Connection
-from psycopg.sql import SQL, Identifier
-
-from gateway.errors import StoreError
+from gateway.errors import MissingExtraError, StoreError
 from gateway.storage.database import Schema
+
+try:
+    from psycopg import Connection
+    from psycopg.sql import SQL, Identifier
+except ImportError as error:
+    raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 _SHARED_STEPS = 5
 """Last of the steps that all tables shared, up to version 0.2."""
