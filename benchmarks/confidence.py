@@ -40,7 +40,9 @@ from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.rank.parameters import MAX_LOG_ODDS
 from gateway.search.results import Ranking
-from gateway.search.retrieve import score_clauses, score_lexical
+from gateway.search.retrieve import score_lexical
+from gateway.search.signals.every import all_signals
+from gateway.search.signals.signal import Pool
 from gateway.types import Filters
 
 NO_MATCH = "nomatch"
@@ -208,14 +210,8 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
         raise typer.BadParameter("the catalog has no vectors")
     candidates = snapshot.vectors.search(query.vectors, mask=mask, count=options.pool(_HEAD))
     lexical = score_lexical(snapshot.lexical, query)
-    ranked = fuse(
-        candidates,
-        [lexical.scores, *score_clauses(snapshot.lexical, query)],
-        mask=mask,
-        weight=options.lexical_weight,
-        server_ids=snapshot.server_ids,
-        clause_count=query.clause_count,
-    )
+    pool = Pool(snapshot=snapshot, query=query, candidates=candidates, mask=mask, words=lexical)
+    ranked, _ = fuse(pool, all_signals(options))
     return Ranking(
         query=query,
         ranked=ranked,

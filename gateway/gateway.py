@@ -152,7 +152,7 @@ class Gateway:
         self, index: Indexer, normalizer: Normalizer | None, clock: Clock
     ) -> Searches:
         usage = make_usage_log(
-            self.plugins.tables("register_signals"),
+            self.plugins.tables("register_usage_log"),
             self.options.usage,
             store=self.store,
             telemetry=self.telemetry,
@@ -166,13 +166,13 @@ class Gateway:
             embedder=self.embedder,
             normalizer=normalizer,
             correct=forms["corrected"]() if "corrected" in forms else None,
+            signals=self.plugins.objects("register_signals"),
             usage=usage,
             caches=self.caches,
             submit=self.bridge.submit,
             telemetry=self.telemetry,
         )
-        notes = self.plugins.diagnostics
-        searches = Searches(index, self.servers, cached_search(parts), notes)
+        searches = Searches(index, self.servers, cached_search(parts), self.plugins.diagnostics)
         for part in (index, self.servers.pool, searches.cached):
             self.telemetry.observe(part.gauges)
         return searches

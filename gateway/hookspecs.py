@@ -132,13 +132,10 @@ def register_routes(gateway: object) -> Mapping[str, object]:
 
 
 @hookspec
-def register_signals() -> Mapping[str, Callable[..., object]]:
-    """Return functions that make signals of ranking, keyed by the name of the signal.
+def register_signals() -> Sequence[object]:
+    """Return terms of the score of the strategy `auto`.
 
-    A gateway knows one name, ``usage``: a `gateway.search.learned.UsageLog`. The function is called
-    when a gateway is made, with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`),
-    ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does
-    not name these types: their import takes long, and commands import this module.
+    Each is a `gateway.search.signals.signal.Signal`. It is asked in every search.
     """
     raise NotImplementedError
 
@@ -148,6 +145,18 @@ def register_sources() -> Mapping[str, ApiOpener]:
     """Return functions that open servers, keyed by the key of a server's entry in ``mcp.json``.
 
     The gateway reads the key ``openapi``. A function makes a server object of the mcp package.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_usage_log() -> Mapping[str, Callable[..., object]]:
+    """Return the function that makes the log of calls, under the key ``usage``.
+
+    The log is a `gateway.search.learned.UsageLog`. The function is called when a gateway is made,
+    with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`), ``telemetry``
+    (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does not name these
+    types: their import takes long, and commands import this module.
     """
     raise NotImplementedError
 

@@ -41,6 +41,8 @@ from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.retrieve import find_named, score_clauses, score_lexical
+from gateway.search.signals.every import all_signals
+from gateway.search.signals.signal import Pool
 from gateway.types import Filters
 from graphs.lexical.bm25_index import BM25Index
 
@@ -240,14 +242,14 @@ async def _queries(snapshot: Snapshot, texts: Sequence[str], embedder: Embedder)
 
 def _product_scores(snapshot: Snapshot, vectors: CatalogVectors, query: Query) -> Vector:
     mask = snapshot.mask(Filters())
-    ranked = fuse(
-        vectors.search(query.vectors, mask=mask, count=POOL),
-        [score_lexical(snapshot.lexical, query).scores, *score_clauses(snapshot.lexical, query)],
+    pool = Pool(
+        snapshot=snapshot,
+        query=query,
+        candidates=vectors.search(query.vectors, mask=mask, count=POOL),
         mask=mask,
-        weight=OPTIONS.lexical_weight,
-        server_ids=snapshot.server_ids,
-        clause_count=query.clause_count,
+        words=score_lexical(snapshot.lexical, query),
     )
+    ranked, _ = fuse(pool, all_signals(OPTIONS))
     scores = np.full(len(snapshot.entities), -np.inf, dtype=np.float32)
     scores[ranked.positions] = ranked.scores
     return scores

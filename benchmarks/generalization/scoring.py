@@ -1,6 +1,6 @@
 """Evidence -> scores -> rankings -> figures, for all queries of a set at once. Pure.
 
-`fused` is the formula of `gateway.search.rank.fusion`, over whole arrays and with other weights.
+`fused` is the sum of `gateway.search.signals`, over whole arrays and with other weights.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ import numpy as np
 from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers, Words
 from gateway.plugins.quality.metrics import DEPTH, score
 from gateway.runtime.vectors import Matrix, top
-from gateway.search.rank.fusion import clause_gains, group_scores
-from gateway.search.rank.parameters import (
-    CLAUSE_COSINE_WEIGHT,
-    CLAUSE_GAIN,
-    MAX_GAINING_CLAUSES,
-    SERVER_GROUP_WEIGHTS,
-)
+from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT
+from gateway.search.signals.clause_coverage import CLAUSE_GAIN, MAX_GAINING_CLAUSES
+from gateway.search.signals.servers import SERVER_GROUP_WEIGHTS, group_scores
 
 NOT_RANKED = np.float32(-np.inf)
 
@@ -36,7 +32,7 @@ class Weights:
     servers: tuple[float, ...] = SERVER_GROUP_WEIGHTS
     """What the best tool of its server adds to a tool; see `group_scores`."""
     clause_gain: float = CLAUSE_GAIN
-    """Gain of the tool that is nearest to a clause; see `clause_gains`."""
+    """Gain of the tool that is nearest to a clause; see `ClauseCoverage`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +104,7 @@ def fused(evidence: Evidence, words: Words | None = None, weights: Weights | Non
             evidence.server_ids, pool, fused_scores, clauses, weights.servers
         )
         nearest = _nearest_to_clauses(evidence, query, pool)
-        fused_scores += clause_gains(len(pool), nearest, weights.clause_gain)
+        fused_scores[list(dict.fromkeys(nearest))] += np.float32(weights.clause_gain)
         scores[query] = NOT_RANKED
         scores[query, pool] = fused_scores
     return scores

@@ -136,6 +136,11 @@ def deviations(values: Vector, about: Distribution) -> Vector:
     return np.asarray((values - about.mean) / about.spread, dtype=np.float32)
 
 
+def deviations_at(values: Vector, positions: NDArray[np.intp], mask: NDArray[np.bool_]) -> Vector:
+    """Measure *values*, shape (n,), at *positions*, in deviations of those where *mask* holds."""
+    return deviations(values[positions], Distribution.of(values[mask]))
+
+
 def placed(values: NDArray[Number], place: int) -> Number:
     """Return the value at *place* of the sorted *values*, the smallest first."""
     # In place: numpy's own function goes through layers of Python.

@@ -27,6 +27,8 @@ from gateway.search.learned import NO_SIGNALS, UsageLog, UsageSignals
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.query_forms import Correct
+from gateway.search.signals.every import all_signals
+from gateway.search.signals.signal import Signal
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 
 _FALLBACK_REASONS = (
@@ -202,6 +204,8 @@ class SearchParts:
     """None for queries as they are."""
     correct: Correct | None
     """None for a search that corrects no spelling."""
+    signals: Sequence[Signal]
+    """Those of plugins."""
     usage: UsageLog | None
     """None for a search that nobody notes, and that learns nothing from calls."""
     caches: Caches
@@ -267,5 +271,6 @@ def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
         is_preparing=partial(is_preparing, embedder),
         normalize=normalize,
         correct=parts.correct,
+        signals=all_signals(parts.options, parts.signals),
     )
     return search, queue

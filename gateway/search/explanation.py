@@ -38,18 +38,20 @@ def evidence_ranks(
     for final, (number, position, _) in enumerate(chosen, 1):
         ranking = rankings[number]
         candidates, scores = ranking.candidates, {**ranking.scores, "usage": usage}
-        nearest = None
-        if candidates is not None and has_vectors(candidates, np.array([position], np.intp))[0]:
-            nearest = _place(candidates.pool, position)
+        place = None if candidates is None else _place(candidates.pool, position)
+        signals = {name: float(term[place - 1]) for name, term in ranking.terms.items() if place}
+        if candidates is not None and not has_vectors(candidates, np.array([position], np.intp))[0]:
+            place = None
         places = {name: _rank(each, position, state.mask) for name, each in scores.items()}
         ranks.append(
             EvidenceRanks(
-                vector=nearest,
+                vector=place,
                 lexical=places.get("lexical"),
                 graph=places.get("graph"),
                 usage=places["usage"],
                 ranked=_place(ranking.ranked.positions, position),
                 final=final,
+                signals=tuple(signals.items()),
             )
         )
     return tuple(ranks)

@@ -88,7 +88,7 @@ def make_usage_log(
     """Return the log of calls; None if nothing gives one, and *options* need none.
 
     Args:
-        factories: From the hook ``register_signals``.
+        factories: From the hook ``register_usage_log``.
         options: Say whether calls are noted and change anything.
         parts: The other arguments of the factory; see the hook.
 

@@ -37,6 +37,8 @@ from gateway.search.rank.near_ties import rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
+from gateway.search.signals.every import all_signals
+from gateway.search.signals.signal import Pool, Signal
 from gateway.search.state import SearchState, with_vectors
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
@@ -59,6 +61,8 @@ class Search:
     """The embedder's model id; empty without one."""
     is_preparing: Callable[[], bool] = lambda: False
     """Whether the model is not ready yet: the search does without."""
+    signals: Sequence[Signal] = all_signals(SearchOptions())
+    """The terms of the score of `auto`."""
 
     async def __call__(
         self,
@@ -201,25 +205,20 @@ class Search:
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
-        pool = self.options.pool(request.limit)
-        candidates = vectors.search(query.vectors, mask=state.mask, count=pool)
+        count = self.options.pool(request.limit)
+        candidates = vectors.search(query.vectors, mask=state.mask, count=count)
         state.record_time("vector")
         if request.ranking != "strategy":
             return self._by_policy(state, query, candidates)
         if self._ranks_by_vectors_alone(request):
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
             reading = retrieve.read_words(snapshot.lexical, query)
-        else:
-            reading = retrieve.score_lexical(snapshot.lexical, query)
-            ranked = fuse(
-                candidates,
-                [reading.scores, *retrieve.score_clauses(snapshot.lexical, query)],
-                mask=state.mask,
-                weight=self.options.lexical_weight,
-                server_ids=snapshot.server_ids,
-                clause_count=query.clause_count,
-            )
-        return self._ranking(state, query, ranked, reading, candidates=candidates)
+            return self._ranking(state, query, ranked, reading, candidates=candidates)
+        hits = retrieve.score_lexical(snapshot.lexical, query)
+        pool = Pool(snapshot, query, candidates, mask=state.mask, words=hits)
+        ranked, terms = fuse(pool, self.signals)
+        ranking = self._ranking(state, query, ranked, hits, candidates=candidates)
+        return replace(ranking, terms=terms)
 
     def _by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None

@@ -67,6 +67,9 @@ class Ranking:
     """How the policy made its scores, by position, if the request wants to know."""
     scores: Mapping[str, Vector] = field(default_factory=dict)
     """The scores of all entities by ``lexical`` and ``graph``, if the request wants to know."""
+    terms: Mapping[str, Vector] = field(default_factory=dict)
+    """What each signal adds to the score of each vector candidate, by the signal's name; empty if
+    no sum of signals ranked."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
         """Return how near entities are to the query, by vectors if there are any.

@@ -136,6 +136,9 @@ class EvidenceRanks:
     brought it in."""
     final: int
     """In the result."""
+    signals: tuple[tuple[str, float], ...] = ()
+    """How much each signal of `auto` adds to the score, by its name, in deviations; empty if
+    something else ranked, or an exact name alone brought it in."""
 
 
 FilterName = Literal[

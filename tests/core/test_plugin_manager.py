@@ -11,6 +11,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.plugin_manager import PluginInfo, Plugins
 from gateway.testing import HashingEmbedder
+from gateway.types import Hints
 from tests.conftest import PATIENT, InstallPlugin, OpenGateway
 
 TINY = """
@@ -57,8 +58,21 @@ class Log(UsageLog):
         self.noted.append("closed")
 
 @hookimpl
-def register_signals():
+def register_usage_log():
     return {"usage": Log}
+"""
+PINNING = """
+from gateway.hookspecs import hookimpl
+
+class Pinned:
+    name, order, weight = "pinned", 1000, 50.0
+
+    def score(self, pool):
+        return pool.snapshot.eligibility.has("tag", "pinned")[pool.positions]
+
+@hookimpl
+def register_signals():
+    return [Pinned()]
 """
 
 
@@ -195,6 +209,35 @@ async def test_a_plugin_notes_searches_and_calls(
     await gateway.aclose()
 
     assert [True, "greet", "local/greet", "closed"] == gateway.usage.noted
+
+
+async def test_a_signal_of_a_plugin_lifts_tools_and_is_explained(
+    install_plugin: InstallPlugin, open_gateway: OpenGateway
+) -> None:
+    """What each signal adds is the score."""
+    install_plugin("pinning", PINNING)
+    options = replace(PATIENT, plugins=("pinning",))
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
+    gateway.add_tool(greet)
+    gateway.add_tool(pay, hints=Hints(tags=("pinned",)))
+
+    found = await gateway.search("greet somebody", explain=True)
+
+    assert ["local/pay", "local/greet"] == [match.id for match in found.matches]
+    signals = [dict(ranks.signals) for ranks in found.ranks]
+    assert [50, 0] == [each["pinned"] for each in signals]
+    assert ["vectors", "words", "clause words", "servers", "clause coverage", "pinned"] == [
+        *signals[0]
+    ]
+    scores = [match.score for match in found.matches]
+    assert pytest.approx(scores, abs=1e-5) == [sum(each.values()) for each in signals]
+
+
+def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: InstallPlugin) -> None:
+    install_plugin("twice", PINNING.replace('"pinned", 1000', '"words", 1000'))
+
+    with pytest.raises(ConfigError, match="two signals of ranking have the name 'words'"):
+        Gateway(options=Options(plugins=("twice",)))
 
 
 def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:

@@ -1,7 +1,4 @@
-"""The hooks of the example. Modules that take long to import are imported inside the functions.
-
-pip install examples/plugin
-"""
+"""The hooks of the example. Modules that take long to import are imported inside the functions."""
 
 from __future__ import annotations
 
@@ -9,6 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gateway.hookspecs import PluginCommand, hookimpl
+
+
+class Pinned:
+    """A signal of ranking: tools with the tag ``pinned`` gain half a deviation."""
+
+    name, order, weight = "pinned", 1000, 0.5
+
+    def score(self, pool: Any) -> Any:
+        """Return 1 for each candidate with the tag, else 0."""
+        return pool.snapshot.eligibility.has("tag", "pinned")[pool.positions].astype("float32")
 
 
 @hookimpl
@@ -44,24 +51,22 @@ def register_meta_tools(gateway: Any) -> Sequence[object]:  # noqa: ARG001  (a c
         tools = await call.gateway.list_tools(caller=call.tools.caller)
         return f"{len(tools)} tools"
 
-    return [
-        MetaTool(
-            name="count_tools",
-            description="Count the tools that {search} can find.",
-            properties={},
-            answer=count_tools,
-            read_only=True,
-        )
-    ]
+    about: dict[str, Any] = {"name": "count_tools", "description": "Count what {search} can find."}
+    return [MetaTool(**about, properties={}, answer=count_tools, read_only=True)]
+
+
+@hookimpl
+def register_signals() -> Sequence[object]:
+    """Register a term of the score of the strategy ``auto``."""
+    return [Pinned()]
 
 
 @hookimpl
 def register_routes(gateway: Any) -> Mapping[str, object]:
     """Register ``/plugins/acme/tools`` of ``gateway serve --http``."""
-    from starlette.applications import Starlette  # noqa: PLC0415
     from starlette.requests import Request  # noqa: PLC0415
     from starlette.responses import JSONResponse  # noqa: PLC0415
-    from starlette.routing import Route  # noqa: PLC0415
+    from starlette.routing import Route, Router  # noqa: PLC0415
 
     from gateway.serve.auth import CALLER  # noqa: PLC0415
 
@@ -69,4 +74,4 @@ def register_routes(gateway: Any) -> Mapping[str, object]:
         found = await gateway.list_tools(caller=request.scope[CALLER])
         return JSONResponse([tool.id for tool in found])
 
-    return {"acme": Starlette(routes=[Route("/tools", tools)])}
+    return {"acme": Router(routes=[Route("/tools", tools)])}

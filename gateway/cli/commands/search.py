@@ -163,11 +163,11 @@ def explanation(
     )
 
 
-def _evidence(name: str, match: Match, ranks: Mapping[str, int | None]) -> RenderableType:
+def _evidence(name: str, match: Match, ranks: Mapping[str, object]) -> RenderableType:
     values = {**to_jsonable(match), **to_jsonable(match.evidence)}
     del values["evidence"]
     values["why"] = " ".join(reasons(match))
-    values["rank"] = {key: place for key, place in ranks.items() if place is not None}
+    values["rank"] = {key: place for key, place in ranks.items() if place}
     return pairs({name: values.pop("name"), **values, "": "\n"})
 
 

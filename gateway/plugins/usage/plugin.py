@@ -11,7 +11,7 @@ from gateway.options import UsageOptions
 
 
 @hookimpl
-def register_signals() -> Mapping[str, Callable[..., object | None]]:
+def register_usage_log() -> Mapping[str, Callable[..., object | None]]:
     """Register the log of calls."""
     return {"usage": _tracker}
 

@@ -27,7 +27,7 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
+from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, deviations_at, top
 from gateway.search.expand.supplements import (
     Supplement,
     entities_of,
@@ -38,7 +38,6 @@ from gateway.search.expand.supplements import (
 from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageSignals
 from gateway.search.query import Query
 from gateway.search.rank import parameters
-from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.results import to_match
 from gateway.search.retrieve import score_clauses, score_lexical
 from gateway.search.state import with_timeout, with_vectors
@@ -46,7 +45,7 @@ from gateway.types import Evidence, Filters, Match
 from graphs.expansion import Neighbour, expand
 
 CANDIDATES = 200
-"""Tools that each signal brings in."""
+"""Tools that each reason brings in."""
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -90,8 +89,8 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
 
     def suggest(index: Snapshot) -> tuple[Match, ...]:
         mask, learned = index.mask(filters), usage.learned
-        signals = [] if task is None else _task_signals(index, used, task, mask, options)
-        scores = score_next_steps(index, used, signals=signals, mask=mask, learned=learned)
+        reasons = [] if task is None else _task_reasons(index, used, task, mask, options)
+        scores = score_next_steps(index, used, reasons=reasons, mask=mask, learned=learned)
         best = scores.best(limit, learned, supported_only=True)
         return tuple(
             to_match(
@@ -120,7 +119,7 @@ async def _read_task(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Signal:
+class Reason:
     """One reason to use a tool next: it chooses candidates, and scores those of all reasons."""
 
     nearest: Positions
@@ -129,9 +128,9 @@ class Signal:
     """Returns what it adds to the entities at positions, in deviations."""
 
 
-def _task_signals(
+def _task_reasons(
     snapshot: Snapshot, used: Sequence[int], query: Query, mask: Mask, options: SearchOptions
-) -> list[Signal]:
+) -> list[Reason]:
     """Return what a task says of tools, as a search would, and what its next clauses say.
 
     Without vectors its words alone speak.
@@ -142,18 +141,21 @@ def _task_signals(
     by_words = named[words[0][named] > 0]
     if index is None or index.mean is None or not query.is_embedded:
         distribution = Distribution.of(words[0])
-        return [Signal(nearest=by_words, score=lambda at: deviations(words[0][at], distribution))]
+        return [Reason(nearest=by_words, score=lambda at: deviations(words[0][at], distribution))]
     masks = _masks(snapshot, used, mask)
     near = _nearness(index, query.vectors, masks, parameters.TASK_WEIGHT)
     weight = parameters.TASK_WEIGHT * options.lexical_weight
-    worded = Signal(nearest=by_words, score=lambda at: lexical_deviations(words, at, mask, weight))
+    worded = Reason(
+        nearest=by_words,
+        score=lambda at: weight * np.sum([deviations_at(each, at, mask) for each in words], axis=0),
+    )
     following = [
         _nearness(index, _alone(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT)
         for clause in following_clauses(query.vectors.clauses, index, index.mean, used[-1])
     ]
     if not following:
         return [near, worded]
-    served = Signal(
+    served = Reason(
         nearest=np.concatenate([clause.nearest for clause in following]),
         score=lambda at: np.max([clause.score(at) for clause in following], axis=0),
     )
@@ -162,17 +164,17 @@ def _task_signals(
 
 def _nearness(
     index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
-) -> Signal:
+) -> Reason:
     """Return the nearness to the vectors of one query, times *weight*, among the first mask."""
     found = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
     every = found[0]
-    return Signal(
+    return Reason(
         nearest=np.concatenate([candidates.pool for candidates in found]),
         score=lambda at: weight * every.deviations(every.strengths_at(at)),
     )
 
 
-def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]) -> Signal:
+def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]) -> Reason:
     """Return the cosine with the tool at *last*, both measured from the catalog's mean.
 
     What all tools share makes no two of them neighbours.
@@ -188,7 +190,7 @@ def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[
 
     distribution = Distribution.of(cosines(sample))
     found = [index.search(_alone(away), mask=each, count=CANDIDATES).pool for each in masks]
-    return Signal(
+    return Reason(
         nearest=np.concatenate(found),
         score=lambda at: parameters.NEIGHBOUR_WEIGHT * deviations(cosines(at), distribution),
     )
@@ -258,7 +260,7 @@ def score_next_steps(
     snapshot: Snapshot,
     used: Sequence[int],
     *,
-    signals: Sequence[Signal] = (),
+    reasons: Sequence[Reason] = (),
     mask: Mask,
     learned: LearnedSteps,
 ) -> NextStepScores:
@@ -267,7 +269,7 @@ def score_next_steps(
     Args:
         snapshot: The index, which has a graph.
         used: Positions of the tools just used, the last one last; not empty.
-        signals: What the task says; none if it is unknown.
+        reasons: What the task says; none if it is unknown.
         mask: What may be suggested.
         learned: What calls have shown; it makes candidates, and moves no score yet.
     """
@@ -276,9 +278,9 @@ def score_next_steps(
         raise AssertionError
     if index is not None and index.mean is not None:
         masks = _masks(snapshot, used, mask)
-        signals = [*signals, _neighbours(index, index.mean, used[-1], masks)]
+        reasons = [*reasons, _neighbours(index, index.mean, used[-1], masks)]
     edges, near = _edges_after(graph, used, mask), _of_servers(snapshot, used)
-    pools = [signal.nearest for signal in signals]
+    pools = [reason.nearest for reason in reasons]
     pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
     pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
     if index is None:
@@ -287,8 +289,8 @@ def score_next_steps(
     positions = np.unique(np.concatenate(pools))
     positions = positions[mask[positions] & ~np.isin(positions, used)]
     scores = np.zeros(len(positions), dtype=np.float32)
-    for signal in signals:
-        scores += signal.score(positions)
+    for reason in reasons:
+        scores += reason.score(positions)
     supported = scores > 0 if index is None else np.ones(len(positions), dtype=np.bool_)
     scores += parameters.SERVER_WEIGHT * near[positions]
     is_declared_step = np.zeros(len(positions), dtype=np.bool_)

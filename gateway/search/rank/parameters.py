@@ -1,8 +1,9 @@
-"""Every number that ranks, with its unit and its source.
+"""The numbers that rank, with their units and their sources.
 
 * A weight is in deviations: how much one standard deviation of a signal counts beside one of the
   cosines. ``measured`` means recall@5 of ``benchmarks.retrieval`` over the public sets, where the
   outcome is flat around the number.
+* The numbers of one signal of `auto` alone stand in its module of `gateway.search.signals`.
 * What a host may set (pool, window, weight of words, thresholds) stands in `SearchOptions`.
 * The fitted coefficients of confidence stand in `gateway.search.confidence`, beside the function.
 """
@@ -29,19 +30,6 @@ MAX_CLAUSES = 24
 """Clauses that are embedded at most: each costs an embedding."""
 CLAUSE_COSINE_WEIGHT = 0.7
 """What the cosine of the best clause adds to the cosine of the whole request. Measured."""
-CLAUSE_GAIN, MAX_GAINING_CLAUSES = 1.0, 6
-"""Deviations that the tool nearest to a clause gains, and the number of clauses that lift a tool,
-the first ones. The mean recall@5 of 14 sets is flat from 0.5 to 1.5 deviations
-(``docs/benchmarks.md``)."""
-
-# Servers.
-SERVER_GROUP_WEIGHTS = (0.3, 2.0)
-"""Deviations that one deviation of its server's best tool adds to a tool, times how rare the server
-is: for few clauses and for many. A first weight of 1 finds 2.0 points more on toollinkos, where a
-request needs tools of one server, and 1.4 less on mixed, where it needs tools of unrelated servers
-(``docs/benchmarks.md``). The second was chosen on mcp_bench and nestful."""
-SERVER_GROUP_CLAUSES = (5, 10)
-"""Clauses up to which the first weight holds, and from which on the second."""
 
 # Copies.
 COPY_SHARE = 0.8

@@ -19,8 +19,10 @@ from gateway.serve.http import http_app
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.plugin_routes import plugin_routes
+from gateway.types import Hints
 from tests.apps.cli.running import Place
 from tests.conftest import OpenGateway
+from tests.fakes import names
 
 SOURCE = Path(__file__).parents[3] / "examples" / "plugin"
 TOKEN = "s3cret-s3cret-s3cret-s3cret-s3cret"
@@ -80,7 +82,7 @@ def test_the_plugin_is_listed_with_its_hooks(place: Place) -> None:
     assert ("gateway-acme", "1.0", "") == (
         *(listed["acme"][key] for key in ("distribution", "version", "error")),
     )
-    assert ["call_hooks", "commands", "embedders", "meta_tools", "routes"] == [
+    assert ["call_hooks", "commands", "embedders", "meta_tools", "routes", "signals"] == [
         hook.removeprefix("register_") for hook in listed["acme"]["hooks"]
     ]
 
@@ -101,6 +103,17 @@ async def test_the_guardrail_rewrites_answers(gateway: Gateway) -> None:
 
     assert "Rome, on the account ACME-***" == answer.text
     assert "4711" not in repr(answer)
+
+
+async def test_the_signal_lifts_tools_with_a_tag(open_gateway: OpenGateway) -> None:
+    gateway = open_gateway(strategy="auto", embedder="acme", options=Options(plugins=("acme",)))
+    gateway.add_tool(convert, hints=Hints(tags=("pinned",)))
+    gateway.add_tool(book)
+
+    found = await gateway.search("travel", explain=True)
+
+    lifts = [dict(ranks.signals)["pinned"] for ranks in found.ranks]
+    assert {"convert": 0.5, "book": 0} == dict(zip(names(found), lifts, strict=True))
 
 
 async def test_the_meta_tool_is_shown_and_answers(gateway: Gateway) -> None:

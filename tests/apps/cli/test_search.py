@@ -51,6 +51,7 @@ def test_places_filters_and_what_a_model_reads_are_told_too(place: Place) -> Non
         "usage": None,
         "ranked": 1,
         "final": 1,
+        "signals": [],
     } == ranks
     assert ("time/get_current_time", ["scope"]) == (left_out["id"], left_out["filters"])
     assert ["convert_time"] == told["model"]["tools"]

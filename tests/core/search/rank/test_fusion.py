@@ -9,20 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import Gateway
+from gateway.errors import ConfigError
 from gateway.index.candidates import Candidates, VectorQuery
 from gateway.index.vectors import VectorIndex
-from gateway.runtime.vectors import unit_rows
-from gateway.search.rank.fusion import (
-    RankedList,
-    clause_gains,
-    fuse,
-    group_scores,
-    interleave,
-    pin_exact_names,
-)
-from gateway.testing import HashingEmbedder
-from tests.fakes import ListSource, tool
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import Vector, unit_rows
+from gateway.search.query import Query
+from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
+from gateway.search.signals.every import all_signals
+from gateway.search.signals.signal import Pool
+from tests.core.search.conftest import lexical_scores, snapshot_of
+from tests.fakes import entity, tool
 
 positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
@@ -43,22 +40,34 @@ def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
     )
 
 
-def fused(
-    found: Candidates,
-    words: Sequence[float],
-    clauses: Sequence[float] | None = None,
-    *,
-    mask: Sequence[bool] = (),
-    weight: float = 0.4,
-) -> RankedList:
+def pool_of(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> Pool:
+    """Give a catalog of one server, of which *words* are the scores by words."""
     size = len(words)
-    return fuse(
-        found,
-        [np.asarray(each, np.float32) for each in (words, clauses) if each is not None],
+    return Pool(
+        snapshot=snapshot_of([entity(tool(f"tool_{number:02}")) for number in range(size)]),
+        query=Query(text=""),
+        candidates=found,
         mask=np.asarray(mask or [True] * size, bool),
-        weight=weight,
-        server_ids=np.zeros(size, np.intp),
+        words=lexical_scores(words, coverage=[0.0] * size),
     )
+
+
+def fused(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> RankedList:
+    signals = all_signals(SearchOptions(lexical_weight=0.4))
+    return fuse(pool_of(found, words, mask=mask), signals)[0]
+
+
+class Fixed:
+    """A signal that knows its scores, and notes what it saw."""
+
+    def __init__(self, name: str, order: int, scores: Sequence[float], weight: float = 1) -> None:
+        self.name, self.order, self.weight = name, order, weight
+        self.scores = np.asarray(scores)
+        self.seen: list[float] = []
+
+    def score(self, pool: Pool) -> Vector:
+        self.seen = pool.scores.tolist()
+        return self.scores[pool.positions]
 
 
 def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words() -> None:
@@ -75,16 +84,24 @@ def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words
     np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
 
 
-def test_the_best_clause_of_a_long_request_adds_the_same_share_again() -> None:
-    """0.4 z(best clause BM25F)."""
-    found = candidates([0.5, 0.5, 0.5])
-    clauses = np.asarray([0, 0, 3], np.float32)
+def test_a_signal_sees_the_sum_of_those_before_it_and_the_terms_add_up() -> None:
+    """By order, then by name; a score may be of any number type."""
+    last = Fixed("last", 2, [0, 1, 0], weight=0.5)
+    second, first = Fixed("b", 1, [3, 0, 0]), Fixed("a", 1, [0, 4, 1])
+    signals = all_signals(SearchOptions(), [last, second, first])[:3]
 
-    result = fused(found, [0, 0, 0], clauses.tolist())
+    ranked, terms = fuse(pool_of(candidates([0.9, 0.5, 0.1]), [0, 0, 0]), signals)
 
-    by_hand = 0.4 * (clauses - clauses.mean()) / clauses.std()
-    assert [2, 0, 1] == result.positions.tolist()
-    np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
+    assert ["a", "b", "last"] == [*terms]
+    assert ([0, 0, 0], [0, 4, 1], [3, 4, 1]) == (first.seen, second.seen, last.seen)
+    assert ([1, 0, 2], [4.5, 3, 1]) == (ranked.positions.tolist(), ranked.scores.tolist())
+    assert [3, 4.5, 1] == np.sum([*terms.values()], axis=0).tolist()
+
+
+@pytest.mark.parametrize("names", [("mine", "mine"), ("words",)])
+def test_two_signals_of_one_name_are_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=f"two signals of ranking have the name '{names[0]}'"):
+        all_signals(SearchOptions(), [Fixed(name, 1, []) for name in names])
 
 
 def test_entities_that_are_not_eligible_move_no_mean() -> None:
@@ -151,91 +168,3 @@ def test_exact_names_come_first_and_the_rest_keeps_its_order(
     rest = [position for position in order if position not in named]
     assert [*named, *rest] == result.positions.tolist()
     assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))
-
-
-# -- requests of many clauses ----------------------------------------------------------------------
-
-
-STEPS = (
-    "convert the length of the reactor",
-    "convert the weight of the catalyst",
-    "convert the volume of the tank",
-    "convert the speed of the conveyor",
-    "convert the angle of the valve",
-    "note the comment of the author",
-    "convert the power of the motor",
-    "convert the density of the fluid",
-    "convert the energy of the fuel",
-    "convert the area of the exchanger",
-    "convert the time of the reaction",
-)
-REQUEST = "Please do all of these for me. " + ". ".join(STEPS)
-
-
-def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
-    """Rarity x the best score, twice for ten clauses; two of eight tools have log(4) / log(8)."""
-    ids = np.asarray([0, 0, 1, 1, 1, 1, 1, 1], np.intp)
-    scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
-    rarity = np.log(4) / np.log(8)
-
-    added = group_scores(ids, np.arange(8), scores, clauses=0, weights=(1.0, 2.0))
-
-    assert [rarity * 2] * 2 == pytest.approx(added[:2].tolist())
-    assert 1 == len({*added[2:].tolist()})
-    for clauses, factor in ((5, 1.0), (8, 1.6), (10, 2.0), (24, 2.0)):
-        more = group_scores(ids, np.arange(8), scores, clauses, weights=(1.0, 2.0))
-        assert (factor * added).tolist() == pytest.approx(more.tolist())
-
-
-@pytest.mark.parametrize("ids", [[], [0, 0, 0]])
-def test_a_single_server_tells_nothing_apart(ids: list[int]) -> None:
-    """Nor does a catalog of none, or a pool that filters left empty."""
-    scores = np.ones(len(ids), np.float32)
-
-    assert not group_scores(np.asarray(ids, np.intp), np.arange(len(ids)), scores, 20).any()
-    assert 0 == len(group_scores(np.asarray([0, 1]), np.zeros(0, np.intp), scores[:0], 20))
-
-
-async def test_a_request_of_many_steps_is_served_by_one_server() -> None:
-    """A large server has a tool that is near to one of the steps; a single step takes that."""
-    units = [tool(f"convert_{word}", f"Convert a {word}.") for word in ("length", "weight")]
-    units += [tool("list_units", "Say which there are."), tool("check_units", "Look one up.")]
-    wide = [tool("note_comment", "Note the comment of the author.")]
-    wide += [tool(f"thing_{number}", f"Keep the thing {number}.") for number in range(40)]
-
-    async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
-        gateway.add_source(ListSource("units", units))
-        gateway.add_source(ListSource("wide", wide))
-        whole = await gateway.search(REQUEST, limit=3)
-        step = await gateway.search(STEPS[5], limit=4)
-
-    assert ["units"] * 2 == [match.server for match in whole.matches][:2]
-    assert "note_comment" == step.matches[0].name
-
-
-def test_the_tool_nearest_to_each_clause_gains_once() -> None:
-    gains = clause_gains(5, [3, 1, 3], gain=1.5)
-
-    assert [0, 1.5, 0, 1.5, 0] == gains.tolist()
-    assert not clause_gains(5, []).any()
-
-
-async def test_a_long_request_over_unrelated_servers_finds_a_tool_for_each_part() -> None:
-    """Most of its words are about maps, and the server of maps has more tools than are listed."""
-    verbs = ("draw", "print", "zoom", "save", "share", "rotate", "measure", "colour")
-    catalogs = {
-        "maps": [tool(f"{verb}_map", f"{verb} a map of roads in a city") for verb in verbs],
-        "mail": [tool("post_letter", "send a paper by stamp"), tool("list_stamps", "list stamps")],
-        "bank": [tool("pay_invoice", "settle a bill"), tool("list_accounts", "list accounts")],
-        "other": [tool(f"thing_{number}", f"keep the thing {number}") for number in range(20)],
-    }
-    request = (
-        "Please draw a map of all the streets and roads of the city and measure the roads on the "
-        "map of the city. Send a paper to my aunt. Settle the bill from yesterday."
-    )
-    async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
-        for name, tools in catalogs.items():
-            gateway.add_source(ListSource(name, tools))
-        result = await gateway.search(request, limit=5)
-
-    assert {"draw_map", "post_letter", "pay_invoice"} <= {match.name for match in result.matches}

@@ -1,0 +1,37 @@
+"""What the tests of signals share: the candidates of a request to a small catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gateway.search.query import Query
+from gateway.search.retrieve import score_lexical
+from gateway.search.signals.signal import Pool
+from gateway.testing import HashingEmbedder
+from tests.core.search.conftest import snapshot_of
+from tests.fakes import entity, tool
+
+EMBEDDER = HashingEmbedder()
+
+
+def pool_of(names: Sequence[str], request: str) -> Pool:
+    """Choose all tools of *names* as candidates, as a search for *request* would."""
+    snapshot, query = (
+        snapshot_of([entity(tool(name)) for name in names], EMBEDDER),
+        Query(text=request).split(),
+    )
+    texts = query.texts_to_embed
+    query = query.with_vectors(dict(zip(texts, EMBEDDER.vectors(texts), strict=True)))
+    assert snapshot.vectors is not None
+    mask = np.ones(len(names), bool)
+    candidates = snapshot.vectors.search(query.vectors, mask=mask, count=len(names))
+    words = score_lexical(snapshot.lexical, query)
+    scores = np.zeros(len(names), np.float32)
+    return Pool(snapshot, query, candidates, mask=mask, words=words, scores=scores)
+
+
+def named(pool: Pool, lifted: np.ndarray) -> set[str]:
+    """Return the names of the candidates where *lifted* holds."""
+    return {pool.snapshot.entities[at].name for at in pool.positions[lifted]}

@@ -1,0 +1,46 @@
+"""A tool for each clause of a long request."""
+
+from __future__ import annotations
+
+from gateway import Gateway
+from gateway.search.signals.clause_coverage import ClauseCoverage
+from gateway.testing import HashingEmbedder
+from tests.core.search.signals.conftest import named, pool_of
+from tests.fakes import ListSource, tool
+
+
+def test_the_tool_nearest_to_each_clause_gains_once() -> None:
+    """However many clauses it serves."""
+    request = (
+        "Please read the letter of my aunt to me now. Then read the letter of my uncle to me. "
+        "Then count all coins of it."
+    )
+    pool = pool_of(("read_letter", "paint_fence", "count_coins"), request)
+
+    gains = ClauseCoverage().score(pool)
+
+    assert 3 == pool.query.clause_count
+    assert {"read_letter", "count_coins"} == named(pool, gains == 1)
+    assert 2 == gains.sum()
+    assert not ClauseCoverage().score(pool_of(("read_letter",), "read it")).any()
+
+
+async def test_a_long_request_over_unrelated_servers_finds_a_tool_for_each_part() -> None:
+    """Most of its words are about maps, and the server of maps has more tools than are listed."""
+    verbs = ("draw", "print", "zoom", "save", "share", "rotate", "measure", "colour")
+    catalogs = {
+        "maps": [tool(f"{verb}_map", f"{verb} a map of roads in a city") for verb in verbs],
+        "mail": [tool("post_letter", "send a paper by stamp"), tool("list_stamps", "list stamps")],
+        "bank": [tool("pay_invoice", "settle a bill"), tool("list_accounts", "list accounts")],
+        "other": [tool(f"thing_{number}", f"keep the thing {number}") for number in range(20)],
+    }
+    request = (
+        "Please draw a map of all the streets and roads of the city and measure the roads on the "
+        "map of the city. Send a paper to my aunt. Settle the bill from yesterday."
+    )
+    async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
+        for name, tools in catalogs.items():
+            gateway.add_source(ListSource(name, tools))
+        result = await gateway.search(request, limit=5)
+
+    assert {"draw_map", "post_letter", "pay_invoice"} <= {match.name for match in result.matches}

@@ -1,0 +1,28 @@
+"""The words of the best clause of a long request."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.search.signals.clause_words import ClauseWords
+from tests.core.search.signals.conftest import named, pool_of
+
+TOOLS = ("read_letter", "paint_fence", "count_coins")
+LONG = (
+    "Please read the letter of my aunt to me in the garden. Then paint the fence of the garden in "
+    "a fine green with the old brush."
+)
+
+
+def test_a_tool_gains_by_the_words_of_the_clause_that_it_serves() -> None:
+    """In deviations: the mean of all is 0."""
+    pool = pool_of(TOOLS, LONG)
+
+    scores = ClauseWords(1).score(pool)
+
+    assert {"read_letter", "paint_fence"} == named(pool, scores > 0)
+    assert pytest.approx(0, abs=1e-6) == float(scores.mean())
+
+
+def test_a_short_request_has_no_words_of_clauses() -> None:
+    assert [0, 0, 0] == ClauseWords(1).score(pool_of(TOOLS, "read it")).tolist()
