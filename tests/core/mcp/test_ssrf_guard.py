@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transport, resolve_host
 from gateway.options import UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry import fetch
 
 
