@@ -60,7 +60,12 @@ def copy_without(folder: Path, names: Sequence[str]) -> Path:
 
 def environment_of(copy: Path) -> dict[str, str]:
     """Return the variables with which a process imports the copy."""
-    return {**os.environ, "PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
+    # What the first process compiles, the others read.
+    own = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
+    inherited = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return inherited | own
 
 
 def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
