@@ -21,8 +21,8 @@ import typer
 
 from benchmarks.tables import print_figures
 from gateway import Gateway
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.candidates import ServerCandidate, bundled_servers, rank_servers
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.types import Strategy
 
 INTENTS = Path(__file__).with_name("intents.txt")

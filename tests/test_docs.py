@@ -17,8 +17,8 @@ import pytest
 
 import gateway
 from gateway import errors, hookspecs, options, types
+from gateway.options.provision import ProvisionOptions
 from gateway.plugin_manager import DEFAULT_PLUGINS
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.telemetry_names import METRICS
 from gateway.serve.http_options import HttpOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script

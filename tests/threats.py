@@ -141,7 +141,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
                 "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
-                "core/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
+                "apps/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
                 "what_a_caller_may_not_see_is_shown_on_no_path",
             },
         ),
@@ -153,7 +153,7 @@ THREATS: Mapping[str, Threat] = dict(
             "what "
             "commands print, the audit and the configuration that is written",
             {
-                "core/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
+                "plugins/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
                 "no_secret_of_models_and_registries_in_logs_or_spans "
                 "no_secret_of_clients_in_logs_answers_or_metrics "
                 "no_secret_of_requests_in_logs_of_the_http_server "
@@ -305,7 +305,7 @@ THREATS: Mapping[str, Threat] = dict(
             "month old); 200 kills at random: 0 lost, 0 wrong vectors, 0 files that the next "
             "process cannot read",
             {
-                "core/storage/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
+                "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
                 "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
                 "what_was_kept_before_the_disk_was_full_can_be_read",
                 "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
@@ -470,7 +470,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "the_servers_own_credential_lists_and_calls_nothing "
                 "while_the_store_is_down_a_user_keeps_its_session "
                 "the_token_of_a_caller_is_shown_nowhere",
-                "core/mcp/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
+                "plugins/postgres/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
                 "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
                 "apps/serve/identity/test_token_exchange.py": (
                     "each_users_token_is_exchanged_for_its_own_calls"

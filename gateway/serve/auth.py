@@ -20,9 +20,9 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from pydantic import Field
 
-from gateway.plugins.access.audit import TOKEN
 from gateway.serve.api.problems import RefusedError
 from gateway.types import ANYONE, Caller
+from gateway.types.caller import TOKEN
 
 REALM = 'Bearer realm="gateway"'
 """The challenge of a response that asks for a token."""

@@ -17,8 +17,6 @@ from pydantic import Field
 
 from gateway.errors import ConfigError, GatewayError, NotApprovedError
 from gateway.gateway import Gateway
-from gateway.plugins.provision.discover import LIMIT, discover, overview_for_model
-from gateway.plugins.provision.provisioner import Provisioner, result_for_model
 from gateway.serve.mcp_server import ExtraTool
 from gateway.sources.function_schema import describe_function
 from gateway.types import ANYONE, Caller, Hints, JsonObject
@@ -31,7 +29,7 @@ Function = Callable[..., Awaitable[Answer]]
 def extra_tools(
     gateway: Gateway,
     names: frozenset[ExtraName],
-    provisioner: Provisioner | None = None,
+    provisioner: Any = None,
     *,
     install_scope: str = "",
 ) -> Iterator[ExtraTool]:
@@ -40,8 +38,8 @@ def extra_tools(
     Args:
         gateway: The gateway of the catalog.
         names: Which tools are wanted.
-        provisioner: Plans and installs; needed for all but ``discover``. Its ``consent`` decides
-            which servers may come in.
+        provisioner: A `Provisioner`, which plans and installs; needed for all but ``discover``.
+            Its ``consent`` decides which servers may come in.
         install_scope: What a caller needs to bring one in; empty lets any.
 
     Raises:
@@ -56,6 +54,8 @@ def extra_tools(
 
 
 def _discover_tool(gateway: Gateway) -> ExtraTool:
+    from gateway.plugins.provision.discover import LIMIT, discover, overview_for_model  # noqa: PLC0415  (it may not be installed)
+
     def for_caller(caller: Caller) -> Function:
         async def describe(
             intent: str = "", limit: Annotated[int, Field(ge=1, le=50)] = LIMIT
@@ -75,7 +75,9 @@ def _discover_tool(gateway: Gateway) -> ExtraTool:
     return _extra_tool("discover", for_caller, annotations)
 
 
-def _provision_tool(provisioner: Provisioner, *, installs: bool, scope: str) -> ExtraTool:
+def _provision_tool(provisioner: Any, *, installs: bool, scope: str) -> ExtraTool:
+    from gateway.plugins.provision.provisioner import result_for_model  # noqa: PLC0415  (it may not be installed)
+
     def for_caller(caller: Caller) -> Function:
         async def install(intent: str, pick: str = "", apply: bool = False) -> Answer:
             """Find a server for what no tool here can do and, with apply, bring it in.

@@ -39,7 +39,6 @@ from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
-from gateway.plugins.access.audit import ACTOR
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
@@ -57,6 +56,7 @@ from gateway.serve.resources import ResourceHandlers, page, readable_block
 from gateway.serve.skills import SkillHandlers
 from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
+from gateway.types.caller import ACTOR
 
 Item = SessionMessage | Exception
 """What comes in over standard input: a message, or why it is none."""

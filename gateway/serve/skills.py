@@ -1,7 +1,8 @@
 """The catalog's skills as the protocol has them: the extension ``io.modelcontextprotocol/skills``.
 
 * A skill of the catalog is the one file ``skill://NAMESPACE/NAME/SKILL.md``, written from its
-  entry; it is offered if its name is one that a folder of skills may have.
+  entry; it is offered if its name is one that a folder of skills may have, and if the plugin
+  ``manifests``, which writes it, is installed.
 * A skill of a server keeps its entry; its files have addresses here, and are read as resources are.
 * No list holds what looks like an attack on a model; it can be had by its address.
 """
@@ -19,7 +20,7 @@ from gateway.catalog.entries import Entry
 from gateway.catalog.identity import to_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.mcp.skills import EXTENSION, FILE, FILES, FRONT, file_of, is_skill_name
-from gateway.plugins.manifests.skills import front_matter, write_skill
+from gateway.plugin_manager import own_plugins
 from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, raise_as_mcp_error
 from gateway.serve.resources import ResourceHandlers, page
@@ -81,6 +82,8 @@ class SkillHandlers:
             own = (await self._skills(caller_of(context))).get(params.uri)
         if own is None or FRONT in own.definition.details:
             return await self._resources.read_resource(context, params)
+        from gateway.plugins.manifests.skills import write_skill  # noqa: PLC0415  (it may not be installed)
+
         content = types.TextResourceContents(
             uri=params.uri, mime_type="text/markdown", text=write_skill(_to_entry(own))
         )
@@ -96,7 +99,8 @@ def _address(entity: Entity) -> str:
     """Return the address of a skill here; empty if it cannot have one."""
     if FRONT in entity.definition.details:
         return to_gateway_uri("resource", entity.server, entity.name)
-    return f"{SCHEME}{entity.server}/{entity.name}/{FILE}" if is_skill_name(entity.name) else ""
+    is_offered = is_skill_name(entity.name) and "manifests" in own_plugins()
+    return f"{SCHEME}{entity.server}/{entity.name}/{FILE}" if is_offered else ""
 
 
 def _to_entry(entity: Entity) -> Entry:
@@ -114,6 +118,8 @@ def _entry(entity: Entity) -> dict[str, Any]:
     """Return the entry of a skill, with addresses here."""
     uri, details = _address(entity), entity.definition.details
     if FRONT not in details:
+        from gateway.plugins.manifests.skills import front_matter, write_skill  # noqa: PLC0415  (it may not be installed)
+
         own = _to_entry(entity)
         files: object = [file_of(uri, write_skill(own).encode())]
         return {"uri": uri, FRONT: front_matter(own), FILES: files}

@@ -13,6 +13,8 @@ from gateway.types.entities import Filters, Kind, Status, texts_of
 
 ALL_SCOPES = "*"
 """Holds every scope."""
+TOKEN = "token"  # noqa: S105  (the name of an attribute)
+"""The attribute of a `Caller` that names its access token."""
 
 
 class Secret:
@@ -87,6 +89,8 @@ class Caller:
 
 ANYONE = Caller()
 """A caller of whom nothing is known: it sees what needs no scope."""
+ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
+"""The party whose request is being served, which makes a change."""
 _CURRENT: ContextVar[Caller] = ContextVar("gateway_caller", default=ANYONE)
 
 

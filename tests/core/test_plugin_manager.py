@@ -143,11 +143,12 @@ def test_a_plugin_that_is_not_installed_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "names"), [("none", []), ("local", ["local"]), (" local , ", ["local"])]
+    ("variable", "names"), [("none", []), ("tiny", ["tiny"]), (" tiny , ", ["tiny"])]
 )
 def test_the_environment_chooses_plugins(
-    monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
+    install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
 ) -> None:
+    install_plugin("tiny", TINY)
     monkeypatch.setenv("GATEWAY_PLUGINS", variable)
     gateway = Gateway()
     gateway.close()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -31,8 +31,7 @@ from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment, resolved
-from gateway.plugin_manager import load_plugins
-from gateway.plugins.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
+from gateway.plugin_manager import load_plugins, own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
 from gateway.serve.authenticator import Authenticator
@@ -102,7 +101,7 @@ def check_machine() -> Iterator[Check]:
     for package, use in _EXTRAS.items():
         is_installed = find_spec(package) is not None
         yield Check(f"extra for {use}", "ok", "installed" if is_installed else "not installed")
-    if find_spec("pydantic_monty") is not None:
+    if find_spec("pydantic_monty") is not None and "programs" in own_plugins():
         yield _check_wrapper()
 
 
@@ -116,9 +115,13 @@ def _check_wrapper() -> Check:
     return Check("sandbox of programs", "ok", detail)
 
 
-def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]:
-    """Check the files of the embedded models, byte for byte."""
-    for model in models:
+def check_models(models: Iterable[Any] | None = None) -> Iterator[Check]:
+    """Check the files of the embedded models, byte for byte; None is those of the plugin."""
+    if "local" not in own_plugins():
+        return
+    from gateway.plugins.local.encoders import ALL_MODELS, is_available, verify_files  # noqa: PLC0415  (it may not be installed)
+
+    for model in ALL_MODELS if models is None else models:
         name = f"model {model.id}"
         if not is_available(model):
             detail = "not installed with all that runs it; until all are, the first one ranks alone"

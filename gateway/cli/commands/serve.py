@@ -28,9 +28,7 @@ from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.mcp.stdio import kill_all
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import catalog_store_path, variables
-from gateway.plugins.provision.options import ProvisionOptions
-from gateway.plugins.provision.policy import by_policy
-from gateway.plugins.provision.provisioner import Provisioner
+from gateway.options.provision import ProvisionOptions
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import INSTALL
 from gateway.serve.authenticator import Authenticator
@@ -181,7 +179,7 @@ def serve(
         authenticator = Authenticator(address)
         transport = transport_of(gateway, address if http else None, parts, shutdown, authenticator)
         watched = {tokens: partial(_read_again, tokens, address, authenticator)} if tokens else {}
-        tools = _extra_tools(gateway, extras, _provisioner(gateway, provision, config), address)
+        tools = _extra_tools(gateway, extras, provision, config, address)
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(run(gateway, partial(transport, server), config, watched))
         shutdown.has_begun = True
@@ -305,22 +303,28 @@ def _say_what_is_not_shared(manifest: Manifest, own_options: Options) -> None:
 
 
 def _extra_tools(
-    gateway: Gateway, extras: frozenset[Extra], provisioner: Provisioner, address: HttpOptions
+    gateway: Gateway,
+    extras: frozenset[Extra],
+    provision: ProvisionOptions,
+    config: Path,
+    address: HttpOptions,
 ) -> tuple[ExtraTool, ...]:
     names = frozenset(name for name in get_args(ExtraName) if name in extras)
-    scope = INSTALL if address.needs_token else ""
-    return tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
+    if not names:
+        return ()
+    from gateway.plugins.provision.policy import by_policy  # noqa: PLC0415  (it may not be installed)
+    from gateway.plugins.provision.provisioner import Provisioner  # noqa: PLC0415  (likewise)
 
-
-def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:
-    return Provisioner(
+    provisioner = Provisioner(
         gateway,
-        options=options,
+        options=provision,
         config=config,
         # There is no person to ask.
         consent=by_policy,
         progress=lambda *step: note(" ".join(filter(None, ("provision:", *step)))),
     )
+    scope = INSTALL if address.needs_token else ""
+    return tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
 
 
 def _with_files(

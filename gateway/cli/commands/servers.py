@@ -36,7 +36,6 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import StdioServer
-from gateway.plugins.manifests.client_files import Conversion
 from gateway.runtime.naming import check_server_name, to_server_name
 from gateway.sources.listing_store import ListingStore
 from gateway.sync import SyncGateway
@@ -103,6 +102,8 @@ def add(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
+    from gateway.plugins.manifests.client_files import Conversion  # noqa: PLC0415  (it may not be installed)
+
     check_server_name(name)
     if bool(command) == bool(url):
         raise InvalidRequestError("give a program after '--', or an address with --url")

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -29,15 +28,12 @@ from gateway.options import AuditOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Clock
 from gateway.runtime.telemetry import Telemetry
-from gateway.types import ANYONE, Caller, Diagnostic, JsonObject
+from gateway.types import Caller, Diagnostic, JsonObject
+from gateway.types.caller import ACTOR, TOKEN
 
 AuditDecision = Literal[
     "allowed", "denied", "asked", "approved", "refused", "limited", "ok", "tool_error", "failed"
 ]
-TOKEN = "token"  # noqa: S105  (the name of an attribute)
-"""The attribute of a `Caller` that names its access token."""
-ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
-"""The party whose request is being served, which makes a change."""
 DAY_S = 24 * 3600.0
 _REFUSALS = frozenset({"denied", "limited", "refused"})
 _MINUTE_S = 60.0

@@ -23,7 +23,7 @@ from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, Role
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry import fetch, origin, parse_entries
 from gateway.plugins.provision.registry_schema import BUNDLED, RegistryEntry, parse_entry
 from gateway.runtime.atomic_file import write_atomically

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from gateway.errors import ConfigError
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.registry_schema import BUNDLED, Package, RegistryEntry, Remote
 

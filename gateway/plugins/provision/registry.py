@@ -22,7 +22,7 @@ from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry_schema import RegistryEntry, parse_entry
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries

@@ -29,9 +29,9 @@ from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.candidates import ServerCandidate
 from gateway.plugins.provision.install import install
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.policy import Consent, PolicyCheck, Question, Stage, refuse_all
 from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder

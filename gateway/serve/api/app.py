@@ -22,8 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
+from gateway.plugin_manager import own_plugins
 from gateway.runtime import VERSION
-from gateway.serve.api import audit_routes, catalog_routes, index_routes, search_routes
+from gateway.serve.api import catalog_routes, index_routes, search_routes
 from gateway.serve.api.problems import MEDIA_TYPE
 from gateway.serve.api.responses import HEADERS, ApiResponse
 from gateway.serve.api.routing import problems
@@ -97,14 +98,18 @@ def _fastapi_app(*, needs_token: bool) -> FastAPI:
     # The guard checks the token; the scheme describes it.
     bearer = [Depends(HTTPBearer(scheme_name="bearer", auto_error=False))] if needs_token else []
     app.include_router(index_routes.open_router)
-    for router in (
+    routers = [
         search_routes.router,
         catalog_routes.router,
         catalog_routes.writer_router,
         index_routes.router,
         index_routes.admin_router,
-        audit_routes.router,
-    ):
+    ]
+    if "access" in own_plugins():
+        from gateway.serve.api import audit_routes  # noqa: PLC0415  (it imports the plugin)
+
+        routers.append(audit_routes.router)
+    for router in routers:
         refusals = problems(401) if needs_token else {}
         app.include_router(router, dependencies=bearer, responses=refusals)
     return app

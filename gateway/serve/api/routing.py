@@ -12,11 +12,11 @@ from fastapi.routing import APIRoute
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
-from gateway.plugins.access.audit import ACTOR
 from gateway.serve.api.problems import ProblemDetails, RefusedError, RequestFault, problem, refusal
 from gateway.serve.api.requests import ApiRequest
 from gateway.serve.auth import ADMIN, AUDIT, CALLER, CHALLENGE, WRITE, check_right
 from gateway.types import Caller
+from gateway.types.caller import ACTOR
 
 MAX_FAULTS = 20
 """Maximum number of faults in one response."""

@@ -19,7 +19,7 @@ from gateway.catalog.entries import project
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.plugins.manifests.agent_cards import is_card
+from gateway.plugin_manager import own_plugins
 from gateway.search.rank.display import server_tools
 from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError
@@ -252,6 +252,14 @@ def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> lis
     return [snapshot.entities[position] for position in positions if mask[position]]
 
 
+def _is_card(metadata: Mapping[str, object]) -> bool:
+    if "manifests" not in own_plugins():
+        return False
+    from gateway.plugins.manifests.agent_cards import is_card  # noqa: PLC0415  (see above)
+
+    return is_card(metadata)
+
+
 def _fields(
     entity: Entity,
     display: float,
@@ -262,7 +270,7 @@ def _fields(
     """Return what rows say of *entity*; without a match it is a tool, lifted from its server."""
     name, metadata = entity.name, entity.metadata
     cosine = match.evidence.vector if match else None
-    shows_card = wanted is None and is_card(metadata)
+    shows_card = wanted is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
     backends = entity.definition.details.get("servers", metadata.get("servers"))
     paths = [f"/{backend}" for backend in backends] if isinstance(backends, list) else []

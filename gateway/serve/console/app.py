@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -25,7 +26,7 @@ from starlette.staticfiles import StaticFiles
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
-from gateway.plugins.access.audit import ACTOR
+from gateway.plugin_manager import own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
@@ -34,12 +35,6 @@ from gateway.serve.api.problems import RefusedError, problem, refusal
 from gateway.serve.api.requests import read_limited
 from gateway.serve.console import formats
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
-from gateway.serve.console.activity import ActivityPage
-from gateway.serve.console.ask import AskPage
-from gateway.serve.console.attention import AttentionPage
-from gateway.serve.console.catalog import CatalogPage
-from gateway.serve.console.findability import FindabilityPage
-from gateway.serve.console.graph import GraphPage
 from gateway.serve.console.page import (
     ConsoleOptions,
     PageRoute,
@@ -50,6 +45,7 @@ from gateway.serve.console.page import (
 )
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import ROUTE
+from gateway.types.caller import ACTOR
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024
@@ -75,8 +71,26 @@ _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
 
 
-PAGES = (AskPage, AttentionPage, FindabilityPage, CatalogPage, GraphPage, ActivityPage)
-"""In the order of the navigation; the console opens with the first."""
+_PAGES: Mapping[str, tuple[str, ...]] = {
+    "ask.AskPage": (),
+    "attention.AttentionPage": (),
+    "findability.FindabilityPage": ("quality", "usage"),
+    "catalog.CatalogPage": ("manifests", "usage"),
+    "graph.GraphPage": ("graph_tools",),
+    "activity.ActivityPage": (),
+}
+"""The pages in the order of the navigation, each with the plugins that it needs."""
+
+
+def _load_pages() -> Iterator[Any]:
+    for path, needed in _PAGES.items():
+        if own_plugins().issuperset(needed):
+            module, _, name = path.partition(".")
+            yield getattr(import_module(f"gateway.serve.console.{module}"), name)
+
+
+PAGES = tuple(_load_pages())
+"""Those whose plugins are installed; the console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 
 

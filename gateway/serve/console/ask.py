@@ -17,7 +17,7 @@ from gateway.discovery.approval import needs_approval
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.token_counter import ModelView, model_view
 from gateway.gateway import Gateway
-from gateway.plugins.quality.requests import EvalRequest, save_request
+from gateway.plugin_manager import own_plugins
 from gateway.runtime.background_loop import in_thread
 from gateway.search.explanation import reasons
 from gateway.serve.api.problems import RefusedError
@@ -146,7 +146,9 @@ class AskPage:
             kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
             servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
             known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
-            can_save=self._options.requests is not None and visit.can(ADMIN),
+            can_save=self._options.requests is not None
+            and visit.can(ADMIN)
+            and "quality" in own_plugins(),
             address=urlencode(fields.multi_items()),
         )
         columns = dict.fromkeys((Settings(), data.other))
@@ -199,6 +201,8 @@ class AskPage:
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
         """Save a request and the tool that is right for it."""
+        from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
+
         path, text = self._options.requests, visit.form.get("q", "")
         if path is None:
             raise RefusedError(404, "no_requests", "this console has no file of test requests")

@@ -12,7 +12,7 @@ from mcp import Client, types
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.plan import Programs
 from gateway.plugins.provision.policy import by_policy
 from gateway.plugins.provision.provisioner import Provisioner

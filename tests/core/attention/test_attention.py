@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,9 @@ from gateway.attention.issues import Issue, IssueKind
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import HttpServer, OAuth
-from gateway.plugins.quality import EvalRequest, evaluate, freeze, write_report
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.transforms import Prefix
 from gateway.testing import ManualClock
-from gateway.types import Filters
 from tests.conftest import InstallPlugin, OpenGateway
 from tests.core.mcp.conftest import until
 from tests.core.servers.live_servers import guarded_server, live_server, patient
@@ -289,30 +286,6 @@ async def test_what_a_file_configures_is_approved_without_a_reload(
     assert ("waiting", "name:echo") == (name.kind, name.id)
     assert '+   "tool": "other/echo"' in name.difference
     assert (["other_echo"], ["echo"]) == (before, named)
-
-
-async def test_tools_that_no_request_found_are_named_by_the_newest_report(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """While they are there and enabled; a file that is no report is an issue of its own."""
-    gateway, reports = open_gateway(TOOLS, options=patient(tmp_path)), tmp_path / "reports"
-    none = await gateway.issues(reports=reports)
-    reports.mkdir()
-    wanted = EvalRequest(text="zebra crossing", wanted=(("shelf/add",),))
-    frozen = freeze([wanted], await gateway.snapshot(), Filters())
-    report = write_report(await evaluate(gateway, frozen))
-    (reports / "2026-01-01.json").write_text(report, "utf-8")
-    os.utime(reports / "2026-01-01.json", (1000, 1000))
-    (found,) = await gateway.issues(reports=reports)
-    await gateway.disable("shelf/add")
-    after = await gateway.issues(reports=reports)
-    (reports / "2026-01-02.json").write_text("{}", "utf-8")
-    (broken,) = await gateway.issues(reports=reports)
-
-    assert () == none == after
-    assert ("never_found", "shelf/add", 1000.0) == (found.kind, found.id, found.since)
-    assert "none of 1 test requests finds it" in found.detail
-    assert ("configuration", "2026-01-02.json") == (broken.kind, broken.id)
 
 
 async def test_issues_of_plugins_are_found_and_a_source_that_raises_is_an_issue(

@@ -10,25 +10,16 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway.embed.openai import OpenAIEmbedder
 from gateway.embed.protocol import Embedder
-from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.runtime.vectors import usable
 from gateway.testing import HashingEmbedder, ScriptedModel, script
 
 TEXTS = ("send an e-mail", "weather of a city", "счёт", "天气")
 
 
-@pytest.fixture(scope="module")
-def local() -> LocalEmbedder:
-    return LocalEmbedder()
-
-
-@pytest.fixture(params=["hashing", "local", "openai", "openai-async", "openai-short"])
-async def embedder(request: pytest.FixtureRequest, local: LocalEmbedder) -> AsyncIterator[Embedder]:
+@pytest.fixture(params=["hashing", "openai", "openai-async", "openai-short"])
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
     if request.param == "hashing":
         yield HashingEmbedder()
-        return
-    if request.param == "local":
-        yield local
         return
     with ScriptedModel(script()) as model:
         url = model.base_url

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from openai import OpenAI
@@ -13,13 +11,10 @@ from openai import OpenAI
 from gateway.embed.cache import MemoryVectorStore, text_key
 from gateway.embed.documents import DocumentVectors, embed_documents
 from gateway.embed.openai import OpenAIEmbedder
-from gateway.plugins.postgres.database import PostgresDatabase
-from gateway.plugins.postgres.store import PostgresVectorStore
 from gateway.runtime.telemetry import Telemetry
 from gateway.testing import Faults, ScriptedModel, script
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import codes, names, tool
-from tests.postgres_server import PostgresServer
 
 TEXTS = [f"text {number}." for number in range(1000)]
 
@@ -122,25 +117,6 @@ async def test_batch_that_is_too_large_for_the_service_is_halved(
     found = await documents(TEXTS, embedder)
 
     assert (len(TEXTS), {}) == (len(found.rows), found.refused)
-
-
-async def test_refused_text_in_a_shared_store_does_not_hold_up_another_process(
-    model: ScriptedModel, embedder: OpenAIEmbedder, postgres: PostgresServer, tmp_path: Path
-) -> None:
-    """Its vector never comes, so whoever waits for it asks for itself."""
-    model.refuse(TEXTS[3])
-    stores = [PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)) for _ in range(2)]
-    works = [
-        embed_documents(TEXTS[:8], embedder=embedder, store=store, telemetry=Telemetry())
-        for store in stores
-    ]
-
-    found = await asyncio.gather(*works)
-
-    for store in stores:
-        store.close()
-    assert [7, 7] == [len(each.rows) for each in found]
-    assert [[TEXTS[3]]] * 2 == [list(each.refused) for each in found]
 
 
 async def test_entity_of_a_refused_text_is_named_and_the_others_are_found_by_vectors(

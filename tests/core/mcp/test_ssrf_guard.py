@@ -13,11 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.errors import ConfigError, UpstreamError
+from gateway.errors import ConfigError
 from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transport, resolve_host
-from gateway.options import UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
-from gateway.plugins.provision.registry import fetch
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -237,19 +234,6 @@ LEADING = (
     "https://x.localhost/", "https://metadata.google.internal/", "https://printer.local/", "https://vault/",
     "https://168.63.129.16/", "https://169。254。169。254/", "https://%31%36%39.254.169.254/",
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("location", LEADING)
-async def test_a_redirect_of_a_registry_behind_a_proxy_leads_nowhere_private(
-    monkeypatch: pytest.MonkeyPatch, location: str
-) -> None:
-    """Neither as it is, nor as a program may read it: the proxy is not even asked."""
-    options = UpstreamOptions(private_hosts=("registry.test",), connect_attempts=1)
-    async with proxied(monkeypatch, location) as asked:
-        with pytest.raises((ConfigError, UpstreamError)):
-            await fetch("http://registry.test", ProvisionOptions(), options)
-
-    assert [("GET", "http://registry.test/v0.1/servers?limit=100&version=latest")] == asked
 
 
 SPECIAL_V4 = (

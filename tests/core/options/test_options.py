@@ -9,7 +9,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.options import DiscoveryOptions, SearchOptions, UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.runtime import VERSION
 
 

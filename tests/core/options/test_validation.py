@@ -21,7 +21,7 @@ from gateway.options import (
     UpstreamOptions,
     UsageOptions,
 )
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from tests.test_docs import OPTION_CLASSES
 
 EVERY = [(kind, field.name) for kind in OPTION_CLASSES for field in fields(kind)]

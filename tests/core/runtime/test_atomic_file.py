@@ -10,13 +10,10 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import IndexOptions, Options
-from gateway.options.environment import catalog_store_path, ledger_path
-from gateway.plugins.usage.call_log import CallNote
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
+from gateway.options.environment import catalog_store_path
 from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
 from gateway.storage.catalog import SqlCatalog
 from gateway.storage.oauth_tokens import FileTokens
-from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, definitions
 
@@ -39,7 +36,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("_open_umask")
 async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Vectors, the catalog, calls, tokens, the saved index, and SQLite's own files beside them."""
+    """Vectors, the catalog, tokens, the saved index, and SQLite's own files beside them."""
     home = tmp_path / "deep" / "down"
     options = Options(
         vector_store_path=home / "vectors" / "vectors.sqlite3",
@@ -52,17 +49,14 @@ async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) 
     await gateway.search("approve the urgent invoice")
     catalog = SqlCatalog.in_files(catalog_store_path(options))
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
-    calls = SqlCallLog(SqliteDatabase(ledger_path(options), USAGE))
-    calls.note(CallNote(tool="srv/approve_invoice", outcome="ok"))
     FileTokens(home / "tokens" / "key").write("secret")
     # While the stores are open: SQLite takes its own files away at the end.
     written, others = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
     catalog.close()
-    calls.close()
     await gateway.aclose()
 
     assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= written
-    assert {"catalog.sqlite3", "usage.sqlite3", "usage.sqlite3-wal", "index"} <= written
+    assert {"catalog.sqlite3", "index"} <= written
     assert not others
     assert not open_to_others(tmp_path)
 

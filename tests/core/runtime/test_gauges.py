@@ -7,17 +7,12 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from openai import OpenAI
 from opentelemetry import semconv
 from opentelemetry.semconv.schemas import Schemas
 
-from gateway.embed.openai import OpenAIEmbedder
-from gateway.plugins.graph_tools.openai import OpenAIProposer
-from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.runtime.telemetry_names import SCHEMA_URL
-from gateway.search.openai import OpenAINormalizer
-from gateway.testing import HashingEmbedder, ManualClock, ScriptedModel, Turn, script
-from gateway.types import Diagnostic, ToolDefinition
+from gateway.testing import HashingEmbedder, ManualClock
+from gateway.types import Diagnostic
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, Gated, ListSource, Shelf, tool
@@ -109,41 +104,6 @@ async def test_searches_that_find_nothing_are_counted_each_time(open_gateway: Op
 
     weak = gauge(watch, "gateway.search.weak_results", "gateway.diagnostic.code")
     assert {"no_match": 2} == weak
-
-
-async def test_every_model_that_is_asked_is_named_with_its_tokens(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """By its exact name: a bill is by model, whoever of us asked."""
-    watch = Watch()
-    answer = script(Turn("e-mail"))
-    with ScriptedModel(answer) as model, OpenAI(base_url=model.base_url, api_key="k") as client:
-        gateway = open_gateway(
-            catalog,
-            strategy="auto",
-            embedder=OpenAIEmbedder(client, model="embedding-model"),
-            normalizer=OpenAINormalizer(client, model="small-model"),
-            tracer_provider=watch.tracer,
-            meter_provider=watch.meter,
-        )
-        await gateway.search("лист")
-        await gateway.propose_edges(OpenAIProposer(client, model="proposing-model"))
-
-    models = {"embedding-model", "small-model", "proposing-model"}
-    for name in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
-        assert models == set(gauge(watch, name, "gen_ai.request.model"))
-        assert {"127.0.0.1"} == set(gauge(watch, name, "server.address"))
-    assert watch.of("chat small-model").context is not None
-
-
-async def test_the_embedded_model_counts_its_tokens() -> None:
-    """An embedder that is on this machine costs time for each."""
-    embedder = LocalEmbedder()
-
-    few = await embedder.embed(["mail"], role="query")
-    more = await embedder.embed(["mail", "send an e-mail to somebody"], role="query")
-
-    assert 0 < (few.tokens or 0) < 5 < (more.tokens or 0) < 20
 
 
 def test_names_that_are_not_ours_are_those_of_the_installed_conventions() -> None:

@@ -19,8 +19,7 @@ from benchmarks.ranking import Way, opened
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
-from gateway.plugins.local.embedder import LocalEmbedder
-from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, Features, closeness, estimate
+from gateway.search.confidence import LOCAL_MODEL, Features, closeness, estimate
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.fakes import Gated, ListSource, codes, tool
@@ -88,12 +87,6 @@ def test_a_nearer_match_is_likelier(coverage: float) -> None:
     near, far = (Features(similarity=each, coverage=coverage) for each in (2.0, 0.0))
 
     assert estimate(near) > estimate(far)
-
-
-def test_the_local_model_has_a_row_of_its_own() -> None:
-    """A new version of it must be fitted anew."""
-    assert LOCAL_MODEL == LocalEmbedder().info.model_id
-    assert LOCAL_MODEL in COEFFICIENTS
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

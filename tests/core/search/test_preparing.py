@@ -9,8 +9,6 @@ from gateway.discovery.render_results import render
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.errors import EmbeddingError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
-from gateway.plugins.local.embedder import LocalEmbedder
-from gateway.plugins.local.encoders import USE
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from tests.conftest import OpenGateway
@@ -120,11 +118,3 @@ async def test_a_model_that_cannot_be_made_ready_is_reported(open_gateway: OpenG
 
     assert ["embedding_failed"] == [note.code for note in report.diagnostics]
     assert "the disk is full" in report.diagnostics[0].detail
-
-
-async def test_the_local_model_is_preparing_until_it_is_loaded() -> None:
-    embedder = LocalEmbedder([USE])
-    before = embedder.preparing
-    await embedder.prepare()
-
-    assert (True, False) == (before, embedder.preparing)

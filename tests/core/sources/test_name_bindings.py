@@ -15,11 +15,8 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, Options
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
-from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints
-from tests.core.sources.live_source import BrokenStore
 from tests.fakes import Shelf, tool
 
 NAMES = [f"tool_{number}" for number in range(100)]
@@ -120,32 +117,6 @@ async def test_similar_names_are_reported_and_stay(start: Start) -> None:
         (note.code, "a/get_user_role, b/get_user_roles" in note.detail) for note in notes
     ]
     assert {"get_user_role", "get_user_roles"} == {*(await names(gateway)).values()}
-
-
-async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path) -> None:
-    """And a diagnostic says so."""
-
-    class Store:
-        def __init__(self) -> None:
-            whole = SqlCatalog.in_files(tmp_path / "entries.sqlite3")
-            self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
-            database = SqliteDatabase(tmp_path / "usage.sqlite3", USAGE)
-            self.call_log = SqlCallLog(database)
-
-        def close(self) -> None:
-            self.entries.close()
-
-    gateway = Gateway(store=Store())
-    gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
-    before = await gateway.report()
-    gateway.add_server("alpha", server=Shelf([tool("pay")]).server)
-    found = await names(gateway)
-    gateway.close()
-
-    assert ["names are not kept for the next start: full"] == [
-        note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
-    ]
-    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
 
 
 async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start: Start) -> None:

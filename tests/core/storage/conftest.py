@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 import pytest
 
-from gateway.plugins.postgres.database import PostgresDatabase
 from gateway.storage.database import Database, Schema
 from gateway.storage.sqlite import SqliteDatabase
+from tests.postgres_server import DATABASES
 
 OpenDatabase: TypeAlias = Callable[[Schema], Database]
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=DATABASES)
 def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
     """Open the tables of one `Schema`; every time the same ones."""
     with ExitStack() as opened:
@@ -26,6 +26,8 @@ def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Op
             if request.param == "sqlite":
                 database = SqliteDatabase(tmp_path / "tables.sqlite3", tables)
             else:
+                from gateway.plugins.postgres.database import PostgresDatabase  # noqa: PLC0415  (it may not be installed)
+
                 url = request.getfixturevalue("postgres").url
                 database = PostgresDatabase(url, tmp_path.name, (tables,))
             opened.callback(database.close)

@@ -25,13 +25,14 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
-from gateway.plugins.access.audit import TOKEN, AuditRow, read_all
+from gateway.plugins.access.audit import AuditRow, read_all
 from gateway.plugins.access.tables import audit_log_of, auditor_of
 from gateway.plugins.usage.tables import call_log_of
 from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
 from gateway.storage.protocol import SqliteStore
 from gateway.types import Caller, Hints, InvokeResult, JsonObject
+from gateway.types.caller import TOKEN
 from tests.conftest import PATIENT, OpenGateway
 from tests.core.call.test_resources import Shop, thing
 from tests.fakes import ListSource, tool

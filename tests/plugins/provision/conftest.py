@@ -17,7 +17,7 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.plan import Programs
 from gateway.plugins.provision.policy import Question
 from gateway.plugins.provision.provisioner import Provisioner

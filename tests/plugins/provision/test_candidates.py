@@ -13,8 +13,8 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedded, Role
 from gateway.gateway import Gateway
 from gateway.options import UpstreamOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.candidates import available_servers, bundled_servers, rank_servers
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.plugins.provision.registry_schema import RegistryEntry
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision import run_pip
-from gateway.plugins.provision.options import ProvisionOptions
 from gateway.plugins.provision.plan import Plan, Programs, make_plan, server_name
 from gateway.plugins.provision.policy import PolicyCheck, check_plan
 from gateway.plugins.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry import fetch, origin, parse_entries
 from tests.plugins.provision.registries import FakeRegistry, item, package
 

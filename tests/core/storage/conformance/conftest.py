@@ -10,6 +10,7 @@ import pytest
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import STORES, Opener, Place
+from tests.postgres_server import DATABASES
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def wall() -> ManualClock:
     return ManualClock(20_000 * 24 * 3600.0 + 100)
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=DATABASES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
     place = Place(folder=tmp_path, postgres=lambda: request.getfixturevalue("postgres"))
     opener = STORES[request.param](place, wall)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from gateway.index.candidates import CatalogVectors, VectorQuery
 from gateway.index.engine_vectors import EngineVectors
 from gateway.index.vectors import VectorIndex
-from gateway.plugins.postgres.database import PostgresDatabase
-from gateway.plugins.postgres.pgvector import PgvectorEngine
 from gateway.runtime.vectors import Matrix, Vector, cosines_of, unit_rows
+from tests.postgres_server import DATABASES
 
 SIZE, COUNT = 32, 12_000
 HALF = 1e-3
@@ -43,7 +42,9 @@ def scored(rows: Matrix, query: VectorQuery) -> tuple[Vector, Vector]:
     return query.combine(cosines_of(rows, query.vectors))
 
 
-@pytest.fixture(scope="module", params=["memory", "postgres"])
+@pytest.fixture(
+    scope="module", params=["memory", *(name for name in DATABASES if name == "postgres")]
+)
 def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     """Make vectors of the catalog whose positions have these rows of `ROWS`, -1 for no row."""
     if request.param == "memory":
@@ -61,6 +62,9 @@ def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
 
         yield in_memory
         return
+    from gateway.plugins.postgres.database import PostgresDatabase  # noqa: PLC0415  (it may not be installed)
+    from gateway.plugins.postgres.pgvector import PgvectorEngine  # noqa: PLC0415  (likewise)
+
     database = PostgresDatabase(request.getfixturevalue("postgres").url, "shelf")
     engine = PgvectorEngine(database, "ab12", 60)
     keys = [f"{at:06}".encode() for at in range(len(ROWS))]

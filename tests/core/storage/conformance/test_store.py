@@ -9,8 +9,6 @@ import pytest
 
 from gateway.catalog.entries import Entry
 from gateway.errors import StoreError
-from gateway.plugins.usage.call_log import CallNote
-from gateway.plugins.usage.tables import call_log_of
 from gateway.storage.protocol import Store
 from gateway.types.listing import Listing
 from tests.core.storage.conformance.stores import Opener
@@ -25,7 +23,6 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
     store.listings.keep("f", "srv", Listing())
-    call_log_of(store).note(CallNote(tool="t", outcome="ok"))
     store.close()
     store.close()
 
@@ -33,7 +30,6 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
         assert ["a"] == list(each.vectors.get("m", ["a"]))
         assert ["agent:catalog/a"] == list(each.entries.rows())
         assert each.listings.listing("f") is not None
-        assert 1 == len([*call_log_of(each).lines()])
 
 
 def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
@@ -46,11 +42,8 @@ def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
         store.vectors.put("m", {"good": vector, "half \ud800": vector})
     with pytest.raises(StoreError):
         store.entries.put_rules({"good": "{}", "\ud800": "{}"})
-    with pytest.raises(StoreError):
-        call_log_of(store).note(CallNote(tool="\ud800", outcome="ok"))
 
     assert {} == store.vectors.get("m", ["good"]) == dict(store.entries.rules())
-    assert [] == [*call_log_of(store).lines()]
 
 
 def test_nothing_is_lost_between_threads(store: Store) -> None:
@@ -64,7 +57,6 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
             store.entries.put([Entry(kind="agent", name=name)])
             store.listings.keep(name, "srv", Listing(digests={"a": name}))
             store.listings.record_seen("o", {name: name})
-            call_log_of(store).note(CallNote(tool=name, outcome="ok"))
             recorded = store.listings.listing(name)
             whole &= recorded is not None and recorded.listing.digests == {"a": name}
             whole &= store.vectors.get("m", [name])[name].tolist() == [thread] * 8
@@ -76,5 +68,4 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
     names = [f"{thread}-{at}" for thread in range(THREADS) for at in range(ROUNDS)]
     assert set(names) == store.vectors.get("m", names).keys()
     assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
-    assert set(names) == {line["tool"] for line in call_log_of(store).lines()}
     assert set(names) == store.listings.record_seen("o", dict.fromkeys(names, "other"))

@@ -1,4 +1,4 @@
-"""SQLite files of every version: tests/core/storage/files has one of each, as SQL."""
+"""SQLite files of every version: tests/plugins/files has one of each, as SQL."""
 
 from __future__ import annotations
 

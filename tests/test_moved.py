@@ -10,7 +10,7 @@ import pytest
 
 from gateway.moved import MOVED
 
-UPGRADING = Path(__file__).parents[2] / "docs" / "upgrading.md"
+UPGRADING = Path(__file__).parents[1] / "docs" / "upgrading.md"
 
 
 @pytest.mark.parametrize("old", MOVED)

@@ -28,7 +28,7 @@ from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.mcp.sparql_endpoint import ask_endpoint
 from gateway.options import UpstreamOptions
-from gateway.plugins.provision.options import ProvisionOptions
+from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry import fetch
 from gateway.runtime.background_loop import Bridge
 from gateway.search.openai import OpenAINormalizer

@@ -26,7 +26,7 @@ from gateway.storage.protocol import SqliteStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it limits as POSIX does")
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ROUNDS = 4
 KILLED_AFTER = 60
 """Lines of a process until it is killed."""

@@ -1,0 +1,14 @@
+"""The packaged model is made ready once."""
+
+from __future__ import annotations
+
+from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.plugins.local.encoders import USE
+
+
+async def test_the_local_model_is_preparing_until_it_is_loaded() -> None:
+    embedder = LocalEmbedder([USE])
+    before = embedder.preparing
+    await embedder.prepare()
+
+    assert (True, False) == (before, embedder.preparing)

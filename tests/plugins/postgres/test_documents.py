@@ -1,0 +1,154 @@
+"""Processes that embed into one store."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gateway.embed.cache import text_key
+from gateway.embed.documents import embed_documents
+from gateway.embed.protocol import Embedded, Role
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.store import TABLES, PostgresVectorStore
+from gateway.testing import HashingEmbedder
+from tests.core.embed.test_documents import TELEMETRY, TEXTS, WAIT_S, Endless, documents
+from tests.fakes import Narrow
+from tests.postgres_server import PostgresServer
+
+_REPLICA = """
+import asyncio, sys
+from dataclasses import replace
+from gateway.embed.documents import embed_documents
+from gateway.embed.protocol import EmbeddingLimits
+from gateway.runtime.telemetry import Telemetry
+from gateway.plugins.postgres.store import PostgresStore
+from gateway.testing import HashingEmbedder
+
+class Reporting(HashingEmbedder):
+    def __init__(self):
+        super().__init__(8)
+        self.info = replace(self.info, limits=EmbeddingLimits(max_texts=64))
+
+    async def embed(self, texts, *, role):
+        if sys.argv[3] == "hangs":
+            print("began ", flush=True)
+            await asyncio.Event().wait()
+        return await super().embed(texts, role=role)
+
+def progress(done, total):
+    print(f"done {done} ", flush=True)
+
+async def main():
+    store, embedder = PostgresStore(sys.argv[1], schema=sys.argv[2]), Reporting()
+    texts = [f"Text number {number}." for number in range(600)]
+    found = await embed_documents(
+        texts, embedder=embedder, store=store.vectors, telemetry=Telemetry(), progress=progress)
+    print("embedded", embedder.texts, len(found.rows), len(found.diagnostics), flush=True)
+    store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_text_is_embedded_once_among_processes_also_if_one_is_killed(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Two embed all but the texts of the first, and those too as soon as it is gone."""
+    keys = sorted(text_key(text) for text in TEXTS)
+    begun = {key[:2] for key in keys[:64]}
+    others = len([key for key in keys if key[:2] not in begun])
+
+    async def start(kind: str) -> asyncio.subprocess.Process:
+        command = [sys.executable, "-c", _REPLICA, postgres.url, tmp_path.name, kind]
+        return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+
+    async def line(process: asyncio.subprocess.Process, wanted: str) -> str:
+        assert process.stdout is not None
+        async for raw in process.stdout:
+            if raw.decode().startswith(f"{wanted} "):
+                return raw.decode().strip()
+        raise AssertionError(wanted)
+
+    async with asyncio.timeout(WAIT_S):
+        first = await start("hangs")
+        await line(first, "began")
+        rest = [await start("works"), await start("works")]
+        for process in rest:
+            await line(process, f"done {others}")
+        first.kill()
+        ends = [(await line(process, "embedded")).split() for process in rest]
+        await asyncio.gather(*(process.wait() for process in (first, *rest)))
+
+    assert 0 < others < len(TEXTS)
+    assert len(TEXTS) == sum(int(embedded) for _, embedded, _, _ in ends)
+    assert [(str(len(TEXTS)), "0")] * 2 == [(rows, notes) for _, _, rows, notes in ends]
+
+
+@pytest.fixture
+def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[Callable[[], PostgresVectorStore]]:
+    """Open one store, as several processes do."""
+    made: list[PostgresVectorStore] = []
+
+    def opened() -> PostgresVectorStore:
+        made.append(PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name, TABLES)))
+        return made[-1]
+
+    yield opened
+    for store in made:
+        store.close()
+
+
+async def test_texts_of_a_process_that_hangs_are_embedded_in_the_end(
+    shared: Callable[[], PostgresVectorStore],
+) -> None:
+    """It is waited for as long as for the embedder itself."""
+    embedder = HashingEmbedder(8)
+    claim = shared().claim(embedder.info.model_id, [text_key("a")])
+    taken = [*claim.take()]
+
+    found = await embed_documents(
+        ["a"], embedder=embedder, store=shared(), telemetry=TELEMETRY, timeout_s=0.1
+    )
+    claim.release()
+
+    assert ([text_key("a")], 1, ()) == (taken, found.embedded, found.diagnostics)
+    assert not [*claim.take()]
+
+
+async def test_a_build_that_is_cancelled_lets_others_embed_at_once(
+    shared: Callable[[], PostgresVectorStore],
+) -> None:
+    embedder, store = Endless(8), shared()
+    work = asyncio.create_task(documents(["a"], embedder, store=store))
+    await embedder.began.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+    claim = shared().claim(embedder.info.model_id, [text_key("a")])
+    assert [text_key("a")] == [*claim.take()]
+    claim.release()
+
+
+async def test_a_store_that_goes_down_in_the_middle_costs_the_persistence_alone(
+    shared: Callable[[], PostgresVectorStore], postgres: PostgresServer
+) -> None:
+    """What is claimed then is nobody's; all texts are embedded."""
+
+    class Ending(Narrow):
+        async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+            if not self.calls:
+                postgres.stop()
+            return await super().embed(texts, role=role)
+
+    try:
+        found = await documents(["a", "b", "c", "d", "e"], Ending(64), store=shared())
+    finally:
+        postgres.start()
+
+    assert (5, 5, False) == (len(found.rows), found.embedded, found.failed)
+    assert {"store_unavailable"} == {*found.store_faults}

@@ -1,0 +1,50 @@
+"""Refused texts in a shared store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+
+from gateway.embed.documents import embed_documents
+from gateway.embed.openai import OpenAIEmbedder
+from gateway.plugins.postgres.database import PostgresDatabase
+from gateway.plugins.postgres.store import PostgresVectorStore
+from gateway.runtime.telemetry import Telemetry
+from gateway.testing import ScriptedModel, script
+from tests.core.embed.test_refusals import TEXTS
+from tests.postgres_server import PostgresServer
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(script()) as model:
+        yield model
+
+
+@pytest.fixture
+def embedder(model: ScriptedModel) -> Iterator[OpenAIEmbedder]:
+    with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
+        yield OpenAIEmbedder(client, model="m")
+
+
+async def test_refused_text_in_a_shared_store_does_not_hold_up_another_process(
+    model: ScriptedModel, embedder: OpenAIEmbedder, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Its vector never comes, so whoever waits for it asks for itself."""
+    model.refuse(TEXTS[3])
+    stores = [PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)) for _ in range(2)]
+    works = [
+        embed_documents(TEXTS[:8], embedder=embedder, store=store, telemetry=Telemetry())
+        for store in stores
+    ]
+
+    found = await asyncio.gather(*works)
+
+    for store in stores:
+        store.close()
+    assert [7, 7] == [len(each.rows) for each in found]
+    assert [[TEXTS[3]]] * 2 == [list(each.refused) for each in found]

@@ -1,0 +1,36 @@
+"""Tools that test requests do not find want attention."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gateway.plugins.quality import EvalRequest, evaluate, freeze, write_report
+from gateway.types import Filters
+from tests.conftest import OpenGateway
+from tests.core.attention.test_attention import TOOLS
+from tests.core.servers.live_servers import patient
+
+
+async def test_tools_that_no_request_found_are_named_by_the_newest_report(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """While they are there and enabled; a file that is no report is an issue of its own."""
+    gateway, reports = open_gateway(TOOLS, options=patient(tmp_path)), tmp_path / "reports"
+    none = await gateway.issues(reports=reports)
+    reports.mkdir()
+    wanted = EvalRequest(text="zebra crossing", wanted=(("shelf/add",),))
+    frozen = freeze([wanted], await gateway.snapshot(), Filters())
+    report = write_report(await evaluate(gateway, frozen))
+    (reports / "2026-01-01.json").write_text(report, "utf-8")
+    os.utime(reports / "2026-01-01.json", (1000, 1000))
+    (found,) = await gateway.issues(reports=reports)
+    await gateway.disable("shelf/add")
+    after = await gateway.issues(reports=reports)
+    (reports / "2026-01-02.json").write_text("{}", "utf-8")
+    (broken,) = await gateway.issues(reports=reports)
+
+    assert () == none == after
+    assert ("never_found", "shelf/add", 1000.0) == (found.kind, found.id, found.since)
+    assert "none of 1 test requests finds it" in found.detail
+    assert ("configuration", "2026-01-02.json") == (broken.kind, broken.id)

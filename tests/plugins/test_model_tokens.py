@@ -1,0 +1,50 @@
+"""The tokens of each model that is asked are counted."""
+
+from __future__ import annotations
+
+from openai import OpenAI
+
+from gateway.embed.openai import OpenAIEmbedder
+from gateway.plugins.graph_tools.openai import OpenAIProposer
+from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.search.openai import OpenAINormalizer
+from gateway.testing import ScriptedModel, Turn, script
+from gateway.types import ToolDefinition
+from tests.conftest import OpenGateway
+from tests.core.runtime.test_gauges import gauge
+from tests.metrics import Watch
+
+
+async def test_every_model_that_is_asked_is_named_with_its_tokens(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """By its exact name: a bill is by model, whoever of us asked."""
+    watch = Watch()
+    answer = script(Turn("e-mail"))
+    with ScriptedModel(answer) as model, OpenAI(base_url=model.base_url, api_key="k") as client:
+        gateway = open_gateway(
+            catalog,
+            strategy="auto",
+            embedder=OpenAIEmbedder(client, model="embedding-model"),
+            normalizer=OpenAINormalizer(client, model="small-model"),
+            tracer_provider=watch.tracer,
+            meter_provider=watch.meter,
+        )
+        await gateway.search("лист")
+        await gateway.propose_edges(OpenAIProposer(client, model="proposing-model"))
+
+    models = {"embedding-model", "small-model", "proposing-model"}
+    for name in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
+        assert models == set(gauge(watch, name, "gen_ai.request.model"))
+        assert {"127.0.0.1"} == set(gauge(watch, name, "server.address"))
+    assert watch.of("chat small-model").context is not None
+
+
+async def test_the_embedded_model_counts_its_tokens() -> None:
+    """An embedder that is on this machine costs time for each."""
+    embedder = LocalEmbedder()
+
+    few = await embedder.embed(["mail"], role="query")
+    more = await embedder.embed(["mail", "send an e-mail to somebody"], role="query")
+
+    assert 0 < (few.tokens or 0) < 5 < (more.tokens or 0) < 20

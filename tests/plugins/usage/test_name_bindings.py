@@ -1,0 +1,40 @@
+"""Names of tools and the log of calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.embed.cache import MemoryVectorStore
+from gateway.gateway import Gateway
+from gateway.plugins.usage.tables import USAGE, SqlCallLog
+from gateway.storage.catalog import SqlCatalog
+from gateway.storage.sqlite import SqliteDatabase
+from tests.core.sources.live_source import BrokenStore
+from tests.core.sources.test_name_bindings import names
+from tests.fakes import Shelf, tool
+
+
+async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path) -> None:
+    """And a diagnostic says so."""
+
+    class Store:
+        def __init__(self) -> None:
+            whole = SqlCatalog.in_files(tmp_path / "entries.sqlite3")
+            self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
+            database = SqliteDatabase(tmp_path / "usage.sqlite3", USAGE)
+            self.call_log = SqlCallLog(database)
+
+        def close(self) -> None:
+            self.entries.close()
+
+    gateway = Gateway(store=Store())
+    gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
+    before = await gateway.report()
+    gateway.add_server("alpha", server=Shelf([tool("pay")]).server)
+    found = await names(gateway)
+    gateway.close()
+
+    assert ["names are not kept for the next start: full"] == [
+        note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
+    ]
+    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
