@@ -24,6 +24,17 @@ test:
 test-all:
     python -m pytest -q -n 2 --dist worksteal
 
+# Run the tests of the core on a copy without any plugin.
+core:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    copy=$(mktemp -d)
+    trap 'rm -rf "$copy"' EXIT
+    git ls-files -z | tar --create --null --files-from - | tar --extract --directory "$copy"
+    rm -rf "$copy"/gateway/plugins/*/ "$copy/tests/plugins"
+    cd "$copy"
+    PYTHONPATH="$copy" python -m pytest -q -n 2 --dist worksteal tests/core
+
 # Check format, style, types and layers.
 lint:
     ruff format --check .

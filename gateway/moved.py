@@ -26,6 +26,7 @@ MOVED: Mapping[str, str] = {
     "gateway.mcp.retry": "gateway.runtime.retry",
     "gateway.programs": "gateway.plugins.programs",
     "gateway.provision": "gateway.plugins.provision",
+    "gateway.provision.options": "gateway.options.provision",
     "gateway.quality": "gateway.plugins.quality",
     "gateway.quality.lint": "gateway.plugins.quality.linting",
     "gateway.quality.preflight": "gateway.plugins.quality.tool_checks",

@@ -52,7 +52,7 @@ LIBRARIES = (
     "httpx2", "keyring", "mcp", "openai", "opentelemetry", "pydantic", "rdflib", "server",
     "sse_starlette", "starlette", "typer", "urllib3", "uvicorn",
 )  # fmt: skip
-PLAIN = Path(__file__).parent / "mcp" / "servers" / "plain.py"
+PLAIN = Path(__file__).parents[1] / "core" / "mcp" / "servers" / "plain.py"
 OURS = {"tests", "gateway-testing"}
 """The threads of servers that are of these tests, and keep a list of visitors."""
 
