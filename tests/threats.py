@@ -49,7 +49,7 @@ THREATS: Mapping[str, Threat] = dict(
             "at least, 0 of 21 honest definitions; 0 unseen characters in 10,000 generated texts "
             "and in the answers of 11 channels; 0 flagged tools in 6 modes",
             {
-                "core/mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
+                "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
                 "sentences_that_honest_tools_say_are_not_flagged",
                 "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "

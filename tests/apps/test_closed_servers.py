@@ -41,7 +41,7 @@ CLOSED: Mapping[str, dict[str, object]] = {
 OPEN: dict[str, object] = {"enabled": True, "status": "active", "scopes": []}
 PROGRAM: dict[str, object] = {
     "command": sys.executable,
-    "args": [str(Path(__file__).parent / "mcp" / "servers" / "letters.py")],
+    "args": [str(Path(__file__).parents[1] / "core" / "mcp" / "servers" / "letters.py")],
 }
 KINDS = Filters(kinds=frozenset({"tool", "prompt", "resource"}))
 WALK = Document(id="host:walk", title="walk", next_steps=(Link(target="burn_letter"),))
