@@ -217,6 +217,8 @@ class Search:
         hits = retrieve.score_lexical(snapshot.lexical, query)
         pool = Pool(snapshot, query, candidates, mask=state.mask, words=hits)
         ranked, terms = fuse(pool, self.signals)
+        for name in (each.name for each in self.signals if each.name not in terms):
+            state.add_diagnostic("vector", "plugin_failed", f"the signal {name!r} is left out")
         ranking = self._ranking(state, query, ranked, hits, candidates=candidates)
         return replace(ranking, terms=terms)
 

@@ -234,6 +234,32 @@ async def test_a_signal_of_a_plugin_lifts_tools_and_is_explained(
     assert pytest.approx(scores, abs=1e-5) == [sum(each.values()) for each in signals]
 
 
+@pytest.mark.parametrize("score", ["1 / 0", "[1.0] * 99", "pool.scores + float('nan')"])
+async def test_a_signal_that_fails_is_left_out_and_reported(
+    install_plugin: InstallPlugin, open_gateway: OpenGateway, score: str
+) -> None:
+    install_plugin(
+        "failing",
+        "from gateway.hookspecs import hookimpl\n"
+        "class Failing:\n"
+        "    name, order, weight = 'failing', 50, 1.0\n"
+        "    def score(self, pool):\n"
+        f"        return {score}\n"
+        "@hookimpl\n"
+        "def register_signals():\n"
+        "    return [Failing()]\n",
+    )
+    options = replace(PATIENT, plugins=("failing",))
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
+    gateway.add_tool(greet)
+
+    found = await gateway.search("greet somebody")
+
+    assert ["local/greet"] == [match.id for match in found.matches]
+    notes = {note.code: note.detail for note in found.diagnostics}
+    assert "the signal 'failing' is left out" == notes["plugin_failed"]
+
+
 def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("twice", PINNING.replace('"pinned", 1000', '"words", 1000'))
 

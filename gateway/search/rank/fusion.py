@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from gateway.errors import Failed, StoreError, attempt_call
 from gateway.index.eligibility import Positions
 from gateway.runtime.vectors import Vector
 from gateway.search.signals.signal import Pool, Signal
@@ -42,7 +44,7 @@ class RankedList:
 
 
 def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, Vector]]:
-    """Rank the candidates by the sum of *signals*.
+    """Rank the candidates by the sum of *signals*. One that fails adds nothing.
 
     Args:
         pool: The candidates.
@@ -50,15 +52,33 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
 
     Returns:
         The ranking, and what each signal adds to the score of each of the pool, shape (m,), by the
-        signal's name.
+        signal's name; a signal that failed is absent.
+
+    Raises:
+        StoreError: The vectors cannot be read.
     """
     terms: dict[str, Vector] = {}
     scores = np.zeros(len(pool.positions), dtype=np.float32)
     for signal in signals:
-        term = signal.weight * signal.score(replace(pool, scores=scores))
-        terms[signal.name] = np.asarray(term, dtype=np.float32)
-        scores = scores + terms[signal.name]
+        term = attempt_call(partial(_term, signal, replace(pool, scores=scores)))
+        if not isinstance(term, Failed):
+            terms[signal.name] = term
+            scores = scores + term
+        elif isinstance(term.error, StoreError):
+            raise term.error
     return RankedList.of(pool.positions, scores), terms
+
+
+def _term(signal: Signal, pool: Pool) -> Vector:
+    """Return what *signal* adds to each candidate.
+
+    Raises:
+        ValueError: It is not one number a candidate.
+    """
+    term = np.asarray(signal.weight * signal.score(pool), dtype=np.float32)
+    if term.shape != pool.scores.shape or not np.isfinite(term).all():
+        raise ValueError(f"the signal {signal.name!r} has to return one number a candidate")
+    return term
 
 
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
