@@ -131,6 +131,13 @@ def test_each_plugin_alone_can_be_deleted(tmp_path: Path, name: str) -> None:
     check_serve(copy)
 
 
+def test_the_log_of_calls_is_shown_without_tools_for_the_graph(tmp_path: Path) -> None:
+    done = run(copy_without(tmp_path, ["graph_tools"]), "-m", "gateway", "usage", "show", "--json")
+
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["tools"] == []
+
+
 def test_http_server_stands_without_any_plugin(bare: Path) -> None:
     done = run(bare, "-c", HTTP_PROGRAM)
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from typer import Option
 import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr
+from gateway.cli.documents import document_output
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
@@ -326,42 +327,3 @@ def query(
     rows = (dict(zip(answer.columns, row, strict=True)) for row in answer.rows)
     view = table(rows, *(f"{column}={column}.value" for column in answer.columns))
     return Output(answer, view, found=answer.rows, code=session.code)
-
-
-def document_output(
-    documents: Sequence[graphs.Document],
-    folder: Path | None,
-    *,
-    force: bool,
-    code: int = OK,
-    more: Mapping[str, object] | None = None,
-) -> Output:
-    """Return documents as a bundle that ``--graph`` reads, and as text.
-
-    Args:
-        documents: The documents.
-        folder: Where they are written instead of being printed, if anywhere.
-        force: Overwrite files that are there.
-        code: The exit code.
-        more: Further members of the bundle.
-
-    Raises:
-        ConfigError: A file exists and *force* is not given, or the folder cannot be written.
-    """
-    texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
-    data = {"version": 1, "documents": texts, **(more or {})}
-    if folder is None:
-        shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
-        return Output(data, shown, found=documents, code=code)
-    try:
-        existing = [item.path for item in documents if (folder / item.path).exists()]
-        if existing and not force:
-            raise ConfigError(
-                f"{str(folder / existing[0])!r} is there already; nothing was written: name "
-                "another folder, or overwrite with --force"
-            )
-        graphs.write(documents, folder)
-    except OSError as error:
-        raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
-    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
-    return Output(data, "", found=documents, code=code, notes=(remark,))
