@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from gateway.embed.cache import Embed
-from gateway.errors import Failed
+from gateway.errors import Failed, attempt_call
 from gateway.index.candidates import Candidates, CatalogVectors
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
@@ -161,8 +161,12 @@ class Search:
         if self.correct is None or not text:
             return text
         mask = None if state.mask.all() else state.mask
-        correction = self.correct(state.snapshot.lexical, text, mask)
+        correction = attempt_call(partial(self.correct, state.snapshot.lexical, text, mask))
         state.record_time("spelling")
+        if isinstance(correction, Failed):
+            detail = f"the spelling of the query is not corrected: {correction.reason}"
+            state.add_diagnostic("spelling", "plugin_failed", detail)
+            return text
         if correction.changed:
             state.add_diagnostic("spelling", "query_mended", correction.summary)
         return correction.text

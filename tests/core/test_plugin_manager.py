@@ -197,6 +197,25 @@ async def test_a_plugin_corrects_queries(
     assert "welcom → greet" in {note.detail for note in found.diagnostics}
 
 
+async def test_a_correction_that_fails_leaves_the_query_and_is_reported(
+    install_plugin: InstallPlugin, open_gateway: OpenGateway
+) -> None:
+    fails = CORRECTING.replace(
+        'return Correction(text="greet", changed=((query, "greet"),))', "1 / 0"
+    )
+    install_plugin("mistaken", fails)
+    gateway = open_gateway(options=replace(PATIENT, plugins=("mistaken",)))
+    gateway.add_tool(greet)
+
+    found = await gateway.search("greet")
+
+    assert ["local/greet"] == [match.id for match in found.matches]
+    assert (
+        "ZeroDivisionError"
+        in {note.code: note.detail for note in found.diagnostics}["plugin_failed"]
+    )
+
+
 async def test_a_plugin_notes_searches_and_calls(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
