@@ -80,7 +80,7 @@ class Diagnostic:
 
 CODES: Mapping[Code, str] = {
     "config_warning": "A configuration file says something that is not understood or cannot work.",
-    "plugin_failed": "A plugin could not be loaded, or a part of it failed in a search; the others work.",
+    "plugin_failed": "A plugin could not be loaded, or failed in a search; the others work.",
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
     "source_stale": "A source cannot be reached or listed again; its tools are those of before.",
     "catalog_unavailable": "The catalog store failed: lists live in memory, approvals are unknown.",
