@@ -234,10 +234,15 @@ def missing_plugin(user: str, name: str) -> ConfigError:
     )
 
 
-def plugin_of(error: ModuleNotFoundError) -> str:
-    """Return the name of our own plugin that was not found; empty if it was another module."""
-    _, _, name = (error.name or "").partition("gateway.plugins.")
-    return name.partition(".")[0]
+def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
+    """Return the message that *user* needs our own plugin that *error* names.
+
+    The message is empty if another module was not found.
+    """
+    _, _, module = (error.name or "").partition("gateway.plugins.")
+    name = module.partition(".")[0]
+    advice = "which is not installed: install tool-gateway again"
+    return f"{user} needs the plugin {name!r}, {advice}" if name else ""
 
 
 @dataclass(frozen=True, slots=True)

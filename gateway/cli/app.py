@@ -83,14 +83,11 @@ def _load_own(name: str) -> Any:
     try:
         return load_command(name)
     except ModuleNotFoundError as error:
-        from gateway.errors import plugin_of  # noqa: PLC0415  (loads asyncio)
+        from gateway.errors import uninstalled_plugin  # noqa: PLC0415  (loads asyncio)
 
-        if not (plugin := plugin_of(error)):
+        if not (message := uninstalled_plugin(f"gateway {name}", error)):
             raise
-        raise UsageError(
-            f"gateway {name} needs the plugin {plugin!r}, which is not installed: "
-            "install tool-gateway again"
-        ) from None
+        raise UsageError(message) from None
 
 
 def _load(name: str, module: str) -> Any:

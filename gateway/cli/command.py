@@ -240,11 +240,9 @@ def _needs_plugins() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if not (plugin := errors.plugin_of(error)):
+        if not (message := errors.uninstalled_plugin("this", error)):
             raise
-        raise errors.ConfigError(
-            f"this needs the plugin {plugin!r}, which is not installed: install tool-gateway again"
-        ) from None
+        raise errors.ConfigError(message) from None
 
 
 @contextmanager
