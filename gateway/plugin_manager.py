@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, distribution, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, TypeVar
+from typing import Any
 
 import pluggy
 
@@ -17,7 +17,6 @@ from gateway.errors import ConfigError, Failed, attempt_call, missing_plugin
 from gateway.runtime import PLUGIN_GROUP
 from gateway.types import Diagnostic
 
-T = TypeVar("T")
 DEFAULT_PLUGINS: tuple[str, ...] = (
     "access",
     "graph_tools",
