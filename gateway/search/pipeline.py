@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -61,7 +61,7 @@ class Search:
     """The embedder's model id; empty without one."""
     is_preparing: Callable[[], bool] = lambda: False
     """Whether the model is not ready yet: the search does without."""
-    signals: Sequence[Signal] = all_signals(SearchOptions())
+    signals: Sequence[Signal] = field(default_factory=lambda: all_signals(SearchOptions()))
     """The terms of the score of `auto`."""
 
     async def __call__(
