@@ -18,11 +18,11 @@ PLUGINS = sorted(folder.parent.name for folder in ROOT.glob("gateway/plugins/*/_
 PROGRAM = next(
     text
     for text in re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+        r"```python\n(.*?)```", (ROOT / "docs" / "adapters.md").read_text("utf-8"), re.DOTALL
     )
     if "asyncio.run(main())" in text
 )
-"""The first program of the README that needs neither a key nor a model."""
+"""The program of the page of adapters that needs neither a key nor a model."""
 HTTP_PROGRAM = """
 from gateway import Gateway
 from gateway.serve.api.app import api_routes
