@@ -1,4 +1,4 @@
-"""Every command of the README, in its order, in a clean folder with a clean cache."""
+"""Every command of the README and of the page of commands, in order, in a clean folder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway.cli.app import COMMANDS, load_command
 from tests.apps.cli.running import BIN, Place
 
-_README = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[3]
+_CARD = (ROOT / "docs" / "cli.md").read_text("utf-8")
+_PAGES = (ROOT / "README.md").read_text("utf-8") + _CARD
 _ELSEWHERE = ("demo ", "console ", "serve ", "login NAME ", "graph propose ")
 """They go on until they are ended, or need a person or a model: tested on their own."""
 _CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
@@ -32,7 +35,7 @@ _FOUND = {
 
 
 def _commands() -> Iterator[list[str]]:
-    for block in re.findall(r"```sh\n(.*?)```", _README, re.DOTALL):
+    for block in re.findall(r"```sh\n(.*?)```", _PAGES, re.DOTALL):
         for line in block.splitlines():
             for part in re.split(r"&&|;", re.sub(r"\s+#.*", "", line)):
                 words = shlex.split(part)
@@ -59,7 +62,7 @@ def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Plac
     with contextlib.chdir(place.folder):
         for words in _commands():
             command = " ".join(words)
-            if not f"{command} ".startswith(_ELSEWHERE):
+            if command not in ended and not f"{command} ".startswith(_ELSEWHERE):
                 ran = place.run(*words, env=env)
                 ended[command] = ran.code, _FOUND.get(command, "") in ran.out
 
@@ -67,3 +70,26 @@ def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Plac
     assert ended.pop(_PLAN) in {(0, True), (1, True)}
     assert {each: (_CODES.get(each, 0), True) for each in ended} == ended
     assert _FOUND.keys() | _CODES.keys() <= ended.keys() | {_PLAN}
+
+
+def test_the_card_lists_every_command_with_options_that_it_has() -> None:
+    listed: set[str] = set()
+    for usage, rest in re.findall(r"^\| `gateway ([a-z][^`]*)`(.*)$", _CARD, re.MULTILINE):
+        name = usage.split()[0]
+        group = load_command(name)
+        commands = getattr(group, "commands", {"": group})
+        named = {word for word in re.findall(r"[a-z]+", f"{usage} {rest}") if word in commands}
+        options = {
+            option
+            for command in (commands[word] for word in named or {""})
+            for parameter in command.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        listed |= {f"{name} {word}".strip() for word in named or {""}}
+        assert set(re.findall(r"`(--[a-z][a-z-]*)", rest)) <= options, usage
+
+    assert listed == {
+        f"{name} {word}".strip()
+        for name in COMMANDS
+        for word in getattr(load_command(name), "commands", {"": None})
+    }
