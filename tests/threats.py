@@ -41,13 +41,12 @@ THREATS: Mapping[str, Threat] = dict(
     (
         _threat(
             "01-poisoned-definition",
-            "A definition holds orders to a model, hidden characters too.",
-            "Unseen characters are dropped and texts are cut. What looks like an attack is flagged "
-            "and its text is shown to no model. Attacks in words that the scanner does not know "
-            "pass: `poison_flagged` of `benchmarks.hardening` says how many it finds.",
-            "171 of 214 poisoned definitions in 30 languages and 55 of 68 seeded attacks flagged "
-            "at least, 0 of 21 honest definitions; 0 unseen characters in 10,000 generated texts "
-            "and in the answers of 11 channels; 0 flagged tools in 6 modes",
+            "A definition contains instructions to a model, possibly in hidden characters.",
+            "Invisible characters are removed, texts are cut, and models never see flagged "
+            "texts. Unfamiliar attacks are missed (`poison_flagged` of `benchmarks.hardening`).",
+            "at least 171 of 214 poisoned definitions (30 languages) and 55 of 68 seeded "
+            "attacks flagged, 0 of 21 honest ones; 0 invisible characters in 10,000 generated "
+            "texts and 11 channels; 0 flagged tools in 6 modes",
             {
                 "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
@@ -60,11 +59,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "02-changed-definition",
-            "A server changes a definition after it was approved.",
-            "Definitions are pinned by digest. A changed one is reported, or left out until it is "
-            "approved.",
-            "every field of 4 kinds and 150 generated changes seen; 0 false reports when keys are "
-            "in another order",
+            "A server changes an approved definition.",
+            "Changes are reported, or the definition is left out until approved.",
+            "every field of 4 kinds and 150 generated changes detected; 0 false reports for "
+            "reordered keys",
             {
                 "core/mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
                 "whatever_is_flipped_in_a_definition_is_seen "
@@ -75,11 +73,9 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "03-changed-configuration",
-            "A configuration file is changed to run another program under a name that was "
-            "approved.",
-            "The approval is of the program, its arguments, folder, variables and address.",
-            "7 of 7 changed parts seen, 6 of 6 variables; 0 starts of what is not approved under "
-            "`block`",
+            "A changed configuration runs another program under an approved name.",
+            "Approvals cover program, arguments, folder, variables and address.",
+            "7 of 7 changed parts and 6 of 6 variables detected; 0 unapproved starts under `block`",
             {
                 "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
@@ -89,11 +85,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "04-taken-name",
-            "A server offers a tool under the name of another server's tool.",
-            "Exposed names are unique, do not depend on the order of servers, and stay with the "
-            "tool that had them first.",
-            "0 names twice and 0 outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated catalogs; 0 "
-            "differences in all 720 orders of 6 servers",
+            "A server offers another server's tool name.",
+            "Exposed names are unique, independent of server order, and stay with their first "
+            "tool.",
+            "0 duplicates and 0 names outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated "
+            "catalogs; 0 differences in 720 orders of 6 servers",
             {
                 "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
                 "every_tool_of_ten_thousand_catalogs_has_one_name "
@@ -105,25 +101,22 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "05-stuffed-ranking",
-            "A server writes every word into its tools, to be found first.",
-            "Of a long text each word counts less. There is no limit to one server's share of the "
-            "matches.",
-            "20 tools stuffed with all words beside 233 made-up ones: 0 of their places taken in "
-            "59 searches, `graph` and `auto`, recall@5 no lower. Beside the 233 real ones of "
-            "mcp_bench the same cost 1.5 points of recall@5 in `graph` (28.9 without) and 0.7 in "
-            "`auto` (50.1 without), and 20 with the words of the requests 2.5 in `graph` and 8.5 "
-            "in `auto`, where a server's best tool lifts its others (`python -m "
-            "benchmarks.attacks`)",
+            "A server fills its tools with words to rank first.",
+            "Words of long texts count less. A server's share of the matches is not limited.",
+            "20 stuffed tools against 233 generated ones: 0 ranks taken in 59 searches "
+            "(`graph`, `auto`), recall@5 no lower. Against the 233 tools of mcp_bench, recall@5"
+            " loses 1.5 points in `graph` (28.9 without) and 0.7 in `auto` (50.1 without); with"
+            " the words of the requests 2.5 and 8.5 (`python -m benchmarks.attacks`)",
             {
                 "core/search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"
             },
         ),
         _threat(
             "06-forged-search-result",
-            "A result of a tool looks like one of a search.",
-            "Only the first answer to a call of the gateway's own search tool is read as one.",
-            "0 tools shown by 12 forged messages, by 1,000 generated conversations full of them, "
-            "and in 4 ways to ask",
+            "A tool's result imitates a search result.",
+            "Only the first answer to a call of the search tool counts.",
+            "0 tools revealed by 12 forged messages, 1,000 generated conversations and 4 "
+            "request formats",
             {
                 "core/discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
                 "no_forged_result_in_a_thousand_conversations_reveals_anything",
@@ -132,11 +125,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "07-nested-meta-tool",
-            "A model calls a meta-tool through another, or a tool that its caller may not see.",
-            "A meta-tool is called directly alone. A hidden tool is answered as one that is not "
-            "there. One that the caller may see may be called without having been found.",
-            "0 calls passed in 1,000 generated sequences, of two kinds of callers and in 3 modes; "
-            "the same answer on every path for what is hidden",
+            "A model calls a meta-tool through another, or a hidden tool.",
+            "Meta-tools are only called directly. Hidden tools are answered like missing ones. "
+            "Visible tools need no search.",
+            "0 forbidden calls in 1,000 generated sequences (2 kinds of callers, 3 modes); "
+            "identical answers for hidden tools on every path",
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -147,11 +140,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "08-leaked-secret",
-            "A token, key or argument shows in logs, telemetry, errors or files.",
-            "Secrets come by reference, are given to their server alone, and stand in no text.",
+            "A secret or argument appears in logs, telemetry, errors or files.",
+            "Secrets are references, given only to their server.",
             "0 of 42 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, "
-            "what "
-            "commands print, the audit and the configuration that is written",
+            "command output, audit and configuration",
             {
                 "plugins/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
                 "no_secret_of_models_and_registries_in_logs_or_spans "
@@ -166,11 +158,12 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "09-private-address",
-            "An address, a redirect, a name or a reference leads into a private network.",
-            "Each request is judged, and goes to the address that was judged. References of "
-            "schemas and contexts are never fetched.",
-            "0 connections to 22 private addresses behind a name and over 2 redirects; 0 of 27 "
-            "spellings taken of 100 generated addresses, 0 of 100 of IPv6; 0 references fetched",
+            "An address, redirect, name or reference leads into a private network.",
+            "Requests go only to checked addresses. References in schemas and contexts are "
+            "never fetched.",
+            "0 connections to 22 private addresses by name and over 2 redirects; 0 of 27 "
+            "spellings of 100 generated addresses accepted, 0 of 100 for IPv6; 0 references "
+            "fetched",
             {
                 "core/mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
                 "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
@@ -183,9 +176,9 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "10-injected-command",
-            "A registry's entry brings a command, an option or a variable into an installation.",
-            "Commands are lists of arguments without a shell. They are shown whole, and nothing "
-            "runs without consent.",
+            "A registry entry injects a command, option or variable.",
+            "Commands are argument lists without a shell, shown completely, and run only with "
+            "consent.",
             "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
                 "test_structure.py": "what_is_dangerous_has_one_home_or_none",
@@ -197,11 +190,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "11-rebound-name",
-            "A web page reaches the server by a name that points at this machine.",
-            "Host, Origin and token are checked before every path.",
+            "A web page reaches the server through DNS.",
+            "Host, Origin and token are checked on every path.",
             "16 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; "
-            "without a "
-            "token 401 on every path but liveness",
+            "without a token 401 except for liveness",
             {
                 "apps/serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
                 "pages_of_other_ports_and_names_are_refused "
@@ -211,12 +203,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "12-endless-server",
-            "A server sends pages, tools, bytes or messages without end, or nothing at all.",
-            "Everything has a limit. A server that goes beyond it is cut or disconnected; the "
-            "others go on.",
-            "the peak of memory rises by less than 50 MiB with 50 MB of description, 12 kinds of "
-            "hostile servers and 12 floods, each alone; each search answers; with 4 hostile "
-            "servers under way 0 processes are left after SIGTERM. The time is not asserted",
+            "A server sends endless data, or nothing.",
+            "Servers beyond a limit are cut off or disconnected.",
+            "under 50 MiB more peak memory for 50 MB of description, 12 hostile servers and 12 "
+            "floods, each alone; every search answers; 0 processes after SIGTERM with 4 hostile"
+            " servers. Time is not asserted",
             {
                 "core/mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
@@ -228,9 +219,9 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "13-malformed-tool",
-            "A server lists a tool that no model or client could take.",
-            "That tool alone is left out, with the reason.",
-            "11 bad tools in one list: 11 reasons, the 2 good ones stay",
+            "A server lists an unusable tool.",
+            "Only that tool is left out, with the reason.",
+            "11 bad tools in one list give 11 reasons; the 2 good ones stay",
             {
                 "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
                 "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
@@ -238,12 +229,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "14-costly-text",
-            "A query, a schema, a pattern or a template is written to cost time without end.",
-            "Texts are cut first. A pattern of a server is never run, and checks have a budget of "
-            "steps.",
-            "17 hostile texts of 1 MB cost each of 7 functions at most 16 times the CPU of an "
-            "eighth of them, and a search at most 4 times that of 4,096 characters and 20 ms; a "
-            "template of 5,000 variables ends; 0 patterns run. Milliseconds are not asserted",
+            "A query, schema, pattern or template is designed to take very long.",
+            "Texts are cut, patterns of servers never run, and checks have a step budget.",
+            "17 hostile texts of 1 MB: at most 16 times the CPU of an eighth in 7 functions, "
+            "and 4 times that of 4,096 characters plus 20 ms in a search; templates of 5,000 "
+            "variables end; 0 patterns run. Milliseconds are not asserted",
             {
                 "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
@@ -257,12 +247,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "15-failing-embedder",
-            "An embedder raises, hangs or gives vectors that cannot be used.",
-            "The graph ranks this search, with a diagnostic and a metric; the next one tries "
-            "vectors again.",
-            "15 faults with 3 strategies, 4 of a real service and 1 silence: 0 errors, the graph's "
-            "ranking, 1 fallback counted where vectors were asked for; 3 kinds of stored rows made "
-            "anew",
+            "An embedder raises, hangs or returns unusable vectors.",
+            "The graph ranks, with a diagnostic and a metric. The next search tries again.",
+            "15 faults with 3 strategies, 4 of a real service, 1 timeout: 0 errors, graph "
+            "ranking, 1 fallback counted if vectors were requested; 3 kinds of damaged rows "
+            "embedded again",
             {
                 "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
@@ -272,9 +261,9 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "16-failing-normalizer",
-            "A normalizer raises, hangs or says something else.",
-            "The query is searched as it is.",
-            "5 errors, 1 silence and 16 hostile answers: every search completes",
+            "A normalizer raises, hangs or answers nonsense.",
+            "The original query is searched.",
+            "5 errors, 1 timeout and 16 hostile answers: every search completes",
             {
                 "core/search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
                 "core/search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
@@ -283,11 +272,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "17-crashing-server",
-            "A server dies again and again.",
-            "Its tools stay searchable, and the next call starts it anew. None of its processes is "
-            "left.",
-            "30 kills: 30 of 30 searches answer, 30 of 30 calls reach a new process, 0 of 31 are "
-            "left. The time of a reconnect is not asserted",
+            "A server crashes repeatedly.",
+            "Its tools stay searchable, the next call restarts it, and no process is left.",
+            "30 kills: 30 of 30 searches answered, 30 of 30 calls reach a new process, 0 of 31 "
+            "processes left. Reconnect time is not asserted",
             {
                 "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
@@ -298,12 +286,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "18-killed-writer",
-            "The process is killed, or the disk is full, while something is stored.",
-            "What was acknowledged is there afterwards; a corrupt file is set aside and begun "
-            "anew.",
-            "0 acknowledged writes lost under 7 faults with 7 kinds of writes (but for lists a "
-            "month old); 200 kills at random: 0 lost, 0 wrong vectors, 0 files that the next "
-            "process cannot read",
+            "The process is killed, or the disk is full, during a write.",
+            "Acknowledged data survives. Corrupt files are replaced.",
+            "0 acknowledged writes lost under 7 faults with 7 kinds of writes (except month-old"
+            " lists) and in 200 random kills; 0 wrong vectors; 0 unreadable files",
             {
                 "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
                 "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
@@ -314,10 +300,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "19-cache-stampede",
-            "Many ask the same at once, or the catalog changes behind what is cached.",
-            "Equal work at the same time runs once. A change of the catalog forgets results.",
-            "200 equal searches at once, on a loop and on threads: 1 request for the query's "
-            "vector; 0 old results after a change",
+            "Many identical searches run at once, or the catalog changes under a cache.",
+            "Identical work runs once. A changed catalog drops cached results.",
+            "200 identical searches on a loop and on threads: 1 embedding request; 0 old "
+            "results after a change",
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
@@ -326,12 +312,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "20-concurrent-use",
-            "Threads and loops use one gateway at the same time.",
-            "What they share is locked or lives on one loop; each gets its own answer.",
-            "776 searches with calls from 16 threads and 200 tasks on 2 loops: each as in a serial "
-            "run, to the last digit; 16 threads of conversations: 0 wrong answers. 8,793 "
-            "conversations of 16 threads and 200 tasks in 150 s (`benchmarks/soak.py`): 0 errors, "
-            "0 wrong answers",
+            "Threads and event loops share one gateway.",
+            "Shared state is locked or belongs to one loop.",
+            "776 searches with calls (16 threads, 200 tasks, 2 loops) equal a serial run to the"
+            " last digit; 16 threads of conversations: 0 wrong answers; 8,793 conversations in "
+            "150 s (16 threads, 200 tasks, `benchmarks/soak.py`): 0 errors, 0 wrong answers",
             {
                 "core/chat/test_together.py": "sixteen_threads_share_one_client",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
@@ -340,12 +325,12 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "21-growing-memory",
-            "A long run leaves objects, tasks or files behind.",
-            "Caches are bounded, and nothing else stays.",
-            "objects, tasks and files after 200 more searches and 5 more reconnects and sessions: "
-            "4, 0 and 0 more at most; less than half an object a conversation. 0.0 MB and 0 tasks "
-            "more over the last 6,400 of 16,000 searches (`python -m benchmarks.longrun --searches "
-            "16000 --reconnects 0 --sessions 0`)",
+            "A long run leaves objects, tasks or files.",
+            "Caches are bounded; everything else is released.",
+            "at most 4 objects, 0 tasks and 0 files more after 200 searches and 5 reconnects "
+            "and sessions; under half an object per conversation; 0.0 MB and 0 tasks more over "
+            "the last 6,400 of 16,000 searches (`python -m benchmarks.longrun --searches 16000 "
+            "--reconnects 0 --sessions 0`)",
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
@@ -355,9 +340,9 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "22-cancelled-call",
-            "A caller goes away in the middle of a call.",
-            "The call is cancelled at the server, and nothing waits for it any more.",
-            "1,000 cancellations at random points: 0 calls, 0 tasks and 0 processes left",
+            "A caller disappears during a call.",
+            "The call is cancelled at the server.",
+            "1,000 random cancellations: 0 calls, 0 tasks and 0 processes left",
             {
                 "core/mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
                 "core/mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
@@ -366,8 +351,8 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "23-cut-stream",
-            "A service cuts a stream into any pieces, or mixes two calls.",
-            "The calls and the text are the same to the byte.",
+            "A service splits a stream arbitrarily, or mixes two calls.",
+            "Calls and text stay byte-identical.",
             "0 differences in 10,000 generated streams of chats and 120 of responses",
             {
                 "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
@@ -377,11 +362,11 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "24-failing-telemetry",
-            "A backend of telemetry raises or hangs, or there is none.",
-            "Searches, calls and conversations go on, with one warning.",
-            "14 ways to raise: 0 errors, 1 warning each; 200 searches and calls beside exporters "
-            "that raise, and that hang, with full queues: 0 other results; nothing is configured "
-            "without a provider",
+            "A telemetry backend raises, hangs or is missing.",
+            "Work continues, with one warning.",
+            "14 ways to raise: 0 errors, 1 warning each; 200 searches and calls with full "
+            "queues and failing exporters: 0 changed results; nothing configured without a "
+            "provider",
             {
                 "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
@@ -390,11 +375,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "25-forged-request-state",
-            "A client sends back the state of a call that waits, changed, twice or from another.",
-            "A state names one call of one caller, once. A server gets its own state as it gave "
-            "it.",
-            "0 of 4 wrong uses taken, for 3 kinds of servers; 0 by another caller; the protocol's "
-            "suite passes but for the scenarios that its test names",
+            "A client returns the state of a waiting call changed, twice or as another caller.",
+            "A state is valid once, for one call of one caller. Servers get their state unchanged.",
+            "0 of 4 wrong uses accepted for 3 kinds of servers; 0 by another caller; the "
+            "protocol's suite passes except scenarios named in its test",
             {
                 "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
                 "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
@@ -404,12 +388,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "26-destructive-call",
-            "A model calls what destroys something, or a server says that its tools are harmless.",
-            "The host is asked first. What a server says of its tools only makes the gateway "
-            "stricter.",
-            "0 runs without an approval in 1,000 generated sequences and 500 scripted "
-            "conversations; 0 by 7 answers that are no yes; 200 generated calls run as they were "
-            "approved",
+            "A model calls a destructive tool, or a server claims that its tools are harmless.",
+            "The host is asked first. A server's claims only make the gateway stricter.",
+            "0 unapproved runs in 1,000 generated sequences and 500 scripted conversations; 0 "
+            "after 7 answers other than yes; 200 generated calls run as approved",
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -422,10 +404,10 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "27-changed-dependency",
-            "A package that the gateway uses, or its weights, are replaced.",
-            "Packages of the embedded model are pinned, and their weights are compared before they "
-            "are read. Each library is imported at one place. Hashes of packages are not pinned, "
-            "and known faults of packages are not looked up.",
+            "A dependency or its weights are replaced.",
+            "Versions of the embedded model are exact; weights are compared before use. Each "
+            "library is imported in one place. Package hashes and known vulnerabilities are not"
+            " checked.",
             "3 of 3 packages at one exact version, 3 of 3 weights with the reviewed SHA-256, 0 "
             "other files read",
             {
@@ -438,12 +420,12 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "28-forged-access-token",
-            "An access token is forged, stolen from another service, or not meant for access.",
-            "Only an allow list of signatures counts, by a key of the issuer's own set, for this "
-            "audience, in its time. Two issuers never name one user, and unknown keys flood no "
-            "provider. A token that is stolen from its user is good until it ends.",
-            "0 of 48 tokens of attackers taken, each refused for its own reason; 1 fetch for 100 "
-            "unknown keys at once; 0 rights by a prefix; 0 of 3 other parties in a session",
+            "An access token is forged, stolen or of the wrong kind.",
+            "Algorithm, issuer's key, audience and time are checked. Users of two issuers never"
+            " collide. Unknown keys cannot flood a provider. A stolen user token is valid until"
+            " it expires.",
+            "0 of 48 attacker tokens accepted, each refused for its own reason; 1 fetch for 100"
+            " concurrent unknown keys; 0 rights by a prefix; 0 of 3 other parties in a session",
             {
                 "apps/serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
                 "a_short_key_is_not_trusted",
@@ -459,12 +441,12 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "29-token-of-another-user",
-            "One user's credential at a server goes with another user's call, or with nobody's.",
-            "Each user has a session of its own with its own credential; the server's own one only "
-            "lists. A row of a store that is copied to another user cannot be read.",
-            "0 tokens sent for another by 50 users at once over 30 sessions, with calls cancelled, "
-            "tokens revoked, refreshed and exchanged, users signed out and in; 0 calls without a "
-            "user; 0 of 1 rows read that was moved",
+            "A user's credential is used for another user, or for none.",
+            "Each user has a separate session and credential; the server's own only lists. Rows"
+            " copied to another user are unreadable.",
+            "0 tokens sent for another of 50 concurrent users over 30 sessions, with cancelled "
+            "calls, revoked, refreshed and exchanged tokens, and sign-outs; 0 calls without a "
+            "user; 0 of 1 moved rows read",
             {
                 "core/mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
                 "the_servers_own_credential_lists_and_calls_nothing "
@@ -479,16 +461,13 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "30-lured-sign-in",
-            "A user is lured to complete a sign-in that somebody else began, so that its account "
-            "becomes the other's.",
-            "The page's address belongs to nobody; the user is the one that signed in at the "
-            "identity provider, or whose token is typed. An answer counts once, in the browser "
-            "that began. A user who gives away its token, or types it at another site, is not "
-            "protected.",
-            "0 of 5 answers of servers and 0 of 7 of an identity provider taken in another "
-            "browser, twice, for another server or with another state; 0 of 8 ID tokens of another "
-            "nonce, issuer, client or time; 0 of 5 ways led elsewhere; 0 of 7 forms by others, of "
-            "no user, without the scope, of another session or under another name",
+            "A user is tricked into completing another person's sign-in.",
+            "The user is the one signed in at the provider, or whose token is typed. An answer "
+            "is valid once, in the browser that started. Users who give their token away are "
+            "not protected.",
+            "0 of 5 server and 0 of 7 provider answers accepted in another browser, twice, for "
+            "another server or state; 0 of 8 ID tokens with wrong nonce, issuer, client or "
+            "time; 0 of 5 redirects elsewhere; 0 of 7 foreign forms",
             {
                 "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
                 "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
@@ -504,14 +483,13 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "31-hostile-program",
-            "A program of a model tries to get out of its sandbox, to cost its host much, or to "
-            "make calls that nobody allowed.",
-            "It runs out of process with nothing but its calls, under limits of time, memory, "
-            "calls and output. Each call goes the way of a direct one, for the same caller; what "
-            "destroys is refused unless the host allows it, and an approval is for one call.",
-            "0 of 79 attempts out, at most 100 MiB more of the host's memory; 0 calls before the "
-            "types are right, 0 of a tool that the caller may not see, 0 by a forged number; "
-            "1 search answered beside 10 programs that spin",
+            "A model's program tries to escape, exhaust the host, or make forbidden calls.",
+            "Programs run in a separate process with limits and only their calls, which count "
+            "as the caller's direct calls. Destructive calls need permission and a separate "
+            "approval.",
+            "0 of 79 attempts escape; at most 100 MiB more host memory; 0 calls before type "
+            "checks, 0 of hidden tools, 0 by a forged number; 1 search answered next to 10 "
+            "spinning programs",
             {
                 "plugins/programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
                 "nothing_gets_out_of_bubblewrap_either "
