@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.testing import Call, Turn
-from tests.core.chat.stage import ASK, Role, Speaker, Stage, function, look
+from tests.core.chat.stage import ASK, SUM, Role, Speaker, Stage, function, look
 
 MINE: Any = function("mine", zone={"type": "string"})
 
@@ -25,11 +25,7 @@ class Sum(BaseModel):
 
 def working(stage: Stage) -> Role:
     """Text that is no JSON comes with the search: only the reply is parsed."""
-    return stage.cast(
-        Turn("Let me look.", (look("add two numbers"),)),
-        Turn(calls=(Call("add", {"a": 1, "b": 2}),)),
-        Turn('{"total": 3}'),
-    )
+    return stage.cast(Turn("Let me look.", (look("add two numbers"),)), SUM, Turn('{"total": 3}'))
 
 
 def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
@@ -146,7 +142,7 @@ def test_a_demand_for_calls_is_met_by_the_first(
     stage: Stage, openai: OpenAI, functions: Gateway, before: Any, after: Any
 ) -> None:
     """Or the model would be made to call for ever."""
-    role = stage.cast(Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("3"))
+    role = stage.cast(SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
 
     client.chat.completions.create(model=role.model, messages=ASK, tool_choice=before)
