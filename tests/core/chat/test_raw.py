@@ -72,33 +72,33 @@ def test_a_response_that_is_held_open_is_the_whole_call(
         assert b"total" in b"".join(response.iter_bytes())
 
 
-def test_a_raw_stream_joins_the_turns(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Parsed, or line by line as it would have come."""
-    role = working(stage)
+async def test_a_raw_stream_joins_the_turns(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Of a blocking or an async client."""
+    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    blocking = AutoDiscoveryClient(speaker.openai, functions).chat.completions
+    awaiting = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
+
+    chunks = list(blocking.with_raw_response.create(**options).parse())
+    later = (await awaiting.with_raw_response.create(**options)).parse()
+
+    for found in (chunks, [chunk async for chunk in later]):
+        texts = [chunk.choices[0].delta.content or "" for chunk in found]
+        assert 'Let me look.{"total": 3}' == "".join(texts)
+
+
+def test_a_stream_that_is_held_open_has_the_lines_of_the_service(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
-    raw = chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
-    texts = [chunk.choices[0].delta.content or "" for chunk in raw.parse()]
-    options: Any = {"model": role.model, "messages": ASK, "stream": True}
     with chat.with_streaming_response.create(**options) as response:
         lines = [line for line in response.iter_lines() if line]
 
-    assert 'Let me look.{"total": 3}' == "".join(texts)
     assert "data: [DONE]" == lines[-1]
     assert lines[0].startswith('data: {"id":')
-
-
-async def test_an_async_raw_stream_joins_the_turns(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin."""
-    role = working(stage)
-    chat = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
-
-    raw = await chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
-    texts = [chunk.choices[0].delta.content or "" async for chunk in raw.parse()]
-
-    assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
 @pytest.mark.parametrize("streams", [True, False])
