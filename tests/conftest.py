@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,16 @@ def open_gateway() -> Iterator[OpenGateway]:
     yield build
     for gateway in made:
         gateway.close()
+
+
+def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
+    """Make gateways whose entries and approvals are in *folder*."""
+    own_options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
+
+    def build(*tools: object, **options: object) -> Gateway:
+        return open_gateway(*tools, **{"options": own_options, **options})
+
+    return build
 
 
 @pytest.fixture

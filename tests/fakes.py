@@ -17,6 +17,7 @@ from collections.abc import (
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp import MCPError, types
@@ -376,3 +377,11 @@ def compile_graph(
 def eligibility_of(entities: Sequence[Entity]) -> Eligibility:
     """Index the traits of *entities*."""
     return Eligibility.of([entity.id for entity in entities], list(map(traits_of, entities)))
+
+
+def is_running(pid: str) -> bool:
+    """Return whether the process runs; an ended process that waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

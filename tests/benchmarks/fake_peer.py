@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 from benchmarks.peering.wire import Setting, Tool, serve
 
 
 class FakePeer:
-    """Ranks by shared words; by the option ``way`` by vectors, or fails."""
+    """Ranks by shared words; by the option ``way`` by vectors."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -18,8 +17,6 @@ class FakePeer:
         self._rows: dict[str, list[float]] = {}
 
     async def build(self, tools: Sequence[Tool]) -> str:
-        if self._way == "crash":
-            raise RuntimeError("the catalog is not to my taste")
         print("a library that talks to standard output")  # noqa: T201  (it is what is tested)
         self._texts = {tool.name: f"{tool.name} {tool.description}" for tool in tools}
         if self._way == "vectors":
@@ -28,8 +25,6 @@ class FakePeer:
         return "talks"
 
     async def search(self, text: str, limit: int) -> Sequence[str]:
-        if self._way == "hang":
-            threading.Event().wait()
         if self._way == "vectors":
             return self._nearest(self._setting.vectors([text])[0])
         words = set(text.lower().split())

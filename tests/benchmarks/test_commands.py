@@ -1,26 +1,49 @@
-"""The commands, over the fixture folder and small synthetic data; no time is asserted."""
+"""Each command that has no file of its own, on a small input; no time is asserted."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import pytest
+import typer
 from typer.testing import CliRunner
 
-from benchmarks import answers, costs, graph, quality, retrieval
+from benchmarks import (
+    answers,
+    attacks,
+    costs,
+    graph,
+    indexing,
+    memory,
+    poisoning,
+    quality,
+    retrieval,
+    tuning,
+)
+from benchmarks.data import read
 from benchmarks.quality import Row
 from benchmarks.ranking import Edges, View
+from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"
-SMALL = ["--documents", "60", "--tools", "20,40", "--small", "20", "--repeats", "1", "--batch", "2"]
+COSTS = ["--documents", 60, "--tools", "20,40", "--small", 20, "--repeats", 1, "--batch", 2]
 
 
-def called(app: object, *words: object) -> str:
-    """Run a command that succeeds; give what it wrote."""
-    result = CliRunner().invoke(app, [str(word) for word in words])  # type: ignore[arg-type]  # an app
+def called(main: Callable[..., None] | typer.Typer, *words: object) -> str:
+    """Run a command that succeeds; return its output."""
+    app = main if isinstance(main, typer.Typer) else typer.Typer()
+    if app is not main:
+        app.command()(main)
+    result = CliRunner().invoke(app, [str(word) for word in words])
     assert 0 == result.exit_code, result.output
     return result.stdout
+
+
+def figures_of(main: Callable[..., None] | typer.Typer, *words: object) -> Any:
+    """Return the figures that a command prints as JSON."""
+    return json.loads(called(main, *words, "--json"))
 
 
 def ranked(out: Path, *words: object) -> list[dict[str, object]]:
@@ -34,7 +57,7 @@ def test_a_run_holds_every_query_and_is_judged(tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     run = ranked(out)
 
-    report = json.loads(called(retrieval.app, "score", "--data", FIXTURE, "--run", out, "--json"))
+    report = figures_of(retrieval.app, "score", "--data", FIXTURE, "--run", out)
 
     assert ["q1", "q2", "q3", "q4", "q5"] == [line["id"] for line in run]
     assert ["q1", "q2"] == [line["id"] for line in run if "next" in line]
@@ -57,35 +80,10 @@ def test_shown_lists_given_prerequisites_after_their_match(tmp_path: Path) -> No
     assert none != shown
 
 
-def test_a_sample_and_typing_errors_can_be_asked_for(tmp_path: Path) -> None:
-    """Both are fixed, so two runs are the same."""
-    words = ("--limit-queries", "2", "--noise", "0.5")
-
-    assert ranked(tmp_path / "one.jsonl", *words) == ranked(tmp_path / "two.jsonl", *words)
-    assert 2 == len(ranked(tmp_path / "one.jsonl", *words))
-
-
-@pytest.mark.parametrize("words", [("--strategy", "magic"), ("--view", "all"), ("--edges", "some")])
-def test_an_unknown_word_is_refused(words: tuple[str, str], tmp_path: Path) -> None:
-    """With the known ones."""
-    given = ["run", "--data", str(FIXTURE), "--out", str(tmp_path / "run.jsonl"), *words]
-    result = CliRunner().invoke(retrieval.app, given)
-
-    assert 2 == result.exit_code
-    assert "is not one of" in result.output
-
-
-def test_a_person_reads_a_table() -> None:
-    """Percentages, whole and by language, and the next steps below."""
-    report = called(retrieval.app, "score", "--data", FIXTURE, "--run", FIXTURE / "run.jsonl")
-
-    assert all(word in report for word in ("4 of 5", "ndcg@10", "43.7", "de 2", "next_hit@5 50.0"))
-
-
 def test_small_catalogs_show_what_their_host_declares() -> None:
     """The same catalogs each time; a declared next step shows more often than none."""
-    words = ("--small-catalogs", "--data", FIXTURE, "--strategies", "graph", "--json")
-    first, again = (json.loads(called(graph.app, *words)) for _ in range(2))
+    words = ("--small-catalogs", "--data", FIXTURE, "--strategies", "graph")
+    first, again = (figures_of(graph.app, *words) for _ in range(2))
 
     derived, declared = first["small"]
     assert first == again
@@ -96,9 +94,7 @@ def test_small_catalogs_show_what_their_host_declares() -> None:
 
 def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
     """Losing rows are in it, not left out."""
-    report = json.loads(
-        called(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph", "--json")
-    )
+    report = figures_of(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph")
     rows = report["quality"]["rows"]
 
     assert "costs" not in report
@@ -107,28 +103,6 @@ def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
     ] == [(row["edges"], row["view"]) for row in rows]
     assert {1.0, None} == {row["direct"] for row in rows}
     assert all("loses" in row for row in rows)
-
-
-def test_quality_and_costs_are_read_as_tables() -> None:
-    """Targets stand beside the figures."""
-    report = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
-
-    assert all(word in report for word in ("derived", "ratio", "target", "Gateway.search over 20"))
-
-
-def test_every_cost_stands_beside_its_target() -> None:
-    """What decides is the ratio; the parts are there to be looked at."""
-    report = json.loads(called(graph.app, "--costs-only", "--json", *SMALL))
-
-    assert costs.COUNT == len(report["costs"])
-    assert "quality" not in report
-    assert all(each["met"] == (each["value"] <= each["target"]) for each in report["costs"])
-
-
-@pytest.mark.parametrize("words", [(), ("--costs-only", "--quality-only")])
-def test_a_command_that_would_measure_nothing_is_refused(words: tuple[str, ...]) -> None:
-    """A folder is needed for quality."""
-    assert 2 == CliRunner().invoke(graph.app, list(words)).exit_code
 
 
 def row(edges: Edges, view: View, recall: float) -> Row:
@@ -158,10 +132,57 @@ def test_a_row_that_loses_names_what_it_loses() -> None:
     assert [""] == quality.losses(rows[:1])
 
 
+def test_every_cost_stands_beside_its_target() -> None:
+    """What decides is the ratio; the parts are there to be looked at."""
+    report = figures_of(graph.app, "--costs-only", *COSTS)
+
+    assert costs.COUNT == len(report["costs"])
+    assert "quality" not in report
+    assert all(each["met"] == (each["value"] <= each["target"]) for each in report["costs"])
+
+
 def test_the_tokens_of_answers_are_counted_in_both_modes() -> None:
     """What carries parameters takes more."""
-    text = called(answers.app, "--data", FIXTURE, "--strategy", "graph", "--json")
+    figures = figures_of(answers.app, "--data", FIXTURE, "--strategy", "graph")
 
-    figures = json.loads(text)
     assert 5 == figures["queries"]
     assert 0 < figures["proxy.p50"] < figures["stable.p50"] <= figures["stable.p95"]
+
+
+def test_each_attack_has_its_recall() -> None:
+    (line,) = figures_of(attacks.main, "--data", FIXTURE)
+
+    assert {"none", "words", "stuffed", "tools", "renamed", "requests"} == line["recall@5"].keys()
+
+
+def test_flagged_shares_have_the_number_of_their_definitions() -> None:
+    """Own cases, poisoned and honest, and a set of honest definitions."""
+    figures = figures_of(poisoning.app, "--data", FIXTURE)
+
+    assert min(figures["poisoned.count"], figures["hard.count"]) > 100
+    assert 8 == figures["honest.fixture.count"]
+    assert figures["honest.fixture"] == figures["honest.all"]
+
+
+def test_a_scan_of_vectors_is_measured_at_each_share_of_the_rows() -> None:
+    figures = indexing.vectors(2000, 16, neighbours=20)
+
+    for share in ("", "_of_10_percent", "_of_1_percent"):
+        assert f"vectors_2000x16{share}_ratio_to_numpy" in figures
+    assert 1.0 == figures["vectors_2000x16_recall_at_10"]
+
+
+def test_an_entity_has_its_memory() -> None:
+    figures = figures_of(memory.app, "--entities", 200, "--dimensions", 16)
+
+    assert {"rss_kb_per_entity", "all_bytes"} < figures.keys()
+    assert 1.0 == figures["filter_100_percent_recall_at_10"]
+
+
+async def test_tuning_on_few_requests_is_judged_and_not_kept() -> None:
+    benchmark = read(FIXTURE)
+    fit, judged = benchmark.queries[:3], benchmark.queries[3:]
+
+    before, after, tuned = await tuning.measure(benchmark, fit, judged, HashingEmbedder())
+
+    assert (before, False, len(fit)) == (after, tuned.kept, tuned.requests)

@@ -88,27 +88,3 @@ def test_the_command_measures(tmp_path: Path) -> None:
     assert ("graph", ["one"]) == (found["strategy"], [each["catalog"] for each in found["sets"]])
     assert (5, 2) == (found["overall"]["answerable"], found["overall"]["unanswerable"])
     assert "5 / 2" in table
-
-
-def test_what_nothing_serves_may_come_from_a_file(tmp_path: Path) -> None:
-    """Instead of the requests of the other sets; comments are left out."""
-    file = tmp_path / "unserved.txt"
-    file.write_text("# Written first.\nen\tzzqq\nde\ttransfer money\n", encoding="utf-8")
-    folder = str(written(tmp_path, "one", nomatch=row("zzqq")))
-    words = ["measure", "--data", folder, "--strategy", "graph", "--unserved", str(file), "--json"]
-
-    found = json.loads(CliRunner().invoke(confidence.app, words).stdout)
-
-    assert (5, 2, 0.5) == tuple(
-        found["overall"][key] for key in ("answerable", "unanswerable", "flagged")
-    )
-
-
-def test_one_set_without_unanswerable_requests_is_refused() -> None:
-    """There is nothing to tell apart."""
-    result = CliRunner().invoke(
-        confidence.app, ["measure", "--data", str(FIXTURE), "--strategy", "graph"]
-    )
-
-    assert 2 == result.exit_code
-    assert "nothing is unanswerable" in result.output

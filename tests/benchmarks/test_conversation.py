@@ -12,6 +12,7 @@ from benchmarks.conversation import app
 from benchmarks.data import Benchmark, read
 from benchmarks.scripted_conversation import MODES, TURNS, Mode, run_conversation
 from benchmarks.soak import soak
+from tests.benchmarks.written import write_set
 
 
 @pytest.fixture
@@ -38,10 +39,7 @@ def data(tmp_path: Path) -> Path:
         {"id": f"q{place}", "query": f"find a {thing}", "relevant": []}
         for place, thing in enumerate(things[:4])
     ]
-    for name, listed in (("catalog", tools), ("queries", queries)):
-        lines = "".join(f"{json.dumps(each)}\n" for each in listed)
-        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    return tmp_path
+    return write_set(tmp_path, catalog=tools, queries=queries)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,7 @@ from benchmarks.data import origin_of, read
 from benchmarks.sources import bfcl, tooltalk
 from benchmarks.sources.agentdojo import convert_tasks
 from gateway.errors import ConfigError
-
-
-def write_lines(path: Path, rows: Sequence[object]) -> None:
-    """Write *rows* as JSON Lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+from tests.benchmarks.written import write_lines
 
 
 def request(key: str, text: str, *names: str) -> dict[str, object]:
@@ -215,12 +209,3 @@ def test_what_the_user_says_before_a_call_is_a_query(assistant: Path) -> None:
     assert "Wake me at six and at seven" == query["query"]
     with pytest.raises(ConfigError, match="unpacked package"):
         tooltalk.convert_conversations(assistant / "nowhere")
-
-
-def test_a_set_has_the_name_of_its_command(assistant: Path, tmp_path: Path) -> None:
-    """It can be read."""
-    out = tmp_path / "sets"
-    result = CliRunner().invoke(app, ["tooltalk", str(assistant), "--out", str(out)])
-
-    assert 0 == result.exit_code, result.output
-    assert read(out / "tooltalk").queries

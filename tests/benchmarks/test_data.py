@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.data import ORIGIN_FILE, edge_documents, origin_of, read, sources
 from benchmarks.ranking import query_texts
 from benchmarks.typos import noisy
-from gateway.errors import ConfigError
 from graphs import extract_facts, write
 from graphs import read as read_documents
 
@@ -53,12 +51,6 @@ def test_distractors_do_not_replace_tools() -> None:
     benchmark = read(FIXTURE, extra=[FIXTURE / "catalog.jsonl"])
 
     assert 8 == len(benchmark.tools)
-
-
-def test_a_folder_without_a_catalog_is_an_error(tmp_path: Path) -> None:
-    """It says which file is missing."""
-    with pytest.raises(ConfigError, match=r"no 'catalog\.jsonl'"):
-        read(tmp_path)
 
 
 def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> None:

@@ -35,13 +35,6 @@ def test_every_size_is_told_beside_the_kernel() -> None:
     assert found["spans"] <= latency.SPANS_GOAL
 
 
-def test_a_person_reads_a_table() -> None:
-    """With the goals, where a size has one."""
-    shown = output()
-
-    assert all(word in shown for word in ("embeddings", "auto", "numpy µs", "from the cache"))
-
-
 def test_the_kernel_finds_the_nearest_rows() -> None:
     """What recall is measured against."""
     about = latency.workload(40, 16, 3)

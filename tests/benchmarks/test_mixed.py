@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.data import Row, rows
+from benchmarks.data import rows
 from benchmarks.graded import Answer
 from benchmarks.mixed import DATA, agent_key, read_mixed
-from gateway.errors import ConfigError
+from tests.benchmarks.written import write_set
 
 FIXTURE = Path(__file__).parent / "fixture"
 FROZEN = {
@@ -47,17 +46,9 @@ def test_the_written_data_are_what_was_promised() -> None:
     assert sum(query["lang"] != "en" for query in queries) > 0.18 * len(queries)
 
 
-def written(folder: Path, **files: list[Row]) -> Path:
-    """Write a folder of JSON Lines."""
-    for name, lines in files.items():
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    return folder
-
-
 def tiny(folder: Path, gold: object) -> Path:
     """Write an agent, a skill, a server's line, and one request."""
-    return written(
+    return write_set(
         folder,
         agents=[{"name": "Rail", "url": "https://agents.example/rail"}],
         skills=[{"name": "pack"}],
@@ -83,26 +74,3 @@ def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
     }
     assert {"bank": "Money."} == mixed.servers
     assert Answer(ids=frozenset({"bank/sign_in"}), grade=1) in mixed.requests[0].gold
-
-
-def test_an_answer_that_is_not_in_the_catalog_is_an_error(tmp_path: Path) -> None:
-    """A folder too few would else look like a bad ranking."""
-    with pytest.raises(ConfigError, match=r"m-1.*tool:nowhere"):
-        read_mixed(FIXTURE, data=tiny(tmp_path, {"tool:nowhere": 2}))
-
-
-def test_gold_has_grades(tmp_path: Path) -> None:
-    """A list of ids is not graded."""
-    with pytest.raises(ConfigError, match="must be an object"):
-        read_mixed(FIXTURE, data=tiny(tmp_path, ["agent:rail"]))
-
-
-def test_more_tools_come_from_folders_and_files(tmp_path: Path) -> None:
-    """The other catalogs have no requests."""
-    more = written(tmp_path, catalog=[{"id": "x", "name": "stir", "server": "kitchen"}])
-    data = tmp_path / "data"
-    data.mkdir()
-
-    for extra in (more, more / "catalog.jsonl"):
-        mixed = read_mixed(FIXTURE, extra=[extra], data=tiny(data, {"tool:x": 2}))
-        assert "kitchen/stir" in mixed.benchmark.tool_ids

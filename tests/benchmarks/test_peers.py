@@ -8,18 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from benchmarks import peers
 from benchmarks.data import read
 from benchmarks.metrics import gold_of
 from benchmarks.peering import host
-from benchmarks.peering.bench import Bench, ours
+from benchmarks.peering.bench import ours
 from benchmarks.peering.comparison import compare, to_json
-from benchmarks.peering.environments import Environments
 from benchmarks.peering.runs import Failure, Run, Task, sample, task_of
-from benchmarks.peering.systems import OURS, PEERS, Peer
+from benchmarks.peering.systems import OURS, Peer
 from benchmarks.peering.vectors import Vectors
 from gateway.embed.cache import MemoryVectorStore
 from gateway.plugins.quality.metrics import Gold
@@ -61,12 +59,6 @@ async def answered(peer: Peer, given: Vectors | None = None) -> Run:
     return found
 
 
-async def failed(peer: Peer, *, python: str = sys.executable, timeout_s: float = 60) -> str:
-    found = await run(peer, python=python, timeout_s=timeout_s)
-    assert isinstance(found, Failure)
-    return found.reason
-
-
 async def test_a_peer_answers_every_query_from_a_process_of_its_own() -> None:
     """What its libraries print does no harm."""
     found = await answered(PEER)
@@ -91,71 +83,12 @@ async def test_a_peer_gets_the_vectors_of_the_embedder() -> None:
     assert first.ranked != (await answered(PEER)).ranked
 
 
-async def test_a_peer_that_fails_says_why() -> None:
-    """With the last line that it wrote."""
-    assert "RuntimeError: the catalog is not to my taste" == await failed(fake("crash"))
-    assert "does not start" in await failed(PEER, python="/nowhere/python")
-
-
-async def test_a_peer_that_hangs_is_ended() -> None:
-    """Others are still to be measured."""
-    assert "no answer within 3 s" == await failed(fake("hang"), timeout_s=3)
-
-
 async def test_ours_is_measured_in_the_same_way() -> None:
     """Through the public API."""
     run = await answered(ours("graph"))
 
     assert task().queries[0]["id"] in run.ranked
     assert {0.0} == {*run.embed_us}
-
-
-def bench(folder: Path) -> Bench:
-    return Bench(
-        environments=Environments(folder / "env"), vectors=vectors(), timeout_s=60, slow_queries=2
-    )
-
-
-def installed(folder: Path, package: str, *, python: str = sys.executable) -> None:
-    """Make what looks like an environment that holds *package*."""
-    site = folder / "env" / package / "lib" / "python3" / "site-packages"
-    info = site / f"{package.replace('-', '_')}-1.2.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
-    (folder / "env" / package / "bin").mkdir()
-    (folder / "env" / package / "bin" / "python").symlink_to(python)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links an interpreter")
-async def test_a_slow_peer_gets_fewer_queries(tmp_path: Path) -> None:
-    """And its run has the version that is installed."""
-    peer = replace(PEER, package="fake-peer", slow=True)
-    installed(tmp_path, "fake-peer")
-    wrapper = tmp_path / "env" / "fake-peer" / "bin" / "python"
-    wrapper.unlink()
-    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    wrapper.chmod(0o755)
-
-    run = await bench(tmp_path).run(peer, task())
-
-    assert isinstance(run, Run)
-    assert ("1.2", 2) == (run.version, len(run.ranked))
-
-
-async def test_what_cannot_run_has_a_reason(tmp_path: Path) -> None:
-    """It is not left out."""
-    absent = await bench(tmp_path).run(PEERS[0], task())
-    blind = await bench(tmp_path).run(fake("vectors", vectors=True), task())
-
-    assert Failure(reason="not installed: call again with --install") == absent
-    assert Failure(reason="it needs vectors: call again with --embedder local") == blind
-
-
-def test_an_installation_that_fails_says_why(tmp_path: Path) -> None:
-    """A real environment, and a package that is nowhere."""
-    peer = replace(PEER, package="nowhere", requirements=("./nowhere",))
-
-    assert "./nowhere" in Environments(tmp_path).install(peer)
 
 
 def run_of(*firsts: str, us: float) -> Run:
@@ -215,11 +148,3 @@ def test_the_command_tells_every_system_as_json(tmp_path: Path) -> None:
         rows[1]["failed"],
         rows[1]["note"],
     )
-
-
-@pytest.mark.parametrize(
-    "words", [("--only", "nobody"), ("--strategy", "magic"), ("--embedder", "hers")]
-)
-def test_an_unknown_word_is_refused(tmp_path: Path, words: tuple[str, str]) -> None:
-    """With the known ones."""
-    assert 2 == called(tmp_path, *words)[0]

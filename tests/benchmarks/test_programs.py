@@ -10,36 +10,32 @@ from gateway.options import DiscoveryOptions, Options, ProgramsOptions
 from tests.conftest import OpenGateway
 
 
+async def run(
+    open_gateway: OpenGateway, kind: Kind, *, uses_program: bool = True, mistakes: bool = False
+) -> dict[str, float]:
+    """Run a task of three calls."""
+    options = Options(
+        discovery=DiscoveryOptions(programs=uses_program),
+        programs=ProgramsOptions(seconds=20, wall_s=120),
+    )
+    gateway = open_gateway(options=options)
+    gateway.add_server("shop", server=server(3))
+    task = ScriptedTask(kind=kind, calls=3, uses_program=uses_program, mistakes=mistakes)
+    return await run_task(gateway, task)
+
+
 @pytest.mark.parametrize(("kind", "direct_turns"), [("apart", 3), ("chain", 5)])
 async def test_a_program_takes_three_turns_however_many_calls_there_are(
     open_gateway: OpenGateway, kind: Kind, direct_turns: int
 ) -> None:
-    figures = {}
-    for uses_program in (False, True):
-        gateway = open_gateway(
-            options=Options(
-                discovery=DiscoveryOptions(programs=uses_program),
-                programs=ProgramsOptions(seconds=20, wall_s=120),
-            )
-        )
-        gateway.add_server("shop", server=server(3))
-        task = ScriptedTask(kind=kind, calls=3, uses_program=uses_program, mistakes=False)
-        figures[uses_program] = await run_task(gateway, task)
+    direct = await run(open_gateway, kind, uses_program=False)
+    program = await run(open_gateway, kind)
 
-    assert (figures[False]["turns"], figures[True]["turns"]) == (direct_turns, 3)
-    assert figures[False]["failures"] == figures[True]["failures"] == 0
+    assert (direct["turns"], program["turns"]) == (direct_turns, 3)
+    assert direct["failures"] == program["failures"] == 0
 
 
 async def test_a_wrong_program_takes_one_turn_more(open_gateway: OpenGateway) -> None:
-    gateway = open_gateway(
-        options=Options(
-            discovery=DiscoveryOptions(programs=True),
-            programs=ProgramsOptions(seconds=20, wall_s=120),
-        )
-    )
-    gateway.add_server("shop", server=server(3))
-    task = ScriptedTask(kind="apart", calls=3, uses_program=True, mistakes=True)
-
-    figures = await run_task(gateway, task)
+    figures = await run(open_gateway, "apart", mistakes=True)
 
     assert (figures["turns"], figures["failures"]) == (4, 1)

@@ -6,10 +6,9 @@ import json
 
 from typer.testing import CliRunner
 
-from benchmarks.provisioning import Intent, app, compute_figures, measure, read_intents
+from benchmarks.provisioning import Intent, app, compute_figures, read_intents
 from gateway.plugins.provision.candidates import ServerCandidate, bundled_servers
 from gateway.plugins.provision.registry_schema import RegistryEntry
-from tests.conftest import OpenGateway
 
 
 def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
@@ -52,17 +51,6 @@ def test_what_is_counted() -> None:
         "sure_of_nothing": 0.5,
     } == figures
     assert 0.0 == compute_figures([], 0.9)["first"]
-
-
-async def test_a_few_requests_are_ranked(open_gateway: OpenGateway) -> None:
-    some = [
-        Intent(text="extract the text of a PDF", servers=frozenset({"modelcontextprotocol/pdf"}))
-    ]
-
-    found = await measure(open_gateway(), some, 0.9)
-
-    assert {"even", "odd"} == set(found)
-    assert 1.0 == sum(figures["first"] for figures in found.values())
 
 
 def test_the_command_prints_json() -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from benchmarks import registry
-from benchmarks.data import Row
 from benchmarks.graded import FIGURES, Answer
 from benchmarks.mixed import SLICES, Request, read_mixed
-from benchmarks.registry import CHIEF, WAYS, Found, Way, ask, judged, lines, measure, opened
+from benchmarks.registry import CHIEF, WAYS, Found, judged, lines, measure
 from gateway.testing import HashingEmbedder
+from tests.benchmarks.written import write_set
 
 FIXTURE = Path(__file__).parent / "fixture"
 AGENT = {
@@ -39,35 +34,7 @@ def data(folder: Path) -> Path:
         for slice_, query, gold in QUERIES
     ]
     servers = [{"name": "bank", "description": "Money."}]
-    files: dict[str, Sequence[Row]] = {
-        "agents": [AGENT],
-        "skills": [SKILL],
-        "servers": servers,
-        "queries": requests,
-    }
-    for name, rows in files.items():
-        text = "".join(f"{json.dumps(row)}\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    return folder
-
-
-async def test_every_kind_stands_in_one_list(tmp_path: Path) -> None:
-    """Entries, servers and tools are found by one search, or one kind alone."""
-    mixed = read_mixed(FIXTURE, data=data(tmp_path))
-    lexical = Way(ranking="lexical")
-
-    async with opened(mixed, embedder=HashingEmbedder()) as gateway:
-        agent = await ask(gateway, "train journeys", lexical)
-        skill = await ask(gateway, "packing list", lexical)
-        bank = await ask(gateway, "bank", lexical)
-        server = await ask(gateway, "bank", lexical, kinds=frozenset({"server"}))
-
-    assert ("agent:catalog/Rail Journeys", "skill:catalog/packing-list") == (
-        agent.ids[0],
-        skill.ids[0],
-    )
-    assert {"server:bank", "bank/sign_in"} <= set(bank.ids)
-    assert ("server:bank",) == server.ids
+    return write_set(folder, agents=[AGENT], skills=[SKILL], servers=servers, queries=requests)
 
 
 async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
@@ -126,11 +93,3 @@ async def test_without_a_model_words_rank() -> None:
     assert (0, 0) == (report["catalog"]["tools"], report["catalog"]["servers"])
     assert 0 < report["ndcg_at_10"] < 1
     assert ("hybrid", "-") == (line["policy"], line["tools"])
-
-
-def test_the_command_refuses_what_it_does_not_know() -> None:
-    """A way that is misspelt would else be left out in silence."""
-    result = CliRunner().invoke(registry.app, ["--embedder", "none", "--only", "hybird"])
-
-    assert 2 == result.exit_code
-    assert "hybird" in result.output

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import retrieval
 from benchmarks.bootstrap import Difference
-from benchmarks.pages import BEGIN, END, losing, page, replace_report
+from benchmarks.pages import losing, page
 from benchmarks.ranking import View
 from benchmarks.report import Plan, measure, read_given
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
@@ -130,18 +130,6 @@ def test_losing_rows_are_named() -> None:
     assert [] == list(losing(report_of(*found.systems[:3])))
 
 
-def test_what_stands_beside_a_report_stays() -> None:
-    """The report is replaced between its marks, or put at the end."""
-    document = f"# Mine\n\n{BEGIN}\nold\n{END}\n\n## Also mine\n"
-
-    again = replace_report(document, "new\n")
-
-    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n\n## Also mine\n" == again
-    assert again == replace_report(again, "new")
-    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n" == replace_report("# Mine\n", "new")
-    assert f"{BEGIN}\n\nnew\n\n{END}\n" == replace_report("", "new")
-
-
 def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
     """Twice gives the same bytes."""
     words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
@@ -157,17 +145,6 @@ def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
     assert first == written()
     assert "A sample of 4 queries a set." in first
     assert "No embedder." in first
-
-
-@pytest.mark.parametrize(
-    "words", [("--embedder", "some"), ("--embedder", "none", "--strategies", "magic")]
-)
-def test_a_report_of_nothing_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Before anything is measured."""
-    given = ["report", "--data", str(FIXTURE), "--out", str(tmp_path / "page.md"), *words]
-
-    assert 2 == CliRunner().invoke(retrieval.app, given).exit_code
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_a_verdict_needs_the_whole_interval() -> None:

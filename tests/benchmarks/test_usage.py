@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.usage import measure
 from gateway.testing import HashingEmbedder
+from tests.benchmarks.written import write_set
 
 LETTERS = "abcdefghij"
 
@@ -28,10 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for number in range(60)
     ]
-    for name, rows in (("catalog", tools), ("queries", queries)):
-        text = "\n".join(map(json.dumps, rows))
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    return folder
+    return write_set(folder, catalog=tools, queries=queries)
 
 
 @pytest.mark.parametrize("learn", ["on", "auto"])
@@ -45,15 +42,3 @@ def test_a_replayed_order_serves_the_other_half(folder: Path, learn: str) -> Non
     assert ["odd", "even"] == [half["judged"] for half in found["halves"]]
     assert 120 == sum(half["all"]["steps"] for half in found["halves"])
     assert 60 == sum(half["first"]["steps"] for half in found["halves"])
-
-
-def test_nothing_to_judge_is_no_gain(tmp_path: Path) -> None:
-    """No folders, or queries without an order."""
-    for name, text in (
-        ("catalog", '{"id": "a", "name": "a"}'),
-        ("queries", '{"id": "1", "query": "a"}'),
-    ):
-        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
-
-    assert (0.0, 0.0) == (measure([])["misses_fall"], measure([])["shuffled_loses"])
-    assert 0.0 == measure([tmp_path], embedder=HashingEmbedder())["misses_fall"]

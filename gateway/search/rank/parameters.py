@@ -17,7 +17,7 @@ SHARED_WORDS = 0.5
 """Share of a rewrite's words; with fewer from the query it contradicts, unless it is near."""
 REWRITE_SHARE = 0.2
 """What a rewrite that contradicts counts in the mean of query and rewrite; the better of query and
-mean ranks. Measured with good and bad rewrites by ``benchmarks.rewrites``."""
+mean ranks. Measured with good and bad rewrites."""
 
 # Long requests.
 LONG_REQUEST_WORDS = 24

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +41,9 @@ def use(name: str, /, **arguments: object) -> Turn:
 PLAY = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
 SONG = (find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
 """The model finds a tool, uses it, and is done."""
+ADA = Caller(scopes=frozenset({"music"}))
+MUSIC_RULES = {"local/play_music": Access(scopes=frozenset({"music"}))}
+"""Rules that let callers like Ada alone play music."""
 
 
 def tell_time() -> str:
@@ -47,32 +51,33 @@ def tell_time() -> str:
     return "five past ten"
 
 
+@dataclass(frozen=True)
+class Setup:
+    """Arguments of an adapter, and the host's own functions."""
+
+    gateway: Gateway
+    host: Host = ()
+    approve: Approve | None = None
+    caller: CallerOf[Any] = ANYONE
+
+
 class Conformance(ABC):
     """Tests that a framework's own file runs by deriving from this."""
 
     @abstractmethod
-    async def converse(
-        self,
-        gateway: Gateway,
-        url: str,
-        host: Host,
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> str:
-        """Ask an agent with *host* functions 'Please help me.' and give its last words."""
+    async def converse(self, setup: Setup, url: str) -> str:
+        """Ask an agent of *setup* 'Please help me.' and return its last words."""
 
     @pytest.mark.parametrize("reads", [False, True], ids=["a caller", "a function"])
     async def test_a_caller_finds_and_calls_what_its_scopes_allow(
         self, gateway: Gateway, cast: Cast, *, reads: bool
     ) -> None:
         """Named for all conversations, or read from the framework's context."""
-        gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-        ada = Caller(scopes=frozenset({"music"}))
+        gateway.set_rules(MUSIC_RULES)
         model = cast(find("play a song"), PLAY, Turn("Done."))
 
-        await self.converse(
-            gateway, model.base_url, [], caller=(lambda _context: ada) if reads else ada
-        )
+        caller = (lambda _context: ADA) if reads else ADA
+        await self.converse(Setup(gateway, caller=caller), model.base_url)
 
         assert "play_music" in answer(model.requests[1])
         assert "playing Yesterday" in answer(model.requests[2])
@@ -83,12 +88,12 @@ class Conformance(ABC):
         """To the byte: found, called through the call tool or by its name, or misspelt."""
         misspelt = use("call_tool", name="play_musik", arguments={})
         steps = (find("play a song"), PLAY, misspelt, Turn("Done."))
-        gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+        gateway.set_rules(MUSIC_RULES)
         hidden, gone = cast(*steps), cast(*steps)
 
-        await self.converse(gateway, hidden.base_url, [])
+        await self.converse(Setup(gateway), hidden.base_url)
         gateway.remove_tool("play_music")
-        await self.converse(gateway, gone.base_url, [])
+        await self.converse(Setup(gateway), gone.base_url)
 
         assert [answer(each) for each in gone.requests] == [
             answer(each) for each in hidden.requests
@@ -106,13 +111,13 @@ class Conformance(ABC):
         forgetful: Any = lambda _context: None  # noqa: E731
 
         with pytest.raises(Exception, match=r"caller must return a Caller\(…\), got NoneType"):
-            await self.converse(gateway, model.base_url, [], caller=forgetful)
+            await self.converse(Setup(gateway, caller=forgetful), model.base_url)
 
     async def test_the_host_answers_its_own_tools(self, gateway: Gateway, cast: Cast) -> None:
         """What the host brought runs as if there were no gateway."""
         model = cast(use("tell_time"), Turn("Late."))
 
-        await self.converse(gateway, model.base_url, [tell_time])
+        await self.converse(Setup(gateway, [tell_time]), model.base_url)
 
         assert "five past ten" in answer(model.requests[1])
 
@@ -134,7 +139,7 @@ class Conformance(ABC):
             Turn("Done."),
         )
 
-        await self.converse(gateway, model.base_url, [search_tools, play_music])
+        await self.converse(Setup(gateway, [search_tools, play_music]), model.base_url)
 
         requests = model.requests
         assert "no hammer in the shed" in answer(requests[1])
@@ -149,7 +154,7 @@ class Conformance(ABC):
         asked = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
         model = cast(asked, Turn("Done."))
 
-        await self.converse(gateway, model.base_url, [])
+        await self.converse(Setup(gateway), model.base_url)
 
         assert "playing Yesterday" in answer(model.requests[1])
 
@@ -164,7 +169,7 @@ class Conformance(ABC):
             Turn("Not paid."),
         )
 
-        reply = await self.converse(gateway, model.base_url, [])
+        reply = await self.converse(Setup(gateway), model.base_url)
 
         assert reply == "Not paid."
         assert "schema" in answer(model.requests[2])
@@ -179,7 +184,7 @@ class Conformance(ABC):
 
         model = cast(use("read_mail"), Turn("Nothing new."))
 
-        await self.converse(gateway, model.base_url, [read_mail])
+        await self.converse(Setup(gateway, [read_mail]), model.base_url)
 
         assert "delete_invoice" in answer(model.requests[1])
         assert "delete_invoice" not in model.requests[1].tool_names
@@ -197,7 +202,7 @@ class Conformance(ABC):
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
         model = cast(call, Turn("I was not allowed to."))
 
-        await self.converse(gateway, model.base_url, [], approve)
+        await self.converse(Setup(gateway, approve=approve), model.base_url)
 
         assert [each.entity.name for each in asked] == ["delete_invoice"]
         assert "was not approved" in answer(model.requests[1])
@@ -207,7 +212,7 @@ class Conformance(ABC):
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
         model = cast(call, Turn("I was not allowed to."))
 
-        await self.converse(gateway, model.base_url, [])
+        await self.converse(Setup(gateway), model.base_url)
 
         refused = answer(model.requests[1])
         assert "INV-7 is gone" not in refused
@@ -219,7 +224,7 @@ class Conformance(ABC):
         """An agent over an empty gateway is the bare agent."""
         model = cast(Turn("Hello."))
 
-        assert "Hello." == await self.converse(open_gateway(), model.base_url, [tell_time])
+        assert "Hello." == await self.converse(Setup(open_gateway(), [tell_time]), model.base_url)
         assert model.requests[0].tool_names == ("tell_time",)
 
 
@@ -234,7 +239,7 @@ class Finding(Conformance):
             find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
         )
 
-        reply = await self.converse(gateway, model.base_url, [tell_time])
+        reply = await self.converse(Setup(gateway, [tell_time]), model.base_url)
 
         first, second, third = model.requests
         assert reply == "Not paid."
@@ -254,7 +259,7 @@ class Finding(Conformance):
             Turn("Done."),
         )
 
-        await self.converse(gateway, model.base_url, [])
+        await self.converse(Setup(gateway), model.base_url)
 
         names = [request.tool_names for request in model.requests]
         assert "play_music" in names[2]
@@ -270,7 +275,7 @@ class Finding(Conformance):
         gateway.add_source(ListSource("shelf", catalog_of(600)))
         model = cast(find("approve a draft invoice"), Turn("Done."))
 
-        await self.converse(gateway, model.base_url, [])
+        await self.converse(Setup(gateway), model.base_url)
 
         first, second = model.requests
         assert len(first.tool_names) == 2
@@ -282,32 +287,25 @@ class Finding(Conformance):
 class Running(Finding):
     """What holds besides where an agent is made over a client, and runs as often as one likes."""
 
+    readers: Sequence[CallerOf[Any]]
+    """Functions that read the caller of a run, one for each place where the framework has it."""
+
     @abstractmethod
-    def agent(
-        self,
-        gateway: Gateway,
-        client: AsyncOpenAI,
-        host: Host = (),
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> Any:
+    def agent(self, setup: Setup, client: AsyncOpenAI) -> Any:
         """Make an agent that asks the model through *client*."""
 
     @abstractmethod
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
         """Ask it, after what came *before*; give its last words, and what to go on from."""
 
-    async def converse(
-        self,
-        gateway: Gateway,
-        url: str,
-        host: Host,
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> str:
+    @abstractmethod
+    async def run_for(self, agent: Any, caller: Caller) -> object:
+        """Ask it for *caller*, who is named where `readers` look."""
+
+    async def converse(self, setup: Setup, url: str) -> str:
         """Run once."""
         async with client_of(url) as client:
-            agent = self.agent(gateway, client, host, approve, caller)
+            agent = self.agent(setup, client)
             reply, _ = await self.run(agent, "Please help me.")
         return reply
 
@@ -315,7 +313,7 @@ class Running(Finding):
         """Find a tool in one run, and give the request of the next: a *later* one goes on."""
         model = cast(find("play a song"), Turn("What song?"))
         async with client_of(model.base_url) as client:
-            agent = self.agent(gateway, client)
+            agent = self.agent(Setup(gateway), client)
             _, before = await self.run(agent, "Please help me.")
             await self.run(agent, "Yesterday.", before if later else None)
         return model.requests[2]
@@ -336,13 +334,27 @@ class Running(Finding):
 
         assert "play_music" not in asked.tool_names
 
+    async def test_the_caller_comes_with_the_run(self, gateway: Gateway, cast: Cast) -> None:
+        """One agent serves many callers."""
+        gateway.set_rules(MUSIC_RULES)
+        for reads in self.readers:
+            model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+            async with client_of(model.base_url) as client:
+                agent = self.agent(Setup(gateway, caller=reads), client)
+                for caller in (ADA, ANYONE):
+                    await self.run_for(agent, caller)
+
+            assert "playing Yesterday" in answer(model.requests[1])
+            assert "playing Yesterday" not in answer(model.requests[3])
+
     async def test_what_stands_among_the_tools_is_not_told_again(
         self, gateway: Gateway, cast: Cast
     ) -> None:
         """A second search that finds it names it, and no more."""
         model = cast(find("play a song"), find("play a song"), Turn("Done."))
 
-        await self.converse(gateway, model.base_url, [])
+        await self.converse(Setup(gateway), model.base_url)
 
         first, again = (json.loads(answer(each))["tools"][0] for each in model.requests[1:])
         assert {"name", "about", "needs"} == {*first}

@@ -8,11 +8,9 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from gateway import Gateway
-from gateway.adapters.broker import CallerOf
-from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from gateway.types import ANYONE, Access, Caller
-from tests.apps.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, client_of
+from gateway.types import Caller
+from tests.apps.adapters.conformance import SONG, Cast, Running, Setup, answer, client_of
 from tests.apps.adapters.frameworks import needs
 
 needs("agent-framework", "agent_framework", "agent_framework_openai")
@@ -29,25 +27,24 @@ class AgentFramework(Running):
     """The suite. The session remembers, and can be stored between two runs."""
 
     client: Clients
+    readers = (lambda context: context.kwargs["caller"],)
 
-    def agent(
-        self,
-        gateway: Gateway,
-        client: AsyncOpenAI,
-        host: Host = (),
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> Agent:
+    def agent(self, setup: Setup, client: AsyncOpenAI) -> Agent:
         return Agent(
             client=self.client(model="scripted", async_client=client),
-            tools=[tool(each) for each in host],
-            middleware=[GatewayMiddleware(gateway, approve=approve, caller=caller)],
+            tools=[tool(each) for each in setup.host],
+            middleware=[
+                GatewayMiddleware(setup.gateway, approve=setup.approve, caller=setup.caller)
+            ],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
         session = AgentSession.from_dict(json.loads(before)) if before else agent.create_session()
         done = await agent.run(text, session=session)
         return str(done.text), json.dumps(session.to_dict())
+
+    async def run_for(self, agent: Agent, caller: Caller) -> object:
+        return await agent.run("Please help me.", client_kwargs={"caller": caller})
 
 
 class TestAgentFrameworkChat(AgentFramework):
@@ -72,7 +69,7 @@ class TestAgentFramework(AgentFramework):
         model = cast(*SONG)
 
         async with client_of(model.base_url) as client:
-            done = await self.agent(gateway, client).run("Please help me.")
+            done = await self.agent(Setup(gateway), client).run("Please help me.")
 
         assert "Enjoy." == done.text
         assert "playing Yesterday" in answer(model.requests[2])
@@ -81,27 +78,12 @@ class TestAgentFramework(AgentFramework):
 agent_of = TestAgentFramework().agent
 
 
-async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
-    """One agent serves many callers: by what a run hands to its client."""
-    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
-
-    async with client_of(model.base_url) as client:
-        reads: Any = lambda context: context.kwargs["caller"]  # noqa: E731
-        agent = agent_of(gateway, client, caller=reads)
-        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
-            await agent.run("Please help me.", client_kwargs={"caller": caller})
-
-    assert "playing Yesterday" in answer(model.requests[1])
-    assert "playing Yesterday" not in answer(model.requests[3])
-
-
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
     """Updates of the tools come between those of the model."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
-        run = agent_of(gateway, client).run("Please help me.", stream=True)
+        run = agent_of(Setup(gateway), client).run("Please help me.", stream=True)
         updates = [update async for update in run]
         done = await run.get_final_response()
 

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from gateway import Gateway
-from gateway.adapters.broker import CallerOf
-from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from gateway.types import ANYONE, Access, Caller
-from tests.apps.adapters.conformance import (
-    PLAY,
-    SONG,
-    Cast,
-    Host,
-    Running,
-    answer,
-    find,
-    tell_time,
-    use,
-)
+from gateway.types import Caller
+from tests.apps.adapters.conformance import SONG, Cast, Running, Setup, find, tell_time, use
 from tests.apps.adapters.frameworks import needs
 
 needs("langchain", "langchain", "langchain_openai")
@@ -34,21 +19,16 @@ from openai import AsyncOpenAI
 
 from gateway.adapters.langchain import GatewayMiddleware
 
-ADA = Caller(scopes=frozenset({"music"}))
 ASK: Any = {"messages": [{"role": "user", "content": "Please help me."}]}
 
 
-def agent_of(
-    gateway: Gateway,
-    url: str,
-    host: Host = (),
-    approve: Approve | None = None,
-    caller: CallerOf[Any] = ANYONE,
-) -> Any:
+def agent_of(setup: Setup, url: str) -> Any:
     """An agent over the scripted server."""
     model = ChatOpenAI(model="scripted", base_url=url, api_key="test", max_retries=0)
-    middleware = GatewayMiddleware(gateway, approve=approve, caller=caller)
-    return create_agent(model, tools=list(host), middleware=[middleware], context_schema=Caller)
+    middleware = GatewayMiddleware(setup.gateway, approve=setup.approve, caller=setup.caller)
+    return create_agent(
+        model, tools=list(setup.host), middleware=[middleware], context_schema=Caller
+    )
 
 
 def of_context(runtime: Any) -> Caller:
@@ -66,46 +46,29 @@ def of_config(_runtime: Any) -> Caller:
 class TestLangchain(Running):
     """The suite, asked asynchronously."""
 
-    def agent(
-        self,
-        gateway: Gateway,
-        client: AsyncOpenAI,
-        host: Host = (),
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> Any:
-        return agent_of(gateway, str(client.base_url), host, approve, caller)
+    readers = (of_context, of_config)
+
+    def agent(self, setup: Setup, client: AsyncOpenAI) -> Any:
+        return agent_of(setup, str(client.base_url))
 
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
         asked = [*(before or ()), {"role": "user", "content": text}]
         messages = (await self.asked(agent, {"messages": asked}))["messages"]
         return str(messages[-1].content), messages
 
-    async def asked(self, agent: Any, state: Any) -> Any:
-        return await agent.ainvoke(state)
+    async def run_for(self, agent: Any, caller: Caller) -> object:
+        config = {"configurable": {"caller": caller}}
+        return await self.asked(agent, ASK, context=caller, config=config)
+
+    async def asked(self, agent: Any, state: Any, **named: Any) -> Any:
+        return await agent.ainvoke(state, **named)
 
 
 class TestLangchainBlocking(TestLangchain):
     """The suite, asked by a blocking caller."""
 
-    async def asked(self, agent: Any, state: Any) -> Any:
-        return agent.invoke(state)
-
-
-@pytest.mark.parametrize("reads", [of_context, of_config])
-async def test_the_caller_comes_with_the_run(
-    gateway: Gateway, cast: Cast, reads: Callable[[Any], Caller]
-) -> None:
-    """One agent serves many callers: by the run's context, or by its configuration."""
-    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
-    agent = agent_of(gateway, model.base_url, caller=reads)
-
-    for caller in (ADA, ANYONE):
-        await agent.ainvoke(ASK, context=caller, config={"configurable": {"caller": caller}})
-
-    assert "playing Yesterday" in answer(model.requests[1])
-    assert "playing Yesterday" not in answer(model.requests[3])
+    async def asked(self, agent: Any, state: Any, **named: Any) -> Any:
+        return agent.invoke(state, **named)
 
 
 async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -> None:
@@ -116,7 +79,7 @@ async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -
         Turn("Done."),
     )
 
-    done = await agent_of(gateway, model.base_url).ainvoke(ASK)
+    done = await agent_of(Setup(gateway), model.base_url).ainvoke(ASK)
 
     found, failed = [message for message in done["messages"] if message.type == "tool"]
     assert ("success", False) == (found.status, found.artifact.structured["paid"])
@@ -127,7 +90,7 @@ async def test_an_unknown_tool_is_answered_with_near_names(gateway: Gateway, cas
     """A misspelt name costs one turn."""
     model = cast(find("invoice"), use("find_invoices", number="INV-7"), Turn("Done."))
 
-    done = await agent_of(gateway, model.base_url, [tell_time]).ainvoke(ASK)
+    done = await agent_of(Setup(gateway, [tell_time]), model.base_url).ainvoke(ASK)
 
     assert "find_invoice" in done["messages"][-2].content
 
@@ -136,7 +99,7 @@ async def test_a_stream_brings_tools_and_words(gateway: Gateway, cast: Cast) -> 
     """Streamed steps run the same way."""
     model = cast(*SONG)
 
-    updates = agent_of(gateway, model.base_url).astream(ASK, stream_mode="updates")
+    updates = agent_of(Setup(gateway), model.base_url).astream(ASK, stream_mode="updates")
     steps = [step async for step in updates]
 
     assert ["model", "tools"] * 2 + ["model"] == [next(iter(step)) for step in steps]

@@ -12,14 +12,11 @@ from typing import Any
 import pytest
 
 from gateway import Gateway
-from gateway.adapters.broker import CallerOf
-from gateway.discovery.approval import Approve
 from gateway.testing import ScriptedModel, Turn
-from gateway.types import ANYONE
 from tests.apps.adapters.conformance import (
     Cast,
     Conformance,
-    Host,
+    Setup,
     answer,
     find,
     schema_of,
@@ -55,29 +52,19 @@ def cast(cast: Cast) -> Cast:
 class TestLlamaIndex(Conformance):
     """The suite."""
 
-    async def converse(
-        self,
-        gateway: Gateway,
-        url: str,
-        host: Host,
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> str:
-        return await ask(gateway, url, "Please help me.", host, approve, caller)
+    async def converse(self, setup: Setup, url: str) -> str:
+        return await ask(setup, url, "Please help me.")
 
 
-async def ask(
-    gateway: Gateway,
-    url: str,
-    text: str,
-    host: Host = (),
-    approve: Approve | None = None,
-    caller: CallerOf[Any] = ANYONE,
-) -> str:
+async def ask(setup: Setup, url: str, text: str) -> str:
     """Ask an agent over the scripted server."""
     llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))
-    retriever = GatewayRetriever(gateway, host, approve=approve, caller=caller)
-    agent = FunctionAgent(llm=llm, tools=list(host), tool_retriever=retriever, streaming=False)
+    retriever = GatewayRetriever(
+        setup.gateway, setup.host, approve=setup.approve, caller=setup.caller
+    )
+    agent = FunctionAgent(
+        llm=llm, tools=list(setup.host), tool_retriever=retriever, streaming=False
+    )
     async with llm._client:  # noqa: SLF001  (the integration closes it nowhere)
         return str(await agent.run(text))
 
@@ -86,7 +73,7 @@ async def test_what_the_message_finds_is_a_tool_at_once(gateway: Gateway, cast: 
     """LlamaIndex retrieves before the model is asked; schemas are the real ones."""
     model = cast(use("find_invoice", number="INV-7"), Turn("Not paid."))
 
-    output = await ask(gateway, model.base_url, "look up an invoice", [tell_time])
+    output = await ask(Setup(gateway, [tell_time]), model.base_url, "look up an invoice")
 
     first, second = model.requests
     assert "Not paid." == output
@@ -101,7 +88,7 @@ async def test_what_the_model_finds_is_called_by_name(gateway: Gateway, cast: Ca
     call = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
     model = cast(find("play a song"), call, Turn("Enjoy."))
 
-    await ask(gateway, model.base_url, "Please help me.")
+    await ask(Setup(gateway), model.base_url, "Please help me.")
 
     assert '"parameters"' in answer(model.requests[1])
     assert "playing Yesterday" in answer(model.requests[2])

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import AsyncAutoDiscoveryClient, Gateway
-from gateway.adapters.broker import CallerOf
-from gateway.discovery.approval import Approve
-from gateway.testing import Turn
-from gateway.types import ANYONE, Access, Caller
-from tests.apps.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, client_of
+from gateway.types import Caller
+from tests.apps.adapters.conformance import (
+    ADA,
+    MUSIC_RULES,
+    SONG,
+    Cast,
+    Running,
+    Setup,
+    answer,
+    client_of,
+)
 from tests.apps.adapters.frameworks import needs
 
 needs("openai-agents", "agents")
@@ -34,25 +40,22 @@ class TestOpenAIAgents(Running):
     """The suite, over the Responses API."""
 
     model: Models = OpenAIResponsesModel
+    readers = (lambda run: run.context,)
 
-    def agent(
-        self,
-        gateway: Gateway,
-        client: AsyncOpenAI,
-        host: Host = (),
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> Agent:
+    def agent(self, setup: Setup, client: AsyncOpenAI) -> Agent:
         return Agent(
             name="helper",
             model=self.model(model="scripted", openai_client=client),
-            tools=[function_tool(each) for each in host],
-            mcp_servers=[GatewayServer(gateway, approve=approve, caller=caller)],
+            tools=[function_tool(each) for each in setup.host],
+            mcp_servers=[GatewayServer(setup.gateway, approve=setup.approve, caller=setup.caller)],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
         done = await Runner.run(agent, [*(before or ()), {"role": "user", "content": text}])
         return str(done.final_output), done.to_input_list()
+
+    async def run_for(self, agent: Agent, caller: Caller) -> object:
+        return await Runner.run(agent, "Please help me.", context=caller)
 
 
 class TestOpenAIAgentsChat(TestOpenAIAgents):
@@ -69,7 +72,7 @@ async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) ->
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
-        run = Runner.run_streamed(agent_of(gateway, client), "Please help me.")
+        run = Runner.run_streamed(agent_of(Setup(gateway), client), "Please help me.")
         called = [event.name async for event in run.stream_events() if hasattr(event, "name")]
 
     assert 2 == called.count("tool_output")
@@ -90,25 +93,10 @@ async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cas
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
-    """One agent serves many callers: by the context of a run."""
-    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client, caller=lambda run: run.context)
-        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
-            await Runner.run(agent, "Please help me.", context=caller)
-
-    assert "playing Yesterday" in answer(model.requests[1])
-    assert "playing Yesterday" not in answer(model.requests[3])
-
-
 async def test_without_a_run_there_is_no_caller_to_read(gateway: Gateway) -> None:
     """What needs a scope stays hidden, unless one caller is named for all."""
-    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-    ada = Caller(scopes=frozenset({"music"}))
-    servers = [GatewayServer(gateway, caller=each) for each in (lambda _run: ada, ada)]
+    gateway.set_rules(MUSIC_RULES)
+    servers = [GatewayServer(gateway, caller=each) for each in (lambda _run: ADA, ADA)]
 
     results = [await each.call_tool("play_music", {"song": "Yesterday"}) for each in servers]
 

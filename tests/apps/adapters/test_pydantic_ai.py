@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import Gateway
-from gateway.adapters.broker import CallerOf
-from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from gateway.types import ANYONE, Access, Caller
+from gateway.types import Caller
 from tests.apps.adapters.conformance import (
-    PLAY,
     Cast,
-    Host,
     Running,
+    Setup,
     answer,
     client_of,
     find,
@@ -39,26 +36,25 @@ class TestPydanticAi(Running):
     """The suite, over Chat Completions."""
 
     model: Models = OpenAIChatModel
+    readers = (lambda ctx: ctx.deps,)
 
-    def agent(
-        self,
-        gateway: Gateway,
-        client: AsyncOpenAI,
-        host: Host = (),
-        approve: Approve | None = None,
-        caller: CallerOf[Any] = ANYONE,
-    ) -> Agent:
+    def agent(self, setup: Setup, client: AsyncOpenAI) -> Agent:
         provider = OpenAIProvider(openai_client=client)
         return Agent(
             self.model("scripted", provider=provider),
-            tools=list(host),
-            capabilities=[GatewayCapability(gateway, approve=approve, caller=caller)],
+            tools=list(setup.host),
+            capabilities=[
+                GatewayCapability(setup.gateway, approve=setup.approve, caller=setup.caller)
+            ],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
         asked = [text, ImageUrl(url="https://example.com/sleeve.png")] if before else text
         done = await agent.run(asked, message_history=before)
         return str(done.output), done.all_messages()
+
+    async def run_for(self, agent: Any, caller: Caller) -> object:
+        return await agent.run("Please help me.", deps=caller)
 
 
 class TestPydanticAiResponses(TestPydanticAi):
@@ -70,26 +66,12 @@ class TestPydanticAiResponses(TestPydanticAi):
 agent_of = TestPydanticAi().agent
 
 
-async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
-    """One agent serves many callers: by the dependencies of a run."""
-    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
-    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
-
-    async with client_of(model.base_url) as client:
-        agent: Any = agent_of(gateway, client, caller=lambda ctx: ctx.deps)
-        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
-            await agent.run("Please help me.", deps=caller)
-
-    assert "playing Yesterday" in answer(model.requests[1])
-    assert "playing Yesterday" not in answer(model.requests[3])
-
-
 async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
     """It costs no retry of the agent's budget."""
     model = cast(use("call_tool", name="find_invoice", arguments={}), Turn("Sorry."))
 
     async with client_of(model.base_url) as client:
-        done = await agent_of(gateway, client).run("Please help me.")
+        done = await agent_of(Setup(gateway), client).run("Please help me.")
 
     parts = [part for message in done.all_messages() for part in message.parts]
     assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
@@ -105,7 +87,7 @@ async def test_the_frameworks_own_tool_search_stays_the_hosts(gateway: Gateway, 
     )
 
     async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client, [Tool(tell_time, defer_loading=True)])
+        agent = agent_of(Setup(gateway, [Tool(tell_time, defer_loading=True)]), client)
         await agent.run("Please help me.")
 
     assert {"search_tools", "gateway_search_tools"} <= set(model.requests[0].tool_names)

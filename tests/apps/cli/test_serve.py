@@ -23,6 +23,7 @@ from mcp import Client, StdioServerParameters
 from benchmarks import flood_server
 from gateway.testing import ScriptedModel, Turn
 from tests.apps.cli.running import BIN, REAL_TIME, TIME, Place
+from tests.fakes import is_running
 
 
 def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
@@ -331,14 +332,6 @@ def test_a_second_signal_ends_it_though_a_call_hangs(place: Place) -> None:
 def suppressed(work: Coroutine[Any, Any, None]) -> None:
     with suppress(BaseException):
         asyncio.run(work)
-
-
-def is_running(pid: str) -> bool:
-    """Whether the process runs; one that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def all_threads_children(process: int) -> list[str]:

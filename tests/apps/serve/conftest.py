@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -60,6 +61,14 @@ def behind(open_gateway: OpenGateway) -> Make:
         return gateway
 
     return make
+
+
+def free_resource() -> tuple[str, int]:
+    """Return an address of ``/mcp`` where nothing listens, and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return f"http://127.0.0.1:{port}/mcp", port
 
 
 def node_env() -> dict[str, str]:

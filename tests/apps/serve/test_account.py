@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import time
 from dataclasses import dataclass, replace
 from html import unescape
@@ -36,14 +35,6 @@ OPTIONS = Options(host_key="k" * 32)
 TO = "/console/catalog?q=pay&kind=tool"
 LONG = "/console/" + "é" * 600
 """Encrypted, it would not fit into a cookie."""
-
-
-def free_resource() -> tuple[str, int]:
-    """Give an address of ``/mcp`` where nothing listens, and its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return f"http://127.0.0.1:{port}/mcp", port
 
 
 def http_options(

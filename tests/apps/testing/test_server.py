@@ -247,15 +247,21 @@ def test_a_body_that_is_no_object_is_a_bad_request(body: bytes, match: str) -> N
             },
             "no tool message answers",
         ),
+        ({"model": "e", "input": ""}, "none of them empty"),
+        ({"model": "e", "input": ["a", ""]}, "none of them empty"),
+        ({"model": "e", "input": []}, "none of them empty"),
+        ({"model": "e", "input": [1, 2]}, "list of texts"),
+        ({"model": "e", "input": ["a"] * 2049}, "may hold 2048 texts, not 2049"),
     ],
 )
 def test_what_the_service_refuses_is_refused(body: dict[str, object], match: str) -> None:
-    """A fake that takes more than the service lets a broken wrapper pass."""
+    """A fake that takes more than the service lets a broken wrapper or batcher pass."""
+    path = "/embeddings" if "input" in body else "/chat/completions"
     with (
         talking(script(Turn("Hi"))) as (_, client),
         pytest.raises(openai.BadRequestError, match=match),
     ):
-        client.post("/chat/completions", cast_to=object, body=body)
+        client.post(path, cast_to=object, body=body)
 
 
 def test_the_models_are_listed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from benchmarks.generalization.evidence import Evidence, load_evidence
 from gateway.testing import HashingEmbedder
+from tests.benchmarks.written import write_set
 
 VERBS = ("create", "delete", "list", "update", "send", "archive", "share", "find")
 NOUNS = (
@@ -25,14 +25,8 @@ JOBS = (
 )
 
 
-def write_lines(path: Path, rows: Sequence[object]) -> None:
-    """Write *rows* as JSON Lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def write_set(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
+def write_tools(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
     """Write a set of a tool for each verb and noun, a server for each noun."""
-    folder.mkdir(parents=True)
     tools = [
         {
             "id": f"{verb}-{noun}",
@@ -53,8 +47,7 @@ def write_set(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
         {"id": "long", "query": JOBS, "relevant": [f"create-{nouns[0]}", f"send-{nouns[0]}"]},
         {"id": "none", "query": "nothing of this", "relevant": []},
     ]
-    write_lines(folder / "catalog.jsonl", tools)
-    write_lines(folder / "queries.jsonl", queries)
+    write_set(folder, catalog=tools, queries=queries)
     (folder / "origin.txt").write_text(origin, encoding="utf-8")
     return folder
 
@@ -64,9 +57,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Three sets of two origins; the first one has more tools than the product ranks."""
     root = tmp_path_factory.mktemp("sets")
     return [
-        write_set(root / "large", NOUNS, origin="ours"),
-        write_set(root / "small", NOUNS[5:14], origin="ours"),
-        write_set(root / "other", NOUNS[9:20], origin="theirs"),
+        write_tools(root / "large", NOUNS, origin="ours"),
+        write_tools(root / "small", NOUNS[5:14], origin="ours"),
+        write_tools(root / "other", NOUNS[9:20], origin="theirs"),
     ]
 
 

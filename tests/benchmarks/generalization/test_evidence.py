@@ -6,14 +6,12 @@ import asyncio
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from benchmarks.data import read
 from benchmarks.generalization.evidence import POOL, Evidence, load_evidence
 from benchmarks.generalization.scoring import judge, rankings
 from benchmarks.metrics import summary
 from benchmarks.ranking import query_texts, rank
-from gateway.errors import ConfigError
 from gateway.testing import HashingEmbedder
 
 
@@ -78,12 +76,3 @@ def test_evidence_is_kept_until_the_set_or_the_model_changes(
     assert 32 == changed.tools.shape[1]
     again = load_evidence(folders[1], embedder=same, cache=cache / "other", origin="")
     assert 48 == again.tools.shape[1]
-
-
-def test_a_set_without_a_relevant_tool_is_refused(tmp_path: Path) -> None:
-    """Nothing could be judged."""
-    (tmp_path / "catalog.jsonl").write_text('{"id": "a", "name": "a"}\n', encoding="utf-8")
-    (tmp_path / "queries.jsonl").write_text('{"id": "q", "query": "a"}\n', encoding="utf-8")
-
-    with pytest.raises(ConfigError, match="no query has a relevant tool"):
-        load_evidence(tmp_path, embedder=HashingEmbedder(8), cache=tmp_path, origin="")

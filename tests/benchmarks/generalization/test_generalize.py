@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.protocol import evaluate
-from benchmarks.generalize import app, candidates, load_sets, print_results, read_groups, to_json
+from benchmarks.generalize import candidates, load_sets, print_results, read_groups, to_json
 from gateway.testing import HashingEmbedder
 
 
@@ -49,8 +48,3 @@ def test_groups_can_be_named(folders: list[Path], cache: Path, embedder: Hashing
     assert ["ours", "theirs", "mine"] == [evidence.origin for evidence in sets]
     with pytest.raises(typer.BadParameter, match="SET=GROUP"):
         read_groups(["small"])
-
-
-def test_the_command_wants_data() -> None:
-    """Without a folder there is nothing to leave out."""
-    assert 2 == CliRunner().invoke(app, []).exit_code

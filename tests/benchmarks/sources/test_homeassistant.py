@@ -13,12 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.sources.homeassistant import WORDS_FILE, convert_commands
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write *value* as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
+from tests.benchmarks.written import write_json
 
 
 def sample(pattern: str, lists: Mapping[str, Any], rules: Mapping[str, Any]) -> Iterator[str]:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks.converted import app
-from benchmarks.data import read
 from benchmarks.sources.tau2 import convert_customers
 from gateway.errors import ConfigError
+from tests.benchmarks.written import write_json
 
 TOOLS = '''
 import framework
@@ -45,12 +43,6 @@ class Methods:
     def initialize(self) -> None:
         """No tool."""
 '''
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write *value* as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
 
 
 def task(key: str, reason: str, *calls: str) -> dict[str, Any]:
@@ -122,12 +114,3 @@ def test_why_a_customer_calls_is_a_query(package: Path) -> None:
     assert ["telecom", "telecom"] == [row["id"].partition("-")[0] for row in queries[2:]]
     with pytest.raises(ConfigError, match="unpacked package"):
         convert_customers(package / "nowhere")
-
-
-def test_the_command_writes_a_set(package: Path, tmp_path: Path) -> None:
-    """It can be read."""
-    out = tmp_path / "sets"
-    result = CliRunner().invoke(app, ["tau2", str(package), "--out", str(out)])
-
-    assert 0 == result.exit_code, result.output
-    assert read(out / "tau2").queries

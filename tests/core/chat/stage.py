@@ -49,6 +49,11 @@ def function(name: str, **properties: object) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
+SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
+"""The model adds two numbers."""
+THREE = Turn("It is 3.")
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A policy of its own on the shared server."""
@@ -91,6 +96,10 @@ class Stage:
     def cast(self, *turns: Turn | Policy) -> Role:
         """Give the script *turns* a model name of its own."""
         return self.act(script(*turns))
+
+    def cast_sum(self, last: Turn | Policy = THREE) -> Role:
+        """Cast a model that finds the tool that adds, calls it and ends with *last*."""
+        return self.cast(find("add two numbers"), SUM, last)
 
     def act(self, policy: Policy) -> Role:
         """Give *policy* a model name of its own."""

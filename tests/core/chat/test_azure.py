@@ -10,10 +10,9 @@ from openai import AzureOpenAI, OpenAI
 from openai.lib.azure import BaseAzureClient
 
 from gateway import AutoDiscoveryClient, Gateway
-from gateway.testing import Call, ModelRequest, Turn
-from tests.core.chat.stage import ASK, Role, Stage, find
+from gateway.testing import ModelRequest, Turn
+from tests.core.chat.stage import ASK, SUM, Role, Stage, find
 
-SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 VERSION = "2026-01-01"
 
 

@@ -14,7 +14,7 @@ from gateway.options import ChatOptions, UsageOptions
 from gateway.testing import Call, Faults, Turn
 from tests.conftest import OpenGateway
 from tests.core.chat.conftest import summing
-from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, text
+from tests.core.chat.stage import ASK, SUM, WAYS, Speaker, Stage, Way, find, text
 from tests.fakes import Shelf, tool
 
 
@@ -35,9 +35,7 @@ async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, message: str
 ) -> None:
     """An exception would end a conversation that one more turn can save."""
-    role = stage.cast(
-        Turn(calls=(wrong,)), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
-    )
+    role = stage.cast(Turn(calls=(wrong,)), SUM, Turn("It is 3."))
 
     answer = await speaker.ask(way, functions, role)
 

@@ -12,6 +12,7 @@ from gateway import Gateway
 from gateway.testing import Call, Turn
 from tests.core.chat.stage import (
     ASK,
+    SUM,
     WAYS,
     Speaker,
     Stage,
@@ -116,7 +117,7 @@ async def test_nothing_of_the_callers_is_changed(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """Lists and what is in them: hosts keep and reuse both."""
-    role = stage.cast(find("add"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("3"))
+    role = stage.cast(find("add"), SUM, Turn("3"))
     messages: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "Add."}]},

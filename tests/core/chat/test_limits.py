@@ -17,10 +17,9 @@ from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, Turn
 from tests.conftest import OpenGateway
 from tests.core.chat.conftest import add, summing
-from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, look, text
+from tests.core.chat.stage import ASK, SUM, WAYS, Speaker, Stage, Way, find, look, text
 from tests.fakes import ListSource, tool
 
-SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
 
 

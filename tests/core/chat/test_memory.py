@@ -15,7 +15,7 @@ from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState
 from gateway.errors import LoopError
 from gateway.testing import Call, Faults, ModelRequest, Turn
-from tests.core.chat.stage import ASK, Role, Speaker, Stage, find, user_messages
+from tests.core.chat.stage import ASK, SUM, Role, Speaker, Stage, find, user_messages
 
 ROUNDS = 10
 OURS = (
@@ -39,7 +39,7 @@ def working(request: ModelRequest) -> Turn:
     if request.progress == 0:
         return find("add two numbers")
     if request.progress == 1:
-        return Turn(calls=(Call("add", {"a": 1, "b": 2}),))
+        return SUM
     return Turn("Done.")
 
 

@@ -12,7 +12,7 @@ from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.client import Middleware
 from gateway.errors import InvalidRequestError
 from gateway.testing import Call, ModelRequest, Turn
-from tests.core.chat.stage import ASK, Role, Speaker, Stage, find, function
+from tests.core.chat.stage import ASK, Speaker, Stage, function
 
 MINE: Any = function("mine", zone={"type": "string"})
 META = ("search_tools", "call_tool")
@@ -22,15 +22,11 @@ def repeat(request: ModelRequest) -> Turn:
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
-def working(stage: Stage) -> Role:
-    return stage.cast(find("add two numbers"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), repeat)
-
-
 def test_a_host_with_a_loop_of_its_own_sends_our_tools_and_hands_us_the_calls(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Three lines in its loop; the bare client asks."""
-    role = working(stage)
+    role = stage.cast_sum(repeat)
     client = AutoDiscoveryClient(openai, functions)
     messages: list[Any] = list(ASK)
 
@@ -56,7 +52,7 @@ def test_a_request_that_is_json_already_is_prepared_whole(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
     """Either format, sent by whatever sends it; the host's own object is not changed."""
-    role = working(stage)
+    role = stage.cast_sum(repeat)
     client = AutoDiscoveryClient(openai, functions)
     path, key = ("/chat/completions", "messages") if form == "chat" else ("/responses", "input")
     body: dict[str, Any] = {"model": role.model, key: list(ASK), "temperature": 0.5}
@@ -116,7 +112,7 @@ async def test_a_middleware_stands_around_any_way_of_asking(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
     """Raw JSON in, raw JSON out, in either format."""
-    role = working(stage)
+    role = stage.cast_sum(repeat)
     path = "/chat/completions" if form == "chat" else "/responses"
     bodies: list[dict[str, Any]] = []
 

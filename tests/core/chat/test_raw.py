@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.testing import Call, Turn
-from tests.core.chat.stage import ASK, Role, Speaker, Stage, function, look
+from tests.core.chat.stage import ASK, SUM, Role, Speaker, Stage, function, look
 
 MINE: Any = function("mine", zone={"type": "string"})
 
@@ -25,11 +25,7 @@ class Sum(BaseModel):
 
 def working(stage: Stage) -> Role:
     """Text that is no JSON comes with the search: only the reply is parsed."""
-    return stage.cast(
-        Turn("Let me look.", (look("add two numbers"),)),
-        Turn(calls=(Call("add", {"a": 1, "b": 2}),)),
-        Turn('{"total": 3}'),
-    )
+    return stage.cast(Turn("Let me look.", (look("add two numbers"),)), SUM, Turn('{"total": 3}'))
 
 
 def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
@@ -76,33 +72,33 @@ def test_a_response_that_is_held_open_is_the_whole_call(
         assert b"total" in b"".join(response.iter_bytes())
 
 
-def test_a_raw_stream_joins_the_turns(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Parsed, or line by line as it would have come."""
-    role = working(stage)
+async def test_a_raw_stream_joins_the_turns(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Of a blocking or an async client."""
+    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    blocking = AutoDiscoveryClient(speaker.openai, functions).chat.completions
+    awaiting = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
+
+    chunks = list(blocking.with_raw_response.create(**options).parse())
+    later = (await awaiting.with_raw_response.create(**options)).parse()
+
+    for found in (chunks, [chunk async for chunk in later]):
+        texts = [chunk.choices[0].delta.content or "" for chunk in found]
+        assert 'Let me look.{"total": 3}' == "".join(texts)
+
+
+def test_a_stream_that_is_held_open_has_the_lines_of_the_service(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
-    raw = chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
-    texts = [chunk.choices[0].delta.content or "" for chunk in raw.parse()]
-    options: Any = {"model": role.model, "messages": ASK, "stream": True}
     with chat.with_streaming_response.create(**options) as response:
         lines = [line for line in response.iter_lines() if line]
 
-    assert 'Let me look.{"total": 3}' == "".join(texts)
     assert "data: [DONE]" == lines[-1]
     assert lines[0].startswith('data: {"id":')
-
-
-async def test_an_async_raw_stream_joins_the_turns(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin."""
-    role = working(stage)
-    chat = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
-
-    raw = await chat.with_raw_response.create(model=role.model, messages=ASK, stream=True)
-    texts = [chunk.choices[0].delta.content or "" async for chunk in raw.parse()]
-
-    assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
 @pytest.mark.parametrize("streams", [True, False])
@@ -146,7 +142,7 @@ def test_a_demand_for_calls_is_met_by_the_first(
     stage: Stage, openai: OpenAI, functions: Gateway, before: Any, after: Any
 ) -> None:
     """Or the model would be made to call for ever."""
-    role = stage.cast(Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("3"))
+    role = stage.cast(SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
 
     client.chat.completions.create(model=role.model, messages=ASK, tool_choice=before)

@@ -18,11 +18,10 @@ from gateway.testing import Call, ModelRequest, Turn
 from tests.conftest import OpenGateway
 from tests.core.chat.answering import Answering
 from tests.core.chat.conftest import summing
-from tests.core.chat.stage import WAYS, Role, Speaker, Stage, Way, find, look
+from tests.core.chat.stage import SUM, WAYS, Role, Speaker, Stage, Way, find, look
 
 META = ("search_tools", "call_tool")
 MINE = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
-SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 
 
 def working(stage: Stage) -> Role:

@@ -17,6 +17,7 @@ from tests.apps.testing.driving import rejoin
 from tests.core.chat.canned import DONE, Canned, event, fragment
 from tests.core.chat.stage import (
     ASK,
+    SUM,
     Role,
     Speaker,
     Stage,
@@ -74,7 +75,7 @@ async def test_a_joined_stream_equals_the_whole_answer(
 ) -> None:
     """However the server cuts it, after a search and a call that the caller never sees."""
     stage, client = cut
-    turns = (find("add numbers"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), last)
+    turns = (find("add numbers"), SUM, last)
     role = stage.cast(*turns)
 
     async with Speaker(client) as speaker:

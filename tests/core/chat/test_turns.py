@@ -14,7 +14,7 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.testing import Call, Turn
 from tests.conftest import OpenGateway
 from tests.core.chat.conftest import add
-from tests.core.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find
+from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, find
 from tests.metrics import Watch, counted, documented, recorded
 
 USAGE = (
@@ -37,12 +37,6 @@ def gateway(open_gateway: OpenGateway, watched: Watch) -> Gateway:
     return made
 
 
-def working(stage: Stage) -> Role:
-    return stage.cast(
-        find("add two numbers"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
-    )
-
-
 def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
@@ -52,7 +46,7 @@ async def test_each_turn_says_whom_it_asked_and_what_it_cost(
     stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch, way: Way
 ) -> None:
     """And the conversation is their sum: the exact model, its address, the prompt cache too."""
-    role = working(stage)
+    role = stage.cast_sum()
     options: dict[str, Any] = {}
     if "stream" in way:
         options = {"stream_options": {"include_usage": True}}
@@ -129,7 +123,7 @@ async def test_a_turn_that_fails_or_is_left_ends_its_span(
 
 def test_azure_is_named_and_so_is_the_agent(stage: Stage, gateway: Gateway, watched: Watch) -> None:
     """The provider is that of the client's class: its address may be a host's own."""
-    role = working(stage)
+    role = stage.cast_sum()
     with AzureOpenAI(
         azure_endpoint=stage.server.azure_endpoint, api_key="key", api_version="2026-01-01"
     ) as azure:
@@ -147,7 +141,7 @@ def test_a_conversation_that_the_service_keeps_is_named(
     stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
 ) -> None:
     """On each turn too; and what the Responses API tells of reasoning is told."""
-    role = working(stage)
+    role = stage.cast_sum()
     client = AutoDiscoveryClient(speaker.openai, gateway)
     client.responses.create(model=role.model, input="Please help me.", conversation="conv_1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -42,6 +43,16 @@ def transport(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
     return tmp_path / "record"
+
+
+@pytest.fixture
+def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No token, code or reason of the authorization server in any log of ours, at any level."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
+    ours = [each for each in caplog.records if each.name.startswith(names)]
+    assert [] == [each for each in ours if "SECRET" in each.getMessage()]
 
 
 @pytest.fixture

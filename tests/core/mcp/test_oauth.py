@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +23,8 @@ from tests.core.mcp.conftest import PATIENT, lines, noted, placed
 from tests.core.mcp.servers.authority import BY_HAND, SECRET, Authority
 from tests.core.mcp.sign_in_place import Place, signing_place
 
+pytestmark = pytest.mark.usefixtures("discreet")
+
 
 @pytest.fixture
 def authority() -> Authority:
@@ -37,16 +38,6 @@ async def place(
     file = tmp_path / "tokens" / "srv.json"
     async with signing_place(bridge, authority, record, file) as found:
         yield found
-
-
-@pytest.fixture(autouse=True)
-def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No token, code or reason of the authorization server in any log of ours, at any level."""
-    caplog.set_level(logging.DEBUG)
-    yield
-    names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
-    ours = [each for each in caplog.records if each.name.startswith(names)]
-    assert [] == [each for each in ours if "SECRET" in each.getMessage()]
 
 
 async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Place) -> None:

@@ -246,18 +246,6 @@ async def test_any_answer_becomes_text_and_structure(
     assert (text, structured, False) == (answer.text, answer.structured, answer.is_error)
 
 
-async def test_an_answer_that_json_cannot_carry_is_an_error_result(source: FunctionSource) -> None:
-    """It must not break the conversation."""
-    loop: list[object] = []
-    loop.append(loop)
-    source.add(lambda: loop, name="give")
-
-    answer = await source.call("give", {}, tool_id="t")
-
-    assert answer.is_error
-    assert "RecursionError" in answer.text
-
-
 class Asks:
     """An object with an async call."""
 
@@ -339,14 +327,6 @@ async def fails_later() -> AsyncIterator[int]:
     raise ValueError("no paper")
 
 
-async def test_async_generator_that_fails_is_an_error_result(source: FunctionSource) -> None:
-    source.add(fails_later)
-
-    answer = await source.call("fails_later", {}, tool_id="t")
-
-    assert ("ValueError: no paper", True) == (answer.text, answer.is_error)
-
-
 async def never_ends() -> AsyncIterator[int]:
     yield 1
     await asyncio.Event().wait()
@@ -417,14 +397,29 @@ async def test_binary_bytes_inside_an_answer_become_base64(
     assert (structured, False) == (answer.structured, answer.is_error)
 
 
-async def test_async_value_inside_an_answer_is_an_error_result(source: FunctionSource) -> None:
-    """The model must never see the name of a generator object."""
-    source.add(lambda: {"rows": later_items()}, name="give")
+def circle() -> list[object]:
+    loop: list[object] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (circle, "RecursionError"),
+        (lambda: {"rows": later_items()}, "an asynchronous value: await it before returning"),
+    ],
+)
+async def test_an_answer_that_json_cannot_carry_is_an_error_result(
+    source: FunctionSource, function: Any, text: str
+) -> None:
+    """It must not break the conversation, and the model must never see the name of an object."""
+    source.add(function, name="give")
 
     answer = await source.call("give", {}, tool_id="t")
 
     assert answer.is_error
-    assert "an asynchronous value: await it before returning" in answer.text
+    assert text in answer.text
 
 
 async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
@@ -489,6 +484,7 @@ def takes_the_first_of_nothing() -> object:
         (exits_later, "SystemExit: 3"),
         (waits_for_a_cancelled_job, "CancelledError: "),
         (takes_the_first_of_nothing, "RuntimeError: the function raised StopIteration"),
+        (fails_later, "ValueError: no paper"),
     ],
 )
 async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(

@@ -15,6 +15,7 @@ from gateway.plugins.provision.install import install, run_command
 from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.registry_schema import Package, RegistryEntry
 from tests.core.mcp.conftest import until
+from tests.fakes import is_running
 
 PROGRAMS = Programs(node="/usr/bin/node")
 
@@ -67,15 +68,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path
 
     data = tmp_path / "child"
     if data.exists():
-        await until(lambda: ended(data.read_text()))
-
-
-def ended(process: str) -> bool:
-    """Whether it is gone, or waits only for whoever adopted it to notice."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+        await until(lambda: not is_running(data.read_text()))
 
 
 async def test_a_program_that_is_missing_is_reported(tmp_path: Path) -> None:
@@ -150,6 +143,14 @@ async def test_a_package_that_is_not_there_after_its_install_fails(tmp_path: Pat
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
 
+def distribution(folder: Path) -> Path:
+    """Write the metadata of an installed Python package; return their folder."""
+    info = folder / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
+    return info
+
+
 @pytest.mark.parametrize(
     ("program", "bin_leads_to"),
     [("../../outside", "."), ("linked", "."), ("gone", "."), ("outside", "../..")],
@@ -160,9 +161,7 @@ async def test_a_python_program_outside_of_its_folder_fails(
     """An entry point or a link may name any file; what runs lies in the package's own folder."""
     (tmp_path / "outside").touch()
     folder = tmp_path / "tiny"
-    info = folder / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
+    info = distribution(folder)
     (info / "entry_points.txt").write_text(f"[console_scripts]\n{program} = tiny:main\n")
     if bin_leads_to == ".":
         (folder / "bin").mkdir()
@@ -176,9 +175,7 @@ async def test_a_python_program_outside_of_its_folder_fails(
 
 async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
     """A library is no server."""
-    info = tmp_path / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
+    distribution(tmp_path)
 
     with pytest.raises(UpstreamError, match="the package has none"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)

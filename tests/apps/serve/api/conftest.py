@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -14,7 +13,7 @@ from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
 from gateway.types import ALL_SCOPES, Hints
 from tests.apps.serve.api.client import open_client
-from tests.conftest import PATIENT, OpenGateway
+from tests.conftest import OpenGateway, with_own_store
 from tests.fakes import Shelf, tool
 
 Mixed = Callable[..., Gateway]
@@ -74,12 +73,7 @@ ENTRIES = (
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
     """Make gateways whose entries are the test's own: requests may put some."""
-    own_options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
-
-    def build(*tools: object, **options: object) -> Gateway:
-        return open_gateway(*tools, **{"options": own_options, **options})
-
-    return build
+    return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture

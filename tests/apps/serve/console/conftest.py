@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from gateway.serve.mcp_server import mcp_server
 from gateway.serve.sign_in import sign_in_routes
 from gateway.types import Caller
 from tests.apps.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL
-from tests.conftest import PATIENT, OpenGateway
+from tests.conftest import OpenGateway, with_own_store
 from tests.fakes import Shelf
 from tests.installed import installed
 
@@ -183,12 +183,7 @@ async def visit(browser: Browser) -> AsyncIterator[Open]:
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
     """Make gateways whose entries and approvals are the test's own."""
-    own_options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
-
-    def build(*tools: object, **options: object) -> Gateway:
-        return open_gateway(*tools, **{"options": own_options, **options})
-
-    return build
+    return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from playwright.async_api import Browser
 
 from gateway.gateway import Gateway
-from tests.apps.serve.conftest import RealProvider
+from tests.apps.serve.conftest import RealProvider, free_resource
 from tests.apps.serve.console.conftest import Serve, check_access
-from tests.apps.serve.test_account import free_resource, http_options
+from tests.apps.serve.test_account import http_options
 
 
 async def test_a_browser_comes_back_signed_in_to_each_page(

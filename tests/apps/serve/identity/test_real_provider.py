@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import httpx2
 from mcp import Client
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
@@ -18,7 +16,7 @@ from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import RETRY_S
 from gateway.types import Access, Caller
-from tests.apps.serve.conftest import SECRET, StartProvider
+from tests.apps.serve.conftest import SECRET, StartProvider, free_resource
 from tests.apps.serve.identity.test_provider_keys import Time
 from tests.apps.serve.test_http import HELLO, served
 from tests.conftest import OpenGateway
@@ -65,13 +63,6 @@ def options_for(resource: str, *issuers: str) -> HttpOptions:
     return HttpOptions(port=port, tokens=(file,), issuers=tuple(entries), resource=resource)
 
 
-def free_address() -> str:
-    """An address of ``/mcp`` where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
-
-
 def shop(open_gateway: OpenGateway) -> Gateway:
     """One tool for all, and one that needs the scope *billing*."""
     gateway = open_gateway((tool("greet"),))
@@ -83,7 +74,7 @@ async def test_a_client_finds_its_way_to_a_token_by_itself(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
     """From the 401 by the resource's metadata to the provider, for this resource alone."""
-    resource, gateway = free_address(), shop(open_gateway)
+    resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("k1") as provider:
         options = options_for(resource, provider.url)
         auth = ClientCredentialsOAuthProvider(
@@ -132,7 +123,7 @@ async def test_a_session_belongs_to_one_subject_of_one_issuer(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
     """Another client of the issuer, the same name of another issuer, a token of the file: 404."""
-    resource, gateway = free_address(), shop(open_gateway)
+    resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("a") as first, start_provider("b") as second:
         options = options_for(resource, first.url, second.url)
         tokens = [
