@@ -167,6 +167,7 @@ class Gateway:
             normalizer=normalizer,
             correct=forms["corrected"]() if "corrected" in forms else None,
             signals=self.plugins.objects("register_signals"),
+            rankings=self.plugins.tables("register_rankings"),
             usage=usage,
             caches=self.caches,
             submit=self.bridge.submit,
@@ -191,8 +192,7 @@ class Gateway:
         self.library = ResourceLibrary(
             servers.registry, snapshot, servers.pool.capabilities, self.hooks
         )
-        proposing = self.plugins.tables("register_edge_proposals")
-        self.edges = Edges(snapshot, self.telemetry, proposing)
+        self.edges = Edges(snapshot, self.telemetry, self.plugins.tables("register_edge_proposals"))
         self.catalog = Catalog(
             servers.entries.store,
             snapshot,
@@ -242,7 +242,7 @@ class Gateway:
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: What may be found; None is enabled, active tools that need no scope.
-            ranking: Weighs the evidence: the strategy, or one of `gateway.search.rank.policies`.
+            ranking: Weighs the evidence: the strategy, or a policy of `gateway.search.rank`.
             diversify: Keep each kind from taking more than 0.6 of the places while others wait.
             display_limit: Choose so many of *limit*, as `gateway.search.rank.display` does, and
                 return only them, with ``display_scores`` and without supplements; 0 returns

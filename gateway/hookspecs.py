@@ -119,6 +119,16 @@ def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
 
 
 @hookspec
+def register_rankings() -> Mapping[str, Callable[[], object]]:
+    """Return functions that make ranking policies, keyed by the name that a search gives.
+
+    Each makes a `gateway.search.rank.policies.CatalogRanking`. The function is called when a
+    gateway is made; the policy runs in each search that names it.
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_routes(gateway: object) -> Mapping[str, object]:
     """Return ASGI applications, keyed by the name under which ``/plugins/NAME`` serves them.
 

@@ -25,6 +25,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "postgres",
     "programs",
     "quality",
+    "rankings",
     "spelling",
     "usage",
 )

@@ -35,6 +35,22 @@ paths = [route.path for route in api_routes(gateway, HttpOptions())]
 print("audit" if "/api/audit" in paths else "no audit")
 gateway.close()
 """
+RANKED_PROGRAM = """
+from gateway import Gateway, SyncGateway
+from gateway.serve.api.search_routes import default_ranking
+
+gateway = Gateway()
+print(default_ranking("rrf", gateway))
+for use in (
+    lambda: SyncGateway(gateway).search("mail", ranking="hybrid"),
+    lambda: default_ranking("legacy", gateway),
+):
+    try:
+        use()
+    except Exception as error:
+        print(type(error).__name__, error)
+gateway.close()
+"""
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -136,6 +152,23 @@ def test_the_log_of_calls_is_shown_without_tools_for_the_graph(tmp_path: Path) -
 
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["tools"] == []
+
+
+def test_catalog_is_searched_by_words_without_rankings(tmp_path: Path) -> None:
+    copy = copy_without(tmp_path, ["rankings"])
+
+    found = run(
+        copy, "-m", "gateway", "search", "mail", "--kind", "server", "--strategy", "graph", "--json"
+    )
+    named = run(copy, "-c", RANKED_PROGRAM)
+
+    assert found.returncode == 1, found.stderr
+    assert json.loads(found.stdout)["result"]["matches"] == []
+    default, search, fusion = named.stdout.splitlines()
+    need = "needs the plugin 'rankings', which is not loaded"
+    assert default == "lexical"
+    assert search.startswith(f"InvalidRequestError ranking 'hybrid' {need}")
+    assert fusion.startswith(f"ConfigError SEARCH_FUSION_METHOD=legacy {need}")
 
 
 def test_http_server_stands_without_any_plugin(bare: Path) -> None:

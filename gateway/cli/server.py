@@ -21,7 +21,6 @@ from gateway.errors import ConfigError, Failed, MissingExtraError, attempt
 from gateway.gateway import Gateway
 from gateway.mcp.traffic import Bucket
 from gateway.options import Options
-from gateway.search.rank.policies import log
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.page import ConsoleOptions
@@ -179,6 +178,7 @@ async def run(
     indexing = asyncio.create_task(_index(gateway))
     # What a search over HTTP wants explained; nothing else is logged so.
     explained = logging.StreamHandler()
+    log = logging.getLogger("gateway.search")
     log.addHandler(explained)
     log.setLevel(logging.DEBUG)
     for handler in filter(None, (explained, logging.lastResort)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from os import urandom
@@ -27,6 +27,7 @@ from gateway.search.learned import NO_SIGNALS, UsageLog, UsageSignals
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.query_forms import Correct
+from gateway.search.rank.policies import CatalogRanking, all_rankings
 from gateway.search.signals.every import all_signals
 from gateway.search.signals.signal import Signal
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
@@ -206,6 +207,8 @@ class SearchParts:
     """None for a search that corrects no spelling."""
     signals: Sequence[Signal]
     """Those of plugins."""
+    rankings: Mapping[str, Callable[[], CatalogRanking]]
+    """Functions of plugins that make ranking policies, keyed by name."""
     usage: UsageLog | None
     """None for a search that nobody notes, and that learns nothing from calls."""
     caches: Caches
@@ -272,5 +275,6 @@ def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
         normalize=normalize,
         correct=parts.correct,
         signals=all_signals(parts.options, parts.signals),
+        rankings=all_rankings({name: make() for name, make in parts.rankings.items()}),
     )
     return search, queue

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -30,11 +30,11 @@ from gateway.search.learned import NO_SIGNALS, UsageSignals
 from gateway.search.query import Query
 from gateway.search.query_forms import Correct
 from gateway.search.query_vectors import request_vectors
+from gateway.search.rank import policies
 from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names
 from gateway.search.rank.near_ties import rerank_by_usage
-from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.signals.every import all_signals
@@ -63,6 +63,10 @@ class Search:
     """Whether the model is not ready yet: the search does without."""
     signals: Sequence[Signal] = field(default_factory=lambda: all_signals(SearchOptions()))
     """The terms of the score of `auto`."""
+    rankings: Mapping[str, policies.CatalogRanking] = field(
+        default_factory=lambda: policies.OWN_RANKINGS
+    )
+    """The ranking policies of the catalog, keyed by name."""
 
     async def __call__(
         self,
@@ -179,7 +183,8 @@ class Search:
             diagnostic says so, unless the strategy or the policy wants it so.
         """
         ranking, snapshot = state.request.ranking, state.snapshot
-        if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
+        is_strategy = ranking == "strategy"
+        if self.strategy == "graph" if is_strategy else not self.rankings[ranking].uses_vectors:
             return list(queries)
         rows: dict[str, Vector] = {}
         if self.embed is None:
@@ -230,10 +235,11 @@ class Search:
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
-        request, snapshot, policy = state.request, state.snapshot, state.request.ranking
+        request, snapshot = state.request, state.snapshot
+        policy = self.rankings[request.ranking]
         lexical = retrieve.score_lexical(snapshot.lexical, query)
         any_tool = replace(request.filters, kinds=frozenset({"tool"}), tags=frozenset())
-        evidence = PolicyEvidence(
+        evidence = policies.PolicyEvidence(
             snapshot=snapshot,
             lexical=lexical,
             candidates=candidates,
@@ -241,11 +247,14 @@ class Search:
             tools=snapshot.mask(any_tool),
             count=self.options.pool(request.limit),
         )
-        ranked = rank(policy, evidence)
+        ranked, failure = policies.rank_catalog(policy, evidence)
+        if failure is not None:
+            detail = f"the ranking {request.ranking!r} failed, words rank: {failure.reason}"
+            state.add_diagnostic("lexical", "plugin_failed", detail)
         ranking = self._ranking(state, query, ranked, lexical, candidates=candidates)
-        if not request.explain:
+        if not request.explain or failure is not None:
             return ranking
-        return replace(ranking, scoring=explain(policy, evidence, ranked))
+        return replace(ranking, scoring=policies.explain_ranking(policy, evidence, ranked))
 
     def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
@@ -292,7 +301,7 @@ class Search:
         return Ranking(
             query=query,
             ranked=ranked
-            if request.ranking == "legacy"
+            if self._is_exact(request)
             else move_copies(pin_exact_names(ranked, named), query.text, named, snapshot.entities),
             lexical=snapshot.lexical,
             reading=reading,
@@ -304,6 +313,10 @@ class Search:
             graph={} if hits is None else retrieve.graph_coverage(hits, listed),
             scores=scores,
         )
+
+    def _is_exact(self, request: SearchRequest) -> bool:
+        """Return whether a policy ranks whose order nothing changes."""
+        return request.ranking != "strategy" and self.rankings[request.ranking].is_exact
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
         return self.strategy != "auto" and request.ranking == "strategy"
@@ -320,7 +333,8 @@ class Search:
                 rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
             )
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
-        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences)
+        least = 0.0 if self._is_exact(request) else self.options.min_confidence
+        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences, least)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, chosen, best_of_each(lists, chosen), window)
         state.counts = replace(

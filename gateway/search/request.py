@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import get_args
 
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
@@ -25,7 +24,6 @@ from gateway.options import SearchOptions
 from gateway.runtime.text import clean, near
 from gateway.types import ANYONE, Caller, Diagnostic, Filters, RankingPolicy, SearchRequest
 
-_POLICIES = get_args(RankingPolicy)
 _QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
 _WRITTEN = r"""
     (?<![^\s(\[{\uff08\u300c])\#            # at a boundary
@@ -56,8 +54,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
 
     Raises:
         InvalidRequestError: If *limit* is below 1, *display_limit* below 0 or given with several
-            queries, *ranking* is unknown, both *query* and *queries* are given, there are too
-            many queries, or one is not a text.
+            queries, both *query* and *queries* are given, there are too many queries, or one is not
+            a text.
     """
     notes: list[Diagnostic] = []
     if query is not None and queries:
@@ -65,9 +63,6 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
     texts = tuple(queries) if queries or query is None else (query,)
-    if ranking not in _POLICIES:
-        policies = ", ".join(_POLICIES)
-        raise InvalidRequestError(f"ranking must be one of {policies}, got {ranking!r}")
     if _count("display_limit", display_limit, 0) and len(texts) > 1:
         raise InvalidRequestError("display_limit applies to one ranking: give one query")
     if len(texts) > options.max_queries:

@@ -9,6 +9,7 @@ from gateway.index.indexer import Indexer
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.search.cached_search import CachedSearch
 from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.rank.policies import check_ranking
 from gateway.servers.servers import Servers
 from gateway.types import (
     ANYONE,
@@ -41,6 +42,22 @@ class Searches:
     latest: IndexBuild | None = field(default=None, init=False)
     """The index build of the last search; None before the first one."""
 
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """The names that a search can give as its ranking."""
+        return "strategy", *self.cached.search.rankings
+
+    def usual_ranking(self, kind: str = "") -> str:
+        """Return the ranking of a search that names none: the strategy for tools, else a policy.
+
+        Args:
+            kind: The searched kind; empty for several. The strategy does not rank all kinds,
+                because the graph has no node of a server.
+        """
+        if kind == "tool":
+            return "strategy"
+        return "hybrid" if "hybrid" in self.rankings else "lexical"
+
     async def search(
         self, request: SearchRequest, notes: Sequence[Diagnostic], *, wait: bool, task: str | None
     ) -> SearchResult:
@@ -51,7 +68,11 @@ class Searches:
             notes: What that noted.
             wait: As for `Gateway.search`.
             task: As for `Gateway.search`.
+
+        Raises:
+            InvalidRequestError: The ranking is unknown, or its plugin is not loaded.
         """
+        check_ranking(request.ranking, self.cached.search.rankings)
         wanted = bool(request.queries or request.context)
         built = await self._built(vectors=wanted, wait=wait)
         # To browse needs no vectors.

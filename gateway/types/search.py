@@ -12,7 +12,7 @@ from gateway.types.entities import Filters
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
 """How one search weighs its evidence: as the gateway's strategy says, or by a policy of
-`gateway.search.rank.policies`."""
+`gateway.search.rank.policies`; all but *lexical* are of the plugin ``rankings``."""
 RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
 """What really ranked: *browse* nothing, without a query; *empty* nothing, without a catalog;
 *graph* words and graph; *vector* vectors alone; *hybrid* vectors with other evidence; *lexical*

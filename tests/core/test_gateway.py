@@ -439,22 +439,6 @@ async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway)
     gateway.bridge.check_open()
 
 
-async def test_the_embedded_model_finds_tools_in_other_languages(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """The real model, once, end to end: no key, no network, no English."""
-    gateway = open_gateway(catalog, strategy="auto", embedder="local")
-
-    for query, expected in (
-        ("Wie wird das Wetter in Berlin?", "get_weather"),
-        ("envoyer un courriel", "send_email"),
-        ("перевести текст на английский", "translate_text"),
-    ):
-        found = await gateway.search(query)
-
-        assert ("hybrid", expected) == (found.mode, names(found)[0])
-
-
 async def test_a_gateway_says_what_it_is_and_no_secret(open_gateway: OpenGateway) -> None:
     """How many tools there are once that is known; of many sources only the first."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())

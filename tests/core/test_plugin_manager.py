@@ -61,6 +61,14 @@ class Log(UsageLog):
 def register_usage_log():
     return {"usage": Log}
 """
+VIEWS = """
+from gateway.catalog.visibility import without_policies
+from gateway.hookspecs import hookimpl
+
+@hookimpl
+def register_visibility():
+    return {"policies": without_policies}
+"""
 PINNING = """
 from gateway.hookspecs import hookimpl
 
@@ -296,9 +304,13 @@ def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: Op
 @pytest.mark.parametrize(
     "usage", [UsageOptions(record=True), UsageOptions(learn="on"), UsageOptions(rerank="bounded")]
 )
-def test_to_note_calls_needs_the_plugin_usage(usage: UsageOptions) -> None:
+def test_to_note_calls_needs_the_plugin_usage(
+    install_plugin: InstallPlugin, usage: UsageOptions
+) -> None:
+    install_plugin("tiny", TINY)
+
     with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
-        Gateway(options=Options(plugins=("local",), usage=usage))
+        Gateway(options=Options(plugins=("tiny",), usage=usage))
 
 
 GUARDRAIL = """
@@ -319,16 +331,28 @@ class Guardrail(CallHook):
 def register_call_hooks(options, store, telemetry):
     return [Guardrail()]
 """
+WAITING = """
+from gateway.call.hooks import CallHook
+from gateway.hookspecs import hookimpl
+
+class Waiting(CallHook):
+    name, order = "waiting", 100
+
+@hookimpl
+def register_call_hooks(options, store, telemetry):
+    return [Waiting()]
+"""
 
 
 @pytest.mark.parametrize(
-    ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
+    ("order", "names"), [("50", "guardrail waiting"), ("150", "waiting guardrail")]
 )
 async def test_a_hook_of_another_distribution_stands_around_calls(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
+    install_plugin("waiting", WAITING)
     install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
-    async with Gateway(options=Options(plugins=("access", f"guard{order}"))) as gateway:
+    async with Gateway(options=Options(plugins=("waiting", f"guard{order}"))) as gateway:
         gateway.add_tool(pay)
         paid = await gateway.invoke("pay", {"amount": 5})
         with pytest.raises(NotApprovedError, match="too much"):
@@ -346,16 +370,10 @@ def pay(amount: int) -> str:
 def test_two_plugins_that_decide_what_callers_see_are_refused(
     install_plugin: InstallPlugin,
 ) -> None:
-    install_plugin(
-        "views",
-        "from gateway.catalog.visibility import without_policies\n"
-        "from gateway.hookspecs import hookimpl\n"
-        "@hookimpl\n"
-        "def register_visibility():\n"
-        "    return {'policies': without_policies}\n",
-    )
+    for name in ("views", "other_views"):
+        install_plugin(name, VIEWS)
 
     with pytest.raises(
         ConfigError, match="two plugins give register_visibility the name 'policies'"
     ):
-        Gateway(options=Options(plugins=("access", "views")))
+        Gateway(options=Options(plugins=("views", "other_views")))

@@ -1,4 +1,4 @@
-"""SQLite files of every version: tests/plugins/files has one of each, as SQL."""
+"""SQLite files of every version: tests/files has one of each, as SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.storage.database import Schema
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.storage.vectors import VECTORS
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parents[1] / "files"
 
 
 def made(name: str, folder: Path) -> Path:

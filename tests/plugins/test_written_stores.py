@@ -25,7 +25,7 @@ from gateway.storage.protocol import SqliteStore
 from gateway.types.listing import Listing
 from tests.postgres_server import PostgresServer
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parents[1] / "files"
 FILE_OF = {
     "vectors-1": "vectors",
     "catalog-8": "catalog",

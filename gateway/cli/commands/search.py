@@ -91,8 +91,9 @@ def search(
         gateway = session.gateway.gateway
         limit = limit or gateway.options.search.limit
         # The graph holds no servers: words and vectors rank a search of the catalog.
+        ranking = gateway.searches.usual_ranking()
         find = (
-            partial(search_catalog, gateway, query, max_results=limit, ranking="hybrid")
+            partial(search_catalog, gateway, query, max_results=limit, ranking=ranking)
             if is_catalog
             else partial(gateway.search, query, limit=limit)
         )

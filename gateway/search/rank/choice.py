@@ -21,6 +21,7 @@ def choose(
     state: SearchState,
     kinds: Callable[[Positions], Sequence[str]],
     confidences: Callable[[Sequence[int]], Sequence[float]],
+    min_confidence: float,
 ) -> tuple[Chosen, tuple[float, ...]]:
     """Choose the matches of a search.
 
@@ -29,6 +30,7 @@ def choose(
         state: The search. Its request says how many are wanted, and whether kinds share the places.
         kinds: Returns the kinds of the entities at positions.
         confidences: Returns the confidences of the entities at positions, for the first query.
+        min_confidence: Matches below it compete for display by their scores alone, unless all fit.
 
     Returns:
         The matches, and their scores for display, if they were chosen for that.
@@ -46,7 +48,7 @@ def choose(
     positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
     scores = [score for _, _, score in chosen]
     fits = state.counts.eligible <= request.display_limit
-    least = 0.0 if fits or request.ranking == "legacy" else state.options.min_confidence
+    least = 0.0 if fits else min_confidence
     likely = enumerate(confidences(positions.tolist()))
     kept = {place for place, confidence in likely if confidence >= least}
     shown = select(kinds(positions), scores, limit=request.display_limit, kept=kept)

@@ -1,44 +1,38 @@
-"""The ranking policies of the catalog: the same evidence, weighed another way. Pure.
+"""The ranking policies of the catalog: their protocol, and the policy *lexical*. Pure.
 
-=============  ================================================================================
-hybrid         reciprocal ranks over what vectors and words rank independently; an entity that
-               holds less than half of the query's words has no rank by words
-weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
-legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
-lexical        words alone, by BM25F
-=============  ================================================================================
+A policy weighs the evidence of one search in another way than the strategy does. *lexical* ranks by
+words alone, by BM25F. Plugins add policies by the hook `register_rankings`. Ties break by name.
 
-Without vectors, and for entities that have none, each ranks by words alone. Ties break by name.
 Keywords are counted as registries do: a word counts where it stands as a word, once a field, and
 never by a near spelling.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, get_args
 
 import numpy as np
 
-from gateway.catalog.kinds import REGISTRY_NAMES
+from gateway.errors import (
+    ConfigError,
+    Failed,
+    InvalidRequestError,
+    StoreError,
+    attempt_call,
+    missing_plugin,
+)
 from gateway.index.candidates import Candidates
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import NDArray, Vector
-from gateway.search.rank.display import first_per_kind
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import (
-    HYBRID_COVERAGE,
     KEYWORD_BOOSTS,
-    KEYWORD_MAXIMUM,
     KEYWORD_TOOL,
-    LEGACY_BOOST,
-    LEGACY_MAX_PER_KIND,
-    RRF_K,
-    WEIGHTED_COSINE,
-    WEIGHTED_KEYWORDS,
     WORD_IN_DESCRIPTION,
     WORD_IN_NAME,
     WORD_IS_NAME,
@@ -47,13 +41,12 @@ from gateway.types import Entity, RankingPolicy, Scoring
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
 
-log = logging.getLogger("gateway.search")
 _Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolicyEvidence:
-    """What is known of the catalog for one query."""
+    """Evidence about the catalog for one query."""
 
     snapshot: Snapshot
     lexical: Hits
@@ -62,9 +55,9 @@ class PolicyEvidence:
     mask: Mask
     """Eligible entities, shape (n,)."""
     tools: Mask
-    """The tools that may count for their servers, of whatever kind the search is; shape (n,)."""
+    """Tools that may count for their servers, of whatever kind the search is; shape (n,)."""
     count: int
-    """How long the lists are that *hybrid* fuses."""
+    """Maximum length of the lists that a policy fuses."""
 
     @property
     def keywords(self) -> Keywords:
@@ -72,48 +65,106 @@ class PolicyEvidence:
         snapshot = self.snapshot
         return count_keywords(snapshot.lexical, self.lexical, snapshot.entities, self.tools)
 
-    def lists(self, candidates: Candidates) -> tuple[Positions, Positions]:
-        """Return what vectors and words rank, best first, at most `count` each."""
-        lexical = self.lexical
-        words = by_words(lexical.scores, self.mask & (lexical.coverage >= HYBRID_COVERAGE))
-        near = candidates.pool[has_vectors(candidates, candidates.pool)]
-        return near[: self.count], words.positions[: self.count]
+
+class CatalogRanking(Protocol):
+    """A ranking policy: an order of the catalog that a search can name."""
+
+    @property
+    def uses_vectors(self) -> bool:
+        """True if queries are embedded for it."""
+
+    @property
+    def is_exact(self) -> bool:
+        """True if exact names, copies and weak confidence do not change its order."""
+
+    def rank(self, evidence: PolicyEvidence) -> RankedList:
+        """Rank eligible entities. Others are removed from the list."""
+
+    def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
+        """Return how the scores of *ranked* were made, keyed by position."""
 
 
-def rank(policy: RankingPolicy, evidence: PolicyEvidence) -> RankedList:
-    """Rank the catalog by any policy but ``strategy``."""
-    candidates, mask, snapshot = evidence.candidates, evidence.mask, evidence.snapshot
-    if policy == "weighted":
-        return weighted(candidates, evidence.keywords, mask)
-    if policy == "legacy":
-        ranked = legacy(candidates, evidence.keywords, mask)
-        kinds = snapshot.eligibility.kinds(ranked.positions)
-        return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
-    if policy == "lexical" or candidates is None:
-        return by_words(evidence.lexical.scores, mask)
-    return reciprocal_rank_fusion(evidence.lists(candidates), size=len(mask))
+class Lexical:
+    """The policy *lexical*: words alone, by BM25F."""
+
+    uses_vectors, is_exact = False, False
+
+    def rank(self, evidence: PolicyEvidence) -> RankedList:
+        """Rank by the words of the query."""
+        return by_words(evidence.lexical.scores, evidence.mask)
+
+    def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
+        """Return how the scores were made, keyed by position."""
+        return explain_scores(evidence, ranked)
 
 
-def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
-    """Return which of *positions* have a vector."""
-    return candidates.index.has(positions)
+OWN_RANKINGS: Mapping[str, CatalogRanking] = {"lexical": Lexical()}
+"""The policies of the core, keyed by name."""
 
 
-def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
-    """Fuse rankings that were made independently: the sum of 1/(60 + rank), ranks from 1.
+def all_rankings(of_plugins: Mapping[str, CatalogRanking]) -> Mapping[str, CatalogRanking]:
+    """Return the policies of plugins and of the core, keyed by name.
 
-    After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
-
-    Args:
-        lists: Positions, best first; an entity in one list only has that one term.
-        size: How many entities there are.
+    Raises:
+        ConfigError: A plugin gives a name of the core.
     """
-    scores = np.zeros(size, dtype=np.float32)
-    for ranked in lists:
-        ranks = np.arange(1, len(ranked) + 1, dtype=np.float32)
-        scores[ranked] += 1 / (RRF_K + ranks)
-    positions = np.flatnonzero(scores)
-    return RankedList.of(positions, scores[positions])
+    if taken := sorted({"strategy", *OWN_RANKINGS} & of_plugins.keys()):
+        raise ConfigError(
+            f"a plugin gives a ranking the name {taken[0]!r}, which the gateway itself uses: leave "
+            "it out by the option plugins"
+        )
+    return {**of_plugins, **OWN_RANKINGS}
+
+
+def check_ranking(name: str, rankings: Mapping[str, CatalogRanking]) -> None:
+    """Raise an `InvalidRequestError` if *name* is neither ``strategy`` nor one of *rankings*."""
+    if name == "strategy" or name in rankings:
+        return
+    if name in get_args(RankingPolicy):
+        raise InvalidRequestError(str(missing_plugin(f"ranking {name!r}", "rankings")))
+    policies = ", ".join(("strategy", *rankings))
+    raise InvalidRequestError(f"ranking must be one of {policies}, got {name!r}")
+
+
+def rank_catalog(
+    policy: CatalogRanking, evidence: PolicyEvidence
+) -> tuple[RankedList, Failed | None]:
+    """Rank the eligible entities by *policy*, or by words if it fails.
+
+    Returns:
+        The ranking, and the failure.
+
+    Raises:
+        StoreError: The vectors cannot be read.
+    """
+    ranked = attempt_call(partial(_rank_eligible, policy, evidence))
+    if not isinstance(ranked, Failed):
+        return ranked, None
+    if isinstance(ranked.error, StoreError):
+        raise ranked.error
+    return by_words(evidence.lexical.scores, evidence.mask), ranked
+
+
+def explain_ranking(
+    policy: CatalogRanking, evidence: PolicyEvidence, ranked: RankedList
+) -> Mapping[int, Scoring]:
+    """Return how *policy* made the scores of *ranked*, keyed by position; empty if it fails.
+
+    Raises:
+        StoreError: The vectors cannot be read.
+    """
+    scorings = attempt_call(partial(policy.explain, evidence, ranked))
+    if not isinstance(scorings, Failed):
+        return scorings
+    if isinstance(scorings.error, StoreError):
+        raise scorings.error
+    return {}
+
+
+def _rank_eligible(policy: CatalogRanking, evidence: PolicyEvidence) -> RankedList:
+    ranked = policy.rank(evidence)
+    eligible = evidence.mask[ranked.positions]
+    return ranked if eligible.all() else ranked.at(np.flatnonzero(eligible).tolist())
 
 
 def by_words(scores: Vector, mask: Mask) -> RankedList:
@@ -122,37 +173,41 @@ def by_words(scores: Vector, mask: Mask) -> RankedList:
     return RankedList.of(positions, scores[positions])
 
 
-def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by 0.6 x cosine, negative ones as 0, and 0.4 x keyword share; scores in [0, 1].
+def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
+    """Return which of *positions* have a vector."""
+    return candidates.index.has(positions)
 
-    Without vectors the keyword share alone is the score.
+
+def explain_scores(
+    evidence: PolicyEvidence, ranked: RankedList, lists: Sequence[Positions] = ()
+) -> dict[int, Scoring]:
+    """Return how the scores of *ranked* were made, keyed by position, best first.
+
+    Args:
+        evidence: The evidence that was ranked. `PolicyEvidence.count` limits the result.
+        ranked: The ranking of a policy.
+        lists: The lists that the policy fused, by vectors and by words; empty if it fused none.
     """
-    if candidates is None:
-        return by_words(keywords.share, mask)
-    positions, cosines = _pool(candidates, keywords.share, mask)
-    scores = WEIGHTED_COSINE * np.maximum(cosines, 0)
-    return RankedList.of(positions, scores + WEIGHTED_KEYWORDS * keywords.share[positions])
-
-
-def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1; without a vector by 0.1 x boost alone.
-
-    Without vectors at all the score is boost / 13.5, at most 1.
-    """
-    if candidates is None:
-        return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
-    positions, cosines = _pool(candidates, keywords.boost, mask)
-    near = np.where(has_vectors(candidates, positions), (cosines + 1) / 2, np.float32(0))
-    scores = near + LEGACY_BOOST * keywords.boost[positions]
-    return RankedList.of(positions, np.clip(scores, 0, 1))
-
-
-def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
-    """Return the nearest entities and all that hold a word, with their cosines."""
-    ranked = mask & (words > 0)
-    ranked[candidates.pool] = True
-    positions = np.flatnonzero(ranked)
-    return positions, np.asarray(candidates.cosines_at(positions.tolist()), dtype=np.float32)
+    candidates, keywords = evidence.candidates, evidence.keywords
+    positions = ranked.positions[: evidence.count]
+    cosines: Sequence[float | None] = [None] * len(positions)
+    if candidates is not None:
+        embedded = has_vectors(candidates, positions).tolist()
+        exact = candidates.cosines_at(positions.tolist())
+        cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
+    ranks = [{at: place for place, at in enumerate(each.tolist(), 1)} for each in lists] or [{}, {}]
+    scorings: dict[int, Scoring] = {}
+    for at, score, cosine in zip(positions.tolist(), ranked.scores.tolist(), cosines, strict=False):
+        scorings[at] = Scoring(
+            score=score,
+            vector=cosine,
+            text_boost=float(keywords.boost[at]),
+            keyword_share=float(keywords.share[at]),
+            vector_rank=ranks[0].get(at),
+            keyword_rank=ranks[1].get(at),
+            rrf_score=score if ranks[0] or ranks[1] else None,
+        )
+    return scorings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,52 +265,3 @@ def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
     found = (entities[position] for position in np.flatnonzero(matches).tolist())
     tools = Counter(entity.parent for entity in found if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))
-
-
-def explain(
-    policy: RankingPolicy, evidence: PolicyEvidence, ranked: RankedList
-) -> dict[int, Scoring]:
-    """Return how the scores of *ranked*, which *policy* ranked, were made, by position; and log it.
-
-    At most as many as `PolicyEvidence.count`, best first. Lists are logged at INFO and scores at
-    DEBUG, in the lines of registries.
-    """
-    candidates, keywords = evidence.candidates, evidence.keywords
-    positions = ranked.positions[: evidence.count]
-    cosines: Sequence[float | None] = [None] * len(positions)
-    ranks: list[dict[int, int]] = [{}, {}]
-    if candidates is not None:
-        embedded = has_vectors(candidates, positions).tolist()
-        exact = candidates.cosines_at(positions.tolist())
-        cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
-        if policy == "hybrid":
-            lists = evidence.lists(candidates)
-            line = "RRF inputs: %d vector-ranked docs, %d keyword-ranked docs"
-            log.info(line, *map(len, lists))
-            ranks = [{at: place for place, at in enumerate(each.tolist(), 1)} for each in lists]
-    scorings: dict[int, Scoring] = {}
-    for at, score, cosine in zip(positions.tolist(), ranked.scores.tolist(), cosines, strict=False):
-        boost = float(keywords.boost[at])
-        scorings[at] = Scoring(
-            score=score,
-            vector=cosine,
-            text_boost=boost,
-            keyword_share=float(keywords.share[at]),
-            vector_rank=ranks[0].get(at),
-            keyword_rank=ranks[1].get(at),
-            rrf_score=score if ranks[0] or ranks[1] else None,
-        )
-        entity = evidence.snapshot.entities[at]
-        # A name is a stranger's text: %r keeps it on its line.
-        about = entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
-        if ranks[0] or ranks[1]:
-            line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
-            log.debug(line, *about, score, boost)
-        elif policy == "legacy" and cosine is not None:
-            line = (
-                "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
-                "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
-            )
-            parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, score
-            log.debug(line, *about, *parts)
-    return scorings

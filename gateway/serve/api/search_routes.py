@@ -16,7 +16,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 
 from gateway.catalog.entries import project
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, missing_plugin
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.plugin_manager import own_plugins
@@ -56,12 +56,16 @@ def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
         gateway: The searched gateway.
 
     Raises:
-        ConfigError: There is no such fusion.
+        ConfigError: There is no such fusion, or *legacy* is set and its plugin is not loaded.
     """
     if fusion not in _FUSIONS:
         raise ConfigError(f"SEARCH_FUSION_METHOD must be rrf or legacy, got {fusion!r}")
     has_vectors = gateway.embedder is not None and gateway.strategy != "graph"
-    return "lexical" if fusion == "rrf" and not has_vectors else _FUSIONS[fusion]
+    if fusion == "rrf" and (not has_vectors or "hybrid" not in gateway.searches.rankings):
+        return "lexical"
+    if _FUSIONS[fusion] not in gateway.searches.rankings:
+        raise missing_plugin(f"SEARCH_FUSION_METHOD={fusion}", "rankings")
+    return _FUSIONS[fusion]
 
 
 class Receipt(models.Response):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import numpy as np
@@ -99,7 +99,7 @@ class AskData:
     kinds: tuple[str, ...]
     servers: tuple[str, ...]
     known_tags: tuple[str, ...]
-    rankings: tuple[str, ...] = get_args(types.RankingPolicy)
+    rankings: tuple[str, ...]
     answers: tuple[SearchAnswer, ...] = ()
     can_save: bool
     address: str
@@ -146,6 +146,7 @@ class AskPage:
             kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
             servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
             known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
+            rankings=self._gateway.searches.rankings,
             can_save=self._options.requests is not None
             and visit.can(ADMIN)
             and "quality" in own_plugins(),
@@ -162,7 +163,7 @@ class AskPage:
         other = settings.caller
         if other is not None:
             check_right(visitor, ADMIN)
-        ranking: Any = settings.ranking or ("strategy" if data.kind == "tool" else "hybrid")
+        ranking: Any = settings.ranking or self._gateway.searches.usual_ranking(data.kind)
         began = time.perf_counter()
         result = await self._gateway.search(
             data.query,

@@ -260,7 +260,7 @@ async def test_a_server_is_an_entity_and_the_parent_of_its_tools(
     gateway.add_server("garden", server=Shelf([tool("prune_roses", "Cuts.")]).server)
     servers = Filters(kinds=frozenset({"server"}))
 
-    found = await gateway.search("roses", filters=servers, ranking="hybrid")
+    found = await gateway.search("roses", filters=servers, ranking="lexical")
     pruning = await gateway.catalog.get("garden/prune_roses")
 
     assert pruning is not None
@@ -278,7 +278,7 @@ async def test_a_source_of_the_hosts_own_is_a_server_if_it_says_so(
     gateway.add_source(ListSource("own", (tool("prune"),)), itself=itself)
 
     servers = Filters(kinds=frozenset({"server"}))
-    found = await gateway.search("gardens", filters=servers, ranking="hybrid")
+    found = await gateway.search("gardens", filters=servers, ranking="lexical")
 
     assert ["server:own"] == [each.id for each in found.matches]
     with pytest.raises(ConfigError, match="a server of that name"):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
 
 import openai as sdk
 import pytest
 
 from gateway import AutoDiscoveryClient, Gateway, Options
-from gateway.options import ChatOptions, UsageOptions
+from gateway.options import ChatOptions
 from gateway.testing import Call, Faults, Turn
 from tests.conftest import OpenGateway
-from tests.core.chat.conftest import summing
 from tests.core.chat.stage import ASK, SUM, WAYS, Speaker, Stage, Way, find, text
 from tests.fakes import Shelf, tool
 
@@ -171,21 +169,3 @@ async def test_arguments_that_are_no_messages_are_refused(
         AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(messages=ASK)  # type: ignore[call-overload]  # the fault under test
 
     assert [] == role.requests
-
-
-async def test_the_calls_of_one_request_are_one_task_in_the_log_of_calls(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """Two calls in the first, one in the second."""
-    path, usage = tmp_path / "catalog.sqlite3", UsageOptions(record=True)
-    gateway = summing(open_gateway, catalog_store_path=path, usage=usage)
-    sums = (Call("add", {"a": 1, "b": 2}), Call("add", {"a": 3, "b": 4}))
-    for calls in (sums, sums[:1]):
-        role = stage.cast(find("add two numbers"), Turn(calls=calls), Turn("Done."))
-        await speaker.ask("whole", gateway, role)
-
-    lines = [*gateway.usage.call_log.lines()]
-    first, second, third = [line["task"] for line in lines]
-    assert ["local/add"] * 3 == [line["tool"] for line in lines]
-    assert first == second != third
-    assert "" not in {first, third}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from gateway.config.mcp_json import parse_manifest
-from gateway.errors import ConfigError, UnknownToolError
-from gateway.options import AccessPolicy, Options
-from tests.conftest import OpenGateway
-from tests.fakes import ListSource, tool
+from gateway.errors import ConfigError
+from gateway.options import AccessPolicy
 
 
 def test_policies_are_read_in_their_order() -> None:
@@ -45,27 +40,3 @@ def test_a_fault_costs_the_file_and_never_a_policy(policies: object, message: st
     """Without it more would be open."""
     with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "policies": policies})
-
-
-async def test_those_of_the_program_come_first_and_a_reload_changes_those_of_the_file(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """The file can weaken nothing of the program."""
-    file = tmp_path / "mcp.json"
-
-    def write(*policies: object) -> None:
-        file.write_text(json.dumps({"mcpServers": {}, "policies": policies}), "utf-8")
-
-    own = AccessPolicy(action="deny", tools=("*/burn_*",))
-    gateway = open_gateway(options=Options(policies=(own,)))
-    gateway.add_source(ListSource("desk", [tool("burn_letter"), tool("read_letter")]))
-    write({"action": "allow"}, {"action": "deny", "tools": ["*/read_*"]})
-    gateway.add_config(file)
-    before = [each.name for each in await gateway.list_tools()]
-    write({"action": "deny", "tools": ["*/read_*"]})
-    await gateway.reload()
-    after = [each.name for each in await gateway.list_tools()]
-
-    assert (["read_letter"], []) == (before, after)
-    with pytest.raises(UnknownToolError):
-        await gateway.invoke("burn_letter")

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +19,7 @@ from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import Projection, ToolList
 from gateway.embed.cache import MemoryVectorStore
-from gateway.options import (
-    CatalogOptions,
-    ChatOptions,
-    DiscoveryOptions,
-    UpstreamOptions,
-    UsageOptions,
-)
+from gateway.options import CatalogOptions, ChatOptions, DiscoveryOptions, UpstreamOptions
 from gateway.types import ANYONE, Access, Caller, Content, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
@@ -566,24 +559,3 @@ def test_no_sequence_of_calls_passes_a_meta_tool_or_an_approval() -> None:
         converse()
 
     assert {"look", "hide"} == passed
-
-
-async def test_a_search_of_the_model_is_of_the_same_task_as_its_calls(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """So that the log knows which search led to which call."""
-    gateway = open_gateway(
-        options=Options(
-            catalog_store_path=tmp_path / "catalog.sqlite3",
-            usage=UsageOptions(record=True, record_queries=True),
-        )
-    )
-    gateway.add_tool(transfer)
-    tools = ToolList(names=NAMES, mode="proxy", caller=ANYONE)
-    calls = {"search_tools": {"query": "move money"}, "transfer": {"account": "A", "amount": 1}}
-    for name, arguments in calls.items():
-        call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
-        assert not (await handle_call(gateway, tools, call, task="1")).failed
-
-    (served,) = gateway.usage.call_log.served_queries()
-    assert ("move money", ("local/transfer",)) == (served.query, served.tools)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -27,11 +28,22 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, METRICS
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
-from tests.conftest import OpenGateway
+from tests.conftest import PATIENT, InstallPlugin, OpenGateway
 from tests.fakes import Shelf, TableNormalizer, tool
 from tests.metrics import Watch, counted, documented, recorded
 
 CANARY = "canary-7f3a"
+UNCHANGING = """
+from gateway.hookspecs import hookimpl
+from gateway.search.query_forms import Correction
+
+def correct(index, query, mask=None):
+    return Correction(text=query)
+
+@hookimpl
+def register_query_forms():
+    return {"corrected": lambda: correct}
+"""
 
 
 @pytest.fixture
@@ -124,8 +136,16 @@ async def test_one_build_is_one_build_with_its_embedding_behind_it(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_duration_ranking_and_tokens_are_measured(gateway: Gateway, watch: Watch) -> None:
+async def test_duration_ranking_and_tokens_are_measured(
+    open_gateway: OpenGateway,
+    watch: Watch,
+    catalog: tuple[ToolDefinition, ...],
+    install_plugin: InstallPlugin,
+) -> None:
     """Rule 10: how long, how ranked, what it cost; a cache hit costs nothing."""
+    install_plugin("unchanging", UNCHANGING)
+    options = replace(PATIENT, plugins=("unchanging",))
+    gateway = watched(open_gateway, watch, catalog, options=options)
     await gateway.report()
     reader = watch.reader
     before = counted(reader, "gen_ai.client.token.usage", "gen_ai.operation.name")

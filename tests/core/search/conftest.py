@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from gateway.gateway import Gateway
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
 from gateway.options import GraphOptions, SearchOptions
+from gateway.plugin_manager import load_plugins
 from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
+from gateway.search.rank.policies import all_rankings
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
@@ -24,6 +27,13 @@ from tests.conftest import OpenGateway
 from tests.fakes import compile_snapshot, plain_embed
 
 Catalog = tuple[ToolDefinition, ...]
+POLICIES = all_rankings(
+    {name: make() for name, make in load_plugins(None).tables("register_rankings").items()}
+)
+"""The ranking policies that are installed, keyed by name."""
+RANKINGS: tuple[RankingPolicy, ...] = tuple(
+    each for each in get_args(RankingPolicy) if each == "strategy" or each in POLICIES
+)
 
 
 @pytest.fixture

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from string import ascii_letters
 
 import pytest
-import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import data
-from benchmarks.confidence import read_unserved
-from benchmarks.ranking import Way, opened
 from gateway.embed.cache import MemoryVectorStore
-from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.search.confidence import LOCAL_MODEL, Features, closeness, estimate
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.fakes import Gated, ListSource, codes, tool
 
-OpenSmall = Callable[[Way, str], Awaitable[Gateway]]
-
-SMALL = Path(data.__file__).with_name("small")
 shares = st.floats(0, 1)
 similarities = st.none() | st.floats(-9, 9)
 features = st.builds(
@@ -87,61 +76,6 @@ def test_a_nearer_match_is_likelier(coverage: float) -> None:
     near, far = (Features(similarity=each, coverage=coverage) for each in (2.0, 0.0))
 
     assert estimate(near) > estimate(far)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def open_small() -> AsyncIterator[OpenSmall]:
-    """Open each small catalog once for all tests that only ask."""
-    gateways: dict[tuple[Way, str], Gateway] = {}
-    async with AsyncExitStack() as stack:
-
-        async def open_once(strategy: Way, catalog: str) -> Gateway:
-            if (strategy, catalog) not in gateways:
-                opening = opened(data.read(SMALL / catalog), strategy=strategy)
-                gateways[strategy, catalog] = await stack.enter_async_context(opening)
-            return gateways[strategy, catalog]
-
-        yield open_once
-
-
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(
-    ("strategy", "catalog", "share"),
-    [
-        ("auto", "office", 0.8),
-        ("auto", "services", 0.8),
-        ("auto", "mixed", 0.8),
-        ("graph", "office", 0.8),
-        ("graph", "services", 0.8),
-        # Without a model "about" says as much as "invoice", where one tool alone holds it.
-        ("graph", "mixed", 0.65),
-    ],
-)
-async def test_a_small_catalog_knows_what_it_does_not_serve(
-    open_small: OpenSmall, strategy: Way, catalog: str, share: float
-) -> None:
-    """Of 40 requests that none of thirty tools serves, most are flagged or have no match."""
-    unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
-    gateway = await open_small(strategy, catalog)
-    results = [await gateway.search(text) for text in unserved]
-    flagged = [
-        {"low_confidence_results", "no_match"} & {note.code for note in result.diagnostics}
-        for result in results
-    ]
-
-    assert sum(map(bool, flagged)) >= share * len(unserved)
-
-
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
-async def test_a_small_catalog_knows_what_it_serves(open_small: OpenSmall, catalog: str) -> None:
-    """Of 24 requests, in four languages, at most one is flagged."""
-    gateway = await open_small("auto", catalog)
-    queries = data.read(SMALL / catalog).queries
-    results = [await gateway.search(str(row["query"])) for row in queries]
-
-    notes = [note.code for result in results for note in result.diagnostics]
-    assert notes.count("low_confidence_results") <= 1
 
 
 async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway) -> None:

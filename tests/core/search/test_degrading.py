@@ -11,10 +11,9 @@ import pytest
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import RankingPolicy, SearchResult, Strategy
 from tests.conftest import PATIENT, OpenGateway
-from tests.core.search.conftest import Catalog
+from tests.core.search.conftest import RANKINGS, Catalog
 from tests.fakes import codes, names, until
 
-RANKINGS = get_args(RankingPolicy)
 EVERY = list(product(get_args(Strategy), RANKINGS))
 QUERIES = ("list the invoices", "book a flight", "send an e-mail")
 

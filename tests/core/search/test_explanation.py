@@ -33,7 +33,7 @@ from gateway.types import (
 )
 from tests import fakes
 from tests.conftest import PATIENT, OpenGateway
-from tests.core.search.conftest import Catalog, auto, snapshot_of
+from tests.core.search.conftest import RANKINGS, Catalog, auto, snapshot_of
 from tests.fakes import ListSource, eligibility_of, names, tool
 
 HOST = Caller(scopes=frozenset({ALL_SCOPES}))
@@ -55,7 +55,7 @@ async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gatewa
 
 
 @pytest.mark.parametrize("strategy", get_args(Strategy))
-@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+@pytest.mark.parametrize("ranking", RANKINGS)
 async def test_the_last_place_is_that_in_the_result_whatever_ranked(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:

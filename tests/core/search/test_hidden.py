@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from mcp import Client
@@ -22,6 +21,7 @@ from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Status
 from graphs import Document, Link
 from tests.conftest import PATIENT, OpenGateway
+from tests.core.search.conftest import RANKINGS
 from tests.fakes import ListSource, Shelf, every_id, names, tool
 
 TOOLS = ToolList(names=MetaNames(search="search_tools", call="call_tool"))
@@ -68,7 +68,7 @@ async def test_a_flip_of_what_filters_embeds_nothing(entries: Gateway) -> None:
     assert texts == embedder.texts
 
 
-@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+@pytest.mark.parametrize("ranking", RANKINGS)
 async def test_the_cache_knows_the_filters(entries: Gateway, ranking: RankingPolicy) -> None:
     """Whoever asks second is given what he may see."""
     gateway = entries

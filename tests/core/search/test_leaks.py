@@ -30,7 +30,7 @@ from gateway.types import (
     ToolDefinition,
 )
 from graphs import Document, Link
-from tests.core.search.conftest import run, snapshot_of
+from tests.core.search.conftest import POLICIES, RANKINGS, run, snapshot_of
 from tests.fakes import plain_embed
 
 KINDS: tuple[Kind, ...] = ("tool", "tool", "tool", "skill", "agent")
@@ -39,7 +39,6 @@ SERVERS = ("srvaa", "srvbb", "srvcc")
 TAGS = ("daily", "finance")
 SCOPES = ("read", "write")
 WORDS = ("invoice", "contract", "customer", "payment", "report")
-RANKINGS = get_args(RankingPolicy)
 STRATEGIES = get_args(Strategy)
 EMBEDDER = HashingEmbedder(64)
 OPTIONS = SearchOptions(no_match_confidence=0, window_margin=0)
@@ -169,7 +168,7 @@ def looked(
     **more: Any,
 ) -> SearchResult:
     embed = None if broken else plain_embed(EMBEDDER)
-    search = Search(options=options, strategy=strategy, embed=embed)
+    search = Search(options=options, strategy=strategy, embed=embed, rankings=POLICIES)
     filters = filters or world.filters
     return run(search, world.snapshot, None, queries=queries, filters=filters, **more)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.entity_vectors import NAME_WEIGHT
 from gateway.index.texts import embedding_text, name_text
@@ -365,14 +364,3 @@ async def test_ties_fall_by_name(open_gateway: OpenGateway) -> None:
     found = await open_gateway(tools).search("run it")
 
     assert ["job_a", "job_b", "job_c"] == names(found)
-
-
-async def test_a_search_may_ask_for_hybrid_ranking(gateway: Gateway) -> None:
-    """A policy over the same evidence, on request; another word is refused."""
-    plain = await gateway.search("send an e-mail")
-    hybrid = await gateway.search("send an e-mail", ranking="hybrid")
-
-    assert {"send_email"} == {names(plain)[0], names(hybrid)[0]}
-    assert hybrid.matches[0].score == pytest.approx(2 / 61)
-    with pytest.raises(InvalidRequestError, match="strategy, hybrid"):
-        await gateway.search("send an e-mail", ranking="best")  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ from tests.core.sources.live_source import (
 from tests.fakes import tool
 
 TELEMETRY = Telemetry()
-OLD = Path(__file__).parents[2] / "plugins" / "files" / "catalog-2.sql"
+OLD = Path(__file__).parents[2] / "files" / "catalog-2.sql"
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.options import AccessPolicy, AuditOptions
+from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.plugins.access.gate import AccessGate
 from gateway.types import Caller
-from tests.conftest import PATIENT, OpenGateway
+from tests.conftest import PATIENT, InstallPlugin, OpenGateway
+from tests.core.test_plugin_manager import GUARDRAIL, VIEWS, pay
 from tests.fakes import ListSource, tool
 
 DENY = AccessPolicy(action="deny", tools=("*/burn_*",))
@@ -103,3 +104,55 @@ def test_the_gate_is_one_of_the_hooks(open_gateway: OpenGateway) -> None:
 
     assert isinstance(gate, AccessGate)
     assert open_gateway(options=WITHOUT).hooks.named("access") is None
+
+
+@pytest.mark.parametrize(
+    ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
+)
+async def test_a_hook_of_another_distribution_stands_before_or_after_the_gate(
+    install_plugin: InstallPlugin, order: str, names: str
+) -> None:
+    install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
+    async with Gateway(options=Options(plugins=("access", f"guard{order}"))) as gateway:
+        gateway.add_tool(pay)
+        paid = await gateway.invoke("pay", {"amount": 5})
+        with pytest.raises(NotApprovedError, match="too much"):
+            await gateway.invoke("pay", {"amount": 500})
+
+    assert "paid 5" == paid.text
+    assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
+
+
+def test_another_plugin_that_decides_what_callers_see_is_refused(
+    install_plugin: InstallPlugin,
+) -> None:
+    install_plugin("views", VIEWS)
+
+    with pytest.raises(
+        ConfigError, match="two plugins give register_visibility the name 'policies'"
+    ):
+        Gateway(options=Options(plugins=("access", "views")))
+
+
+async def test_those_of_the_program_come_first_and_a_reload_changes_those_of_the_file(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """The file can weaken nothing of the program."""
+    file = tmp_path / "mcp.json"
+
+    def write(*policies: object) -> None:
+        file.write_text(json.dumps({"mcpServers": {}, "policies": policies}), "utf-8")
+
+    own = AccessPolicy(action="deny", tools=("*/burn_*",))
+    gateway = open_gateway(options=Options(policies=(own,)))
+    gateway.add_source(ListSource("desk", [tool("burn_letter"), tool("read_letter")]))
+    write({"action": "allow"}, {"action": "deny", "tools": ["*/read_*"]})
+    gateway.add_config(file)
+    before = [each.name for each in await gateway.list_tools()]
+    write({"action": "deny", "tools": ["*/read_*"]})
+    await gateway.reload()
+    after = [each.name for each in await gateway.list_tools()]
+
+    assert (["read_letter"], []) == (before, after)
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("burn_letter")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from gateway.search.rank.display import (
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, RankingPolicy, SearchResult
 from tests.conftest import OpenGateway
+from tests.core.search.conftest import RANKINGS
 from tests.fakes import entity, tool
 
 kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
@@ -239,7 +240,7 @@ async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> Searc
     return await gateway.search(query, limit=50, diversify=True, **asked)
 
 
-@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+@pytest.mark.parametrize("ranking", RANKINGS)
 async def test_a_search_gives_those_alone_who_are_displayed(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:

@@ -1,0 +1,1 @@
+"""The ranking policies of registries."""

@@ -1,0 +1,179 @@
+"""The ranking policies of registries: the same evidence, weighed another way. Pure.
+
+=============  ================================================================================
+hybrid         reciprocal ranks over what vectors and words rank independently; an entity that
+               holds less than half of the query's words has no rank by words
+weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
+legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
+=============  ================================================================================
+
+Without vectors, and for entities that have none, each ranks by words alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gateway.catalog.kinds import REGISTRY_NAMES
+from gateway.index.candidates import Candidates
+from gateway.index.eligibility import Mask, Positions
+from gateway.runtime.vectors import Vector
+from gateway.search.rank.display import first_per_kind
+from gateway.search.rank.fusion import RankedList
+from gateway.search.rank.parameters import (
+    HYBRID_COVERAGE,
+    KEYWORD_MAXIMUM,
+    LEGACY_BOOST,
+    LEGACY_MAX_PER_KIND,
+    RRF_K,
+    WEIGHTED_COSINE,
+    WEIGHTED_KEYWORDS,
+)
+from gateway.search.rank.policies import (
+    Keywords,
+    PolicyEvidence,
+    by_words,
+    explain_scores,
+    has_vectors,
+)
+from gateway.types import Scoring
+
+_log = logging.getLogger("gateway.search")
+
+
+class Hybrid:
+    """The policy *hybrid*."""
+
+    uses_vectors, is_exact = True, False
+
+    def rank(self, evidence: PolicyEvidence) -> RankedList:
+        """Fuse the ranks by vectors and by words; without vectors rank by words."""
+        if evidence.candidates is None:
+            return by_words(evidence.lexical.scores, evidence.mask)
+        lists = fused_lists(evidence, evidence.candidates)
+        return reciprocal_rank_fusion(lists, size=len(evidence.mask))
+
+    def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
+        """Return how the scores were made, and log it in the lines of registries.
+
+        Lists are logged at INFO and scores at DEBUG.
+        """
+        if evidence.candidates is None:
+            return explain_scores(evidence, ranked)
+        lists = fused_lists(evidence, evidence.candidates)
+        line = "RRF inputs: %d vector-ranked docs, %d keyword-ranked docs"
+        _log.info(line, *map(len, lists))
+        scorings = explain_scores(evidence, ranked, lists)
+        line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
+        for at, scoring in scorings.items():
+            if scoring.rrf_score is not None:
+                _log.debug(line, *_about(evidence, at), scoring.score, scoring.text_boost)
+        return scorings
+
+
+class Weighted:
+    """The policy *weighted*."""
+
+    uses_vectors, is_exact = True, False
+
+    def rank(self, evidence: PolicyEvidence) -> RankedList:
+        """Rank by cosines and keyword shares."""
+        return weighted(evidence.candidates, evidence.keywords, evidence.mask)
+
+    def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
+        """Return how the scores were made, keyed by position."""
+        return explain_scores(evidence, ranked)
+
+
+class Legacy:
+    """The policy *legacy*."""
+
+    uses_vectors, is_exact = True, True
+
+    def rank(self, evidence: PolicyEvidence) -> RankedList:
+        """Rank by cosines and keyword boosts, at most three of each kind."""
+        ranked = legacy(evidence.candidates, evidence.keywords, evidence.mask)
+        kinds = evidence.snapshot.eligibility.kinds(ranked.positions)
+        return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
+
+    def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
+        """Return how the scores were made, and log it at DEBUG in the lines of registries."""
+        scorings = explain_scores(evidence, ranked)
+        line = (
+            "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
+            "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
+        )
+        for at, each in scorings.items():
+            if (cosine := each.vector) is not None:
+                boost = each.text_boost
+                parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, each.score
+                _log.debug(line, *_about(evidence, at), *parts)
+        return scorings
+
+
+def _about(evidence: PolicyEvidence, position: int) -> tuple[str, str]:
+    """Return the name and the kind of the entity at *position*, for a line of the log."""
+    entity = evidence.snapshot.entities[position]
+    # A name is a stranger's text: %r keeps it on its line.
+    return entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
+
+
+def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Positions, Positions]:
+    """Return the lists that vectors and words rank, best first, at most `count` each."""
+    lexical = evidence.lexical
+    words = by_words(lexical.scores, evidence.mask & (lexical.coverage >= HYBRID_COVERAGE))
+    near = candidates.pool[has_vectors(candidates, candidates.pool)]
+    return near[: evidence.count], words.positions[: evidence.count]
+
+
+def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
+    """Fuse rankings that were made independently: the sum of 1/(60 + rank), ranks from 1.
+
+    After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
+
+    Args:
+        lists: Positions, best first; an entity in one list only has that one term.
+        size: How many entities there are.
+    """
+    scores = np.zeros(size, dtype=np.float32)
+    for ranked in lists:
+        ranks = np.arange(1, len(ranked) + 1, dtype=np.float32)
+        scores[ranked] += 1 / (RRF_K + ranks)
+    positions = np.flatnonzero(scores)
+    return RankedList.of(positions, scores[positions])
+
+
+def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
+    """Rank by 0.6 x cosine, negative ones as 0, and 0.4 x keyword share; scores in [0, 1].
+
+    Without vectors the keyword share alone is the score.
+    """
+    if candidates is None:
+        return by_words(keywords.share, mask)
+    positions, cosines = _pool(candidates, keywords.share, mask)
+    scores = WEIGHTED_COSINE * np.maximum(cosines, 0)
+    return RankedList.of(positions, scores + WEIGHTED_KEYWORDS * keywords.share[positions])
+
+
+def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
+    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1; without a vector by 0.1 x boost alone.
+
+    Without vectors at all the score is boost / 13.5, at most 1.
+    """
+    if candidates is None:
+        return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
+    positions, cosines = _pool(candidates, keywords.boost, mask)
+    near = np.where(has_vectors(candidates, positions), (cosines + 1) / 2, np.float32(0))
+    scores = near + LEGACY_BOOST * keywords.boost[positions]
+    return RankedList.of(positions, np.clip(scores, 0, 1))
+
+
+def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
+    """Return the nearest entities and all that hold a word, with their cosines."""
+    ranked = mask & (words > 0)
+    ranked[candidates.pool] = True
+    positions = np.flatnonzero(ranked)
+    return positions, np.asarray(candidates.cosines_at(positions.tolist()), dtype=np.float32)

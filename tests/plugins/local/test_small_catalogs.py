@@ -1,0 +1,74 @@
+"""The confidence of searches in catalogs of thirty tools, with the packaged model and without."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from benchmarks import data
+from benchmarks.confidence import read_unserved
+from benchmarks.ranking import Way, opened
+from gateway.gateway import Gateway
+
+OpenSmall = Callable[[Way, str], Awaitable[Gateway]]
+
+SMALL = Path(data.__file__).with_name("small")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def open_small() -> AsyncIterator[OpenSmall]:
+    """Open each small catalog once for all tests that only ask."""
+    gateways: dict[tuple[Way, str], Gateway] = {}
+    async with AsyncExitStack() as stack:
+
+        async def open_once(strategy: Way, catalog: str) -> Gateway:
+            if (strategy, catalog) not in gateways:
+                opening = opened(data.read(SMALL / catalog), strategy=strategy)
+                gateways[strategy, catalog] = await stack.enter_async_context(opening)
+            return gateways[strategy, catalog]
+
+        yield open_once
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("strategy", "catalog", "share"),
+    [
+        ("auto", "office", 0.8),
+        ("auto", "services", 0.8),
+        ("auto", "mixed", 0.8),
+        ("graph", "office", 0.8),
+        ("graph", "services", 0.8),
+        # Without a model "about" says as much as "invoice", where one tool alone holds it.
+        ("graph", "mixed", 0.65),
+    ],
+)
+async def test_a_small_catalog_knows_what_it_does_not_serve(
+    open_small: OpenSmall, strategy: Way, catalog: str, share: float
+) -> None:
+    """Of 40 requests that none of thirty tools serves, most are flagged or have no match."""
+    unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
+    gateway = await open_small(strategy, catalog)
+    results = [await gateway.search(text) for text in unserved]
+    flagged = [
+        {"low_confidence_results", "no_match"} & {note.code for note in result.diagnostics}
+        for result in results
+    ]
+
+    assert sum(map(bool, flagged)) >= share * len(unserved)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
+async def test_a_small_catalog_knows_what_it_serves(open_small: OpenSmall, catalog: str) -> None:
+    """Of 24 requests, in four languages, at most one is flagged."""
+    gateway = await open_small("auto", catalog)
+    queries = data.read(SMALL / catalog).queries
+    results = [await gateway.search(str(row["query"])) for row in queries]
+
+    notes = [note.code for result in results for note in result.diagnostics]
+    assert notes.count("low_confidence_results") <= 1
