@@ -39,7 +39,7 @@ from gateway.search.cached_search import Caches, SearchParts, cached_search
 from gateway.search.edges import Edges
 from gateway.search.learned import NO_USAGE, make_usage_log
 from gateway.search.normalize import Normalizer
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.search.searches import Searches
 from gateway.servers.config_files import Configured
 from gateway.servers.configuration import Configuration
@@ -259,20 +259,20 @@ class Gateway:
             InvalidRequestError: If an argument is outside what is allowed.
             ClosedError: After `aclose`.
         """
-        request, notes = prepare(
+        asked = SearchArguments(
             query,
             queries=queries,
             context=context,
             context_summary=context_summary,
             limit=limit,
             filters=self.servers.pool.resolve_filters(filters),
-            options=self.options.search,
             ranking=ranking,
             diversify=diversify,
             display_limit=display_limit,
             caller=caller,
             explain=explain,
         )
+        request, notes = prepare(asked, self.options.search)
         return await self.searches.search(request, notes, wait=wait, task=task)
 
     def add_server(  # noqa: PLR0913  (keyword-only options of the public API)

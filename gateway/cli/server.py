@@ -95,11 +95,15 @@ def transport_of(
     pages = _sign_in_pages(gateway, authenticator, sessions)
     served = [*probe_routes(gateway), *pages]
     if parts.api:
-        from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
-        from gateway.serve.plugin_routes import plugin_routes  # noqa: PLC0415  (likewise)
-
-        served += [*api_routes(gateway, address), *plugin_routes(gateway)]
+        served += _api_routes(gateway, address)
     return partial(transport, routes=served)
+
+
+def _api_routes(gateway: Gateway, address: HttpOptions) -> ConsoleRoutes:
+    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+    from gateway.serve.plugin_routes import plugin_routes  # noqa: PLC0415  (likewise)
+
+    return [*api_routes(gateway, address), *plugin_routes(gateway)]
 
 
 def _sign_in_pages(

@@ -135,6 +135,8 @@ async def handle_call(
         own = partial(_search, gateway, tools, call, shown=shown, task=task)
     elif call.name in names.added:
         own = partial(_answer_added, gateway, tools, call, approve=approve, task=task)
+    elif call.name in names and call.name != names.call:
+        own = partial(_advise, gateway, tools, call)
     if not (call.native or (call.name and call.name in names)):
         return await _handle(gateway, tools, call, approve=approve, task=task, own=own)
     kind = "datastore" if is_search else "extension"
@@ -154,8 +156,8 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches or
-    calls the meta-tool of a plugin.
+    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches,
+    advises or calls the meta-tool of a plugin.
     """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
@@ -164,10 +166,6 @@ async def _handle(
         if own is not None:
             answer = await own(parsed_arguments)
             return _with_note(answer, note) if note and answer.search is not None else answer
-        if call.name in names and call.name != names.call:
-            advise = route_tools if call.name == names.route else next_tools
-            text = await advise(gateway, parsed_arguments, caller)
-            return ToolAnswer(call=call, text=text, tool=call.name, arguments=parsed_arguments)
         tool, arguments = _target(names, call, parsed_arguments)
         entity = await request_approval(
             gateway, approve, tool, arguments, call_id=call.id, caller=caller
@@ -189,6 +187,14 @@ async def _handle(
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _advise(
+    gateway: Gateway, tools: ToolList, call: ToolCall, arguments: JsonObject
+) -> ToolAnswer:
+    advise = route_tools if call.name == tools.names.route else next_tools
+    text = await advise(gateway, arguments, tools.caller)
+    return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
 
 
 async def _answer_added(

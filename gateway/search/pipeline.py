@@ -273,13 +273,7 @@ class Search:
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
-        if candidates is None:
-            eligible = int(np.count_nonzero(state.mask))
-            window = retrieve.window_of(
-                ranked.positions, ranked.scores, request.limit, self.options, eligible=eligible
-            )
-        else:
-            window = retrieve.candidate_window(candidates, request.limit, self.options)
+        window = self._window(state, ranked, candidates)
         listed = ranked.positions
         if hits is None and graph is not None:
             hits = retrieve.score_graph(graph, query)
@@ -289,11 +283,12 @@ class Search:
         if request.explain:
             scores = {"lexical": retrieve.score_lexical(snapshot.lexical, query).scores}
             scores |= {} if hits is None else {"graph": hits.scores}
+        if request.ranking != "legacy":
+            pinned = pin_exact_names(ranked, named)
+            ranked = move_copies(pinned, query.text, named, snapshot.entities)
         return Ranking(
             query=query,
-            ranked=ranked
-            if request.ranking == "legacy"
-            else move_copies(pin_exact_names(ranked, named), query.text, named, snapshot.entities),
+            ranked=ranked,
             lexical=snapshot.lexical,
             reading=reading,
             eligible=int(state.mask.sum()),
@@ -303,6 +298,17 @@ class Search:
             model=self.model,
             graph={} if hits is None else retrieve.graph_coverage(hits, listed),
             scores=scores,
+        )
+
+    def _window(
+        self, state: SearchState, ranked: RankedList, candidates: Candidates | None
+    ) -> frozenset[int]:
+        limit = state.request.limit
+        if candidates is not None:
+            return retrieve.candidate_window(candidates, limit, self.options)
+        eligible = int(np.count_nonzero(state.mask))
+        return retrieve.window_of(
+            ranked.positions, ranked.scores, limit, self.options, eligible=eligible
         )
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:

@@ -134,11 +134,7 @@ async def suggest(
     snapshot = await gateway.snapshot(vectors=True)
 
     async def run(tried: Mapping[str, str]) -> tuple[Outcome, ...]:
-        entities = [
-            entity.with_hints(search_text=tried[entity.id]) if entity.id in tried else entity
-            for entity in snapshot.entities
-        ]
-        variant = await variant_of(gateway, snapshot, entities)
+        variant = await variant_of(gateway, snapshot, _with_texts(snapshot.entities, tried))
         return (await evaluate(variant, requests, caller=caller, progress=progress)).outcomes
 
     before = await run({})
@@ -167,6 +163,13 @@ async def suggest(
         )
         for tool, text in sorted(tried.items())
     )
+
+
+def _with_texts(entities: Iterable[Entity], texts: Mapping[str, str]) -> list[Entity]:
+    return [
+        entity.with_hints(search_text=texts[entity.id]) if entity.id in texts else entity
+        for entity in entities
+    ]
 
 
 def _guilty(

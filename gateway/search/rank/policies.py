@@ -245,17 +245,21 @@ def explain(
             keyword_rank=ranks[1].get(at),
             rrf_score=score if ranks[0] or ranks[1] else None,
         )
-        entity = evidence.snapshot.entities[at]
-        # A name is a stranger's text: %r keeps it on its line.
-        about = entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
-        if ranks[0] or ranks[1]:
-            line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
-            log.debug(line, *about, score, boost)
-        elif policy == "legacy" and cosine is not None:
-            line = (
-                "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
-                "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
-            )
-            parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, score
-            log.debug(line, *about, *parts)
+        _log_score(policy, evidence.snapshot.entities[at], scorings[at])
     return scorings
+
+
+def _log_score(policy: RankingPolicy, entity: Entity, scoring: Scoring) -> None:
+    cosine, boost, score = scoring.vector, scoring.text_boost, scoring.score
+    # A name is a stranger's text: %r keeps it on its line.
+    about = entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
+    if scoring.rrf_score is not None:
+        line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
+        log.debug(line, *about, score, boost)
+    elif policy == "legacy" and cosine is not None:
+        line = (
+            "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
+            "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
+        )
+        parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, score
+        log.debug(line, *about, *parts)

@@ -163,16 +163,17 @@ class AskPage:
         if other is not None:
             check_right(visitor, ADMIN)
         ranking: Any = settings.ranking or ("strategy" if data.kind == "tool" else "hybrid")
+        filters = types.Filters(
+            kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
+            tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
+            servers=frozenset(filter(None, {data.server})),
+        )
         began = time.perf_counter()
         result = await self._gateway.search(
             data.query,
             limit=settings.limit,
             context_summary=settings.context,
-            filters=types.Filters(
-                kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
-                tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
-                servers=frozenset(filter(None, {data.server})),
-            ),
+            filters=filters,
             ranking=ranking,
             caller=other or visitor,
             # Who may ask as anybody may know what that caller is not shown.
@@ -182,8 +183,8 @@ class AskPage:
         seconds = time.perf_counter() - began
         snapshot = await self._gateway.snapshot()
         mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
-        tools = {key for key in (each.id for each in result.shown) if key in places}
-        tools = {key for key in tools if mask[places[key]]}
+        shown = {each.id for each in result.shown}
+        tools = {key for key in shown if key in places and mask[places[key]]}
         return SearchAnswer(
             mode=result.mode,
             rows=tuple(_rows(result, tools)),

@@ -15,7 +15,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import GraphOptions, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
 from graphs import Document
@@ -85,15 +85,13 @@ def run(
     diversify: bool = False,
 ) -> SearchResult:
     """Search once."""
-    request, notes = prepare(
+    asked = SearchArguments(
         query,
         queries=queries,
-        context=None,
-        context_summary="",
         limit=limit,
         filters=filters or Filters(),
-        options=search.options,
         ranking=ranking,
         diversify=diversify,
     )
+    request, notes = prepare(asked, search.options)
     return asyncio.run(search(snapshot, request, notes))
