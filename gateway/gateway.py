@@ -20,8 +20,7 @@ from gateway.call.calls import Calls
 from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
-from gateway.embed.protocol import Embedder
-from gateway.embed.resolve import resolve_embedder
+from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.errors import ConfigError
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress

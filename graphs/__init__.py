@@ -39,7 +39,7 @@ _MODULES = {
     "from_json_ld": "graphs.rdf.serialization",
     "from_turtle": "graphs.rdf.serialization",
     "parse": "graphs.markdown.dialect",
-    "prerequisite_cycles": "graphs.cycles",
+    "prerequisite_cycles": "graphs.paths",
     "query_sparql": "graphs.rdf.sparql",
     "read": "graphs.markdown.dialect",
     "render": "graphs.markdown.dialect",

@@ -1,5 +1,4 @@
 # The front door for type checkers: the names and modules of `__init__.py`.
-from graphs.cycles import prerequisite_cycles as prerequisite_cycles
 from graphs.diagrams import to_dot as to_dot
 from graphs.diagrams import to_mermaid as to_mermaid
 from graphs.errors import DocumentError as DocumentError
@@ -31,6 +30,7 @@ from graphs.markdown.document import Link as Link
 from graphs.markdown.document import Section as Section
 from graphs.markdown.document import Text as Text
 from graphs.markdown.edit import add_edge as add_edge
+from graphs.paths import prerequisite_cycles as prerequisite_cycles
 from graphs.paths import shortest_paths as shortest_paths
 from graphs.paths import topological_groups as topological_groups
 from graphs.rdf.serialization import from_json_ld as from_json_ld

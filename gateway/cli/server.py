@@ -25,11 +25,11 @@ from gateway.search.rank.policies import log
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.drain import probe_routes
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.serve.mcp_server import mcp_server, serve_stdio
-from gateway.serve.probes import probe_routes
 from gateway.types import Caller
 
 _LOG_RECORDS_PER_S = 5

@@ -17,8 +17,7 @@ from functools import partial
 
 from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_arguments import correct_keys, fold_arguments
-from gateway.discovery.meta_tools import MetaNames, meta_parameters
+from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments, meta_parameters
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import render
 from gateway.discovery.tool_list import ToolList

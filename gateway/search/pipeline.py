@@ -29,9 +29,8 @@ from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.learned import NO_SIGNALS, UsageSignals
 from gateway.search.query import Query
 from gateway.search.query_forms import Correct
-from gateway.search.query_vectors import request_vectors
-from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
+from gateway.search.rank.display import Chosen, best_of_each, choose
 from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names
 from gateway.search.rank.near_ties import rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
@@ -39,7 +38,7 @@ from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.signals.every import all_signals
 from gateway.search.signals.signal import Pool, Signal
-from gateway.search.state import SearchState, with_vectors
+from gateway.search.state import SearchState, request_vectors, with_vectors
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
 from graphs.lexical.query import AnalyzedQuery, Hits

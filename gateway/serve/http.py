@@ -30,12 +30,11 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.serve import auth
 from gateway.serve.api.problems import RefusedError, problem
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.connections import ConnectionLimits
+from gateway.serve.connections import ConnectionLimits, SessionShares
 from gateway.serve.drain import Drain
 from gateway.serve.guard import Guard, guarded
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6
 from gateway.serve.mcp_server import GatewayServer
-from gateway.serve.sessions import SessionShares
 
 PATH = "/mcp"
 METRICS_PATH = "/metrics"

@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.options import Options
-from gateway.storage.encryption import decrypt, encrypt
-from gateway.storage.host_key import host_keys
+from gateway.storage.host_key import decrypt, encrypt, host_keys
 
 
 class SealedCookie:

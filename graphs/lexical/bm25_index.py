@@ -17,8 +17,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphs import parameters
-from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
-from graphs.lexical.index_terms import concatenate_numbers, spelt_words
+from graphs.lexical.analysis import (
+    DocumentTokens,
+    Fields,
+    Token,
+    Vocabulary,
+    concatenate_numbers,
+    spelt_words,
+    stem,
+    tokens,
+)
 from graphs.lexical.query import (
     AnalyzedQuery,
     DocumentMatches,

@@ -22,6 +22,7 @@ from gateway.config.manifest import NormalizerSettings
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.plugins.quality.comparison import Comparison, compare
+from gateway.plugins.quality.distractors import with_curve
 from gateway.plugins.quality.evaluation import evaluate
 from gateway.plugins.quality.model_requests import ModelRequests, model_requests
 from gateway.plugins.quality.offline import offline_requests
@@ -40,7 +41,6 @@ from gateway.plugins.quality.requests import (
 from gateway.plugins.quality.twins import hold_out
 from gateway.plugins.usage.call_log import CallLog
 from gateway.plugins.usage.tables import call_log_of
-from gateway.serve.curve import with_curve
 from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")

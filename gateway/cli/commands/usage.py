@@ -11,8 +11,7 @@ from typer import Option
 
 import graphs
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.documents import document_output
+from gateway.cli.command import Output, command, command_group, document_output, note
 from gateway.cli.session import audited, command_options, open_session, open_store, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError

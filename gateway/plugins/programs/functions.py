@@ -20,9 +20,8 @@ from gateway.discovery.proxies import description_of, to_parameters
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.plugins.programs.json_values import ValueRefusedError, to_json
 from gateway.plugins.programs.sandbox import CallAnswer, PendingCall
-from gateway.plugins.programs.shapes import join, shape_of
+from gateway.plugins.programs.shapes import ValueRefusedError, join, shape_of, to_json
 from gateway.plugins.programs.store import WaitingCall
 from gateway.plugins.programs.stubs import HEADER, declare, identifiers
 from gateway.runtime.cache import Cache

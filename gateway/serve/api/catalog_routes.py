@@ -22,13 +22,13 @@ from gateway.catalog.entries import INSTRUCTIONS, Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
 from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
-from gateway.serve.api.pager import Pager, Place
-from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.responses import HEADERS
+from gateway.serve.api.problems import HEADERS, RefusedError
 from gateway.serve.api.routing import (
     BODY_PROBLEMS,
     ApiRoute,
     CurrentCaller,
+    Pager,
+    Place,
     ServedGateway,
     WriterRoute,
     problems,

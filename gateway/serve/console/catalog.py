@@ -18,14 +18,13 @@ from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection
 from gateway.config.config_file import read_text
 from gateway.gateway import Gateway
-from gateway.plugins.manifests.client_entries import ClientSnippet, client_snippets
+from gateway.plugins.manifests.client_files import ClientSnippet, client_snippets
 from gateway.plugins.manifests.exporter import export_servers, export_virtual_server, servers_of
 from gateway.plugins.usage.analytics import ToolUse
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import EVERYTHING, request_filters
 from gateway.serve.auth import ADMIN, METRICS, WRITE
-from gateway.serve.console.formats import clip, path
 from gateway.serve.console.page import (
     ConsoleOptions,
     PageView,
@@ -33,8 +32,10 @@ from gateway.serve.console.page import (
     Redirect,
     Texts,
     Visit,
+    clip,
     download,
     page,
+    path,
 )
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH
