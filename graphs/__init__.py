@@ -30,7 +30,7 @@ _MODULES = {
     "Text": "graphs.markdown.document",
     "TextEvidence": "graphs.text_search",
     "TextMatch": "graphs.text_search",
-    "add_edge": "graphs.markdown.edit",
+    "add_edge": "graphs.markdown.dialect",
     "collect": "graphs.markdown.dialect",
     "compile_facts": "graphs.graph_builder",
     "expand": "graphs.expansion",

@@ -15,11 +15,10 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments, meta_parameters
 from gateway.discovery.proxies import to_parameters
-from gateway.discovery.render_results import render
+from gateway.discovery.render_results import next_steps_hint, next_tools, render, route_tools
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import (

@@ -27,12 +27,10 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.learned import NO_SIGNALS, UsageSignals
-from gateway.search.query import Query
-from gateway.search.query_forms import Correct
+from gateway.search.query import Correct, Query
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.display import Chosen, best_of_each, choose
-from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names
-from gateway.search.rank.near_ties import rerank_by_usage
+from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes

@@ -28,6 +28,7 @@ from gateway.gateway import Gateway
 from gateway.mcp.code_flow import LIFE_S
 from gateway.serve.account import (
     HEADERS,
+    SealedCookie,
     link,
     message,
     page,
@@ -38,7 +39,6 @@ from gateway.serve.account import (
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.requests import read_limited
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
-from gateway.serve.sealed_cookies import SealedCookie
 from gateway.servers.user_sign_ins import PATH
 from gateway.types import Caller
 

@@ -24,7 +24,7 @@ def register_embedders():
 """
 CORRECTING = """
 from gateway.hookspecs import hookimpl
-from gateway.search.query_forms import Correction
+from gateway.search.query import Correction
 
 def correct(index, query, mask=None):
     return Correction(text="greet", changed=((query, "greet"),))

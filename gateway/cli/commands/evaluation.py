@@ -26,8 +26,13 @@ from gateway.plugins.quality.distractors import with_curve
 from gateway.plugins.quality.evaluation import evaluate
 from gateway.plugins.quality.model_requests import ModelRequests, model_requests
 from gateway.plugins.quality.offline import offline_requests
-from gateway.plugins.quality.page import to_page
-from gateway.plugins.quality.report import EvalReport, read_report, save_report, write_report
+from gateway.plugins.quality.report import (
+    EvalReport,
+    read_report,
+    save_report,
+    to_page,
+    write_report,
+)
 from gateway.plugins.quality.requests import (
     EvalRequest,
     RequestSet,

@@ -22,7 +22,7 @@ from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
-from gateway.plugins.graph_tools.graph_edits import GraphEdit, Verdict, plan_edit
+from gateway.plugins.graph_tools.edge_proposals import GraphEdit, Verdict, plan_edit
 from gateway.search.learned import LearnedSteps
 from gateway.types import Caller
 from graphs.facts.fact import Fact, is_banned

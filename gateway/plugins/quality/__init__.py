@@ -32,7 +32,7 @@ _MODULES = {
     "save_request": "gateway.plugins.quality.requests",
     "schema_digest": "gateway.plugins.quality.tool_checks",
     "to_json_lines": "gateway.plugins.quality.requests",
-    "to_page": "gateway.plugins.quality.page",
+    "to_page": "gateway.plugins.quality.report",
     "tune": "gateway.plugins.quality.tuning",
     "undo": "gateway.plugins.quality.tuning",
     "write_report": "gateway.plugins.quality.report",

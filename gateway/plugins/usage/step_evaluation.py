@@ -19,7 +19,7 @@ from gateway.runtime.gains import Gain, measure_gain
 from gateway.search.expand.next_steps import score_next_steps
 from gateway.search.expand.supplements import Supplement
 from gateway.search.learned import LearnedSteps
-from gateway.search.rank.near_ties import rerank
+from gateway.search.rank.fusion import rerank
 from gateway.types import Filters
 
 MAX_CALLS = 400

@@ -22,13 +22,13 @@ from gateway.index.snapshot import Snapshot
 from gateway.plugins.quality.comparison import Comparison, compare
 from gateway.plugins.quality.distractors import with_curve
 from gateway.plugins.quality.eval_run import EvalRun, RunProgress, evaluate_catalog
-from gateway.plugins.quality.page import to_page
 from gateway.plugins.quality.report import (
     EvalReport,
     StoredReport,
     ToolReport,
     list_reports,
     load_report,
+    to_page,
 )
 from gateway.plugins.quality.requests import EvalRequest, parse
 from gateway.plugins.usage.analytics import schema_tokens

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import load_proposals
-from gateway.plugins.graph_tools.graph_edits import GraphEdit
+from gateway.plugins.graph_tools.edge_proposals import GraphEdit
 from gateway.plugins.graph_tools.graph_view import (
     GraphEdge,
     GraphNode,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.discovery.advice import next_steps_hint
+from gateway.discovery.render_results import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.plugins.usage.call_log import CallNote
