@@ -26,7 +26,7 @@ from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
@@ -314,3 +314,15 @@ def document_output(
         raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
     remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
     return Output(data, "", found=documents, code=code, notes=(remark,))
+
+
+def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
+    """Return names and values from items such as ``NAME=VALUE``.
+
+    Raises:
+        InvalidRequestError: An item has no name or no *separator*; with *message*.
+    """
+    pairs = [item.partition(separator) for item in items]
+    if not all(name.strip() and found for name, found, _ in pairs):
+        raise InvalidRequestError(message)
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -20,7 +20,7 @@ from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import next_steps_hint, next_tools, render, route_tools
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.wire_formats import NATIVE_SEARCH
+from gateway.discovery.wire_formats import NATIVE_SEARCH, clip, result_text
 from gateway.errors import (
     CallerError,
     Failed,
@@ -179,7 +179,7 @@ async def _handle(
         )
     except GatewayError as error:
         return await _failure(gateway, tools, call, tool, arguments, error)
-    text = _clip(result_text(result), gateway.options.chat.max_result_chars)
+    text = clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
         # Where no call tool is listed, no advice mentions it.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
@@ -369,28 +369,3 @@ async def _failure(
         needed=error.needed if isinstance(error, CallerError) else None,
         retry_after_s=error.retry_after_s if isinstance(error, LimitExceededError) else None,
     )
-
-
-def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer as text: its text blocks, else its structured content.
-
-    Blocks that no text can hold are named with their type, so that the model knows of them.
-    """
-    parts = []
-    for block in result.content:
-        data = {**block.data, **as_object(block.data.get("resource"))}
-        about = [str(part) for key in ("mimeType", "uri") if (part := data.get(key))]
-        named = f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
-        parts.append(block.text or ("" if block.type == "text" else named))
-    text = "\n".join(filter(None, parts))
-    if not text and result.structured is not None:
-        text = json.dumps(result.structured, ensure_ascii=False, default=str)
-    if result.is_error:
-        return f"The tool reported an error:\n{text}"
-    return text or "The tool answered with nothing."
-
-
-def _clip(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

@@ -270,7 +270,7 @@ class Search:
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
-        window = self._window(state, ranked, candidates)
+        window = retrieve.supplement_window(state, ranked, candidates)
         listed = ranked.positions
         if hits is None and graph is not None:
             hits = retrieve.score_graph(graph, query)
@@ -295,17 +295,6 @@ class Search:
             model=self.model,
             graph={} if hits is None else retrieve.graph_coverage(hits, listed),
             scores=scores,
-        )
-
-    def _window(
-        self, state: SearchState, ranked: RankedList, candidates: Candidates | None
-    ) -> frozenset[int]:
-        limit = state.request.limit
-        if candidates is not None:
-            return retrieve.candidate_window(candidates, limit, self.options)
-        eligible = int(np.count_nonzero(state.mask))
-        return retrieve.window_of(
-            ranked.positions, ranked.scores, limit, self.options, eligible=eligible
         )
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:

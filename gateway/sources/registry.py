@@ -10,10 +10,9 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Any
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
@@ -26,6 +25,7 @@ from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Caller, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
+from gateway.types.entities import merge_hints
 from gateway.types.listing import Listing
 
 _MAGIC = re.compile(r"[*?[]")
@@ -327,7 +327,9 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
-    sources = [_stored(registrations[server].source) for server in wanted]
+    # The sources behind the transforms.
+    found = [registrations[server].source for server in wanted]
+    sources = [getattr(source, "inner", source) for source in found]
     preload(sources)
     count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
     if count:
@@ -339,11 +341,6 @@ async def list_sources(
         progress(count, count)
     fresh = dict(zip(wanted, results, strict=True))
     return {server: fresh.get(server) or before[server] for server in registrations}
-
-
-def _stored(source: Source) -> object:
-    """Return the source behind the transforms of *source*."""
-    return getattr(source, "inner", source)
 
 
 async def _list(
@@ -382,18 +379,3 @@ async def _read(registration: Registration) -> Listing:
         check_listing, listing, source.server, limits, trusted=source.trusted
     )
     return apply_policies(checked, {}, server=source.server, options=limits)
-
-
-def merge_hints(first: Hints, second: Hints) -> Hints:
-    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
-
-    def merge(one: object, other: object) -> object:
-        if isinstance(one, tuple) and isinstance(other, tuple):
-            return tuple(dict.fromkeys((*one, *other)))
-        return other if one in {None, ""} else one
-
-    values: dict[str, Any] = {
-        item.name: merge(getattr(first, item.name), getattr(second, item.name))
-        for item in fields(Hints)
-    }
-    return Hints(**(values | {"enabled": first.enabled and second.enabled}))

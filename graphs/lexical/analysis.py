@@ -318,3 +318,12 @@ def spelt_words(
 def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
     """Return the int32 numbers of all *parts*, shape (n, width)."""
     return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
+
+
+def stable_order(numbers: np.ndarray) -> np.ndarray:
+    """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    if numbers.size and int(numbers.max()) > 0xFFFF:
+        high = (numbers[order] >> 16).astype(np.uint16)
+        order = order[np.argsort(high, kind="stable")]
+    return order

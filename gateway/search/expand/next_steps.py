@@ -25,11 +25,12 @@ from gateway.errors import Failed, InvalidRequestError
 from gateway.index.candidates import CatalogVectors, VectorQuery, sample_of
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.index.tool_graph import ToolGraph, node_of
+from gateway.index.tool_graph import ToolGraph
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, deviations_at, top
 from gateway.search.expand.supplements import (
     Supplement,
+    confidences,
     entities_of,
     is_declared,
     learned_path,
@@ -332,27 +333,6 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
         )
         edges = dict(entities_of(graph, expansion)) | edges
     return edges
-
-
-def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
-    """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
-
-    The learned edges say it. The share that they leave open is distributed by how many other tools
-    each tool has followed.
-    """
-    if not learned:
-        return {}
-    node = graph.nodes[position]
-    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
-    shares: dict[int, float] = {}
-    for tool, share in learned.often.items():
-        target = node_of(tool)
-        end = graph.entity(target)
-        if end is not None and (node, target) not in graph.forbidden:
-            shares[end] = left * share
-    for end, edge in learned_steps_after(graph, learned, position):
-        shares[end] = shares.get(end, 0.0) + edge.confidence
-    return shares
 
 
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:

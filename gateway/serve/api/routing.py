@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import Field
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime.text import digest
-from gateway.serve.api.models import PageMetadata, PageQuery
+from gateway.serve.api import models
+from gateway.serve.api.models import PageQuery
 from gateway.serve.api.problems import ProblemDetails, RefusedError, RequestFault, problem, refusal
 from gateway.serve.api.requests import ApiRequest
 from gateway.serve.auth import ADMIN, AUDIT, CALLER, CHALLENGE, WRITE, check_right
@@ -165,3 +167,27 @@ class Pager:
         detail = "there is no such page: the cursor is of another list, or was changed; begin again"
         fault = RequestFault(where="?cursor", detail=detail)
         raise RefusedError(404, "unknown_cursor", detail, errors=[fault])
+
+
+class PageMetadata(models.Response):
+    """What a page says of itself, in the words of registries."""
+
+    count: int
+    """The number of entities of this page."""
+    next_cursor: Annotated[str | None, Field(serialization_alias="nextCursor")]
+    """The `cursor` of the next page; null on the last one."""
+
+
+class EntityPage(models.Response):
+    """A page of entities, by id."""
+
+    entities: Sequence[models.EntityView]
+    metadata: PageMetadata
+    total: int
+    """The number of entities on all pages."""
+
+
+class EntityList(EntityPage):
+    """A page of entities that hold the text, or of all of them, by id; skills by score."""
+
+    search_mode: models.SearchMode

@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MethodType
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
@@ -205,3 +205,48 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     each.__name__: each for each in (number, percent, ms, span, clip, pretty, path, node)
 }
 """The filters of the templates, by name."""
+MAX_VALUES = 12
+"""How many values of a facet are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FacetValue:
+    """A value to select by."""
+
+    value: str
+    count: int
+    """How many the list would hold."""
+    selected: bool
+    query: str
+    """Of the list that selects it or, if it is selected, does not; without the chosen ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facet:
+    """The most frequent values of a facet."""
+
+    name: str
+    values: tuple[FacetValue, ...]
+    more: int
+    """How many others there are."""
+
+
+def facet_of(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, str]]) -> Facet:
+    """Return a facet whose addresses select one value instead of another, or one tag more."""
+    selected = [value for facet, value in pairs if facet == name]
+    others = [pair for pair in pairs if name == "tag" or pair[0] != name]
+    values = []
+    for value in dict.fromkeys((*selected, *counts)):
+        after = [*others, (name, value)]
+        if value in selected:
+            after = [pair for pair in pairs if pair != (name, value)]
+        values.append(
+            FacetValue(
+                value=value,
+                count=counts.get(value, 0),
+                selected=value in selected,
+                query=urlencode(after, errors="replace"),
+            )
+        )
+    shown = max(MAX_VALUES, len(selected))
+    return Facet(name=name, values=tuple(values[:shown]), more=max(len(values) - shown, 0))
