@@ -21,7 +21,7 @@ from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder, resolve_embedder
-from gateway.errors import ConfigError
+from gateway.errors import missing_plugin
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.mcp.servers import server_target
@@ -36,7 +36,7 @@ from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import Caches, SearchParts, cached_search
 from gateway.search.edges import Edges
-from gateway.search.learned import NO_USAGE, make_usage_log
+from gateway.search.learned import make_usage_log
 from gateway.search.normalize import Normalizer
 from gateway.search.request import SearchArguments, prepare
 from gateway.search.searches import Searches
@@ -362,7 +362,7 @@ class Gateway:
             ConfigError: The plugin ``usage`` is not loaded.
         """
         if self.searches.cached.usage is None:
-            raise ConfigError(NO_USAGE)
+            raise missing_plugin("Gateway.usage", "usage")
         return self.searches.cached.usage
 
     @property

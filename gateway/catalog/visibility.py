@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gateway.errors import ConfigError
+from gateway.errors import missing_plugin
 from gateway.options import AccessPolicy
 from gateway.runtime.vectors import NDArray
 from gateway.types import Caller, Entity, Filters
@@ -85,7 +85,5 @@ def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
         ConfigError: There are *policies*, which must not be ignored.
     """
     if policies:
-        raise ConfigError(
-            "policies need the plugin 'access': add it to Options.plugins, or remove the policies"
-        )
+        raise missing_plugin("a policy", "access", "remove the policies")
     return EVERYTHING_VISIBLE

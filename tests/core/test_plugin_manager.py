@@ -289,7 +289,7 @@ def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: Ins
 def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
 
-    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+    with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
         assert gateway.usage
 
 
@@ -297,7 +297,7 @@ def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: Op
     "usage", [UsageOptions(record=True), UsageOptions(learn="on"), UsageOptions(rerank="bounded")]
 )
 def test_to_note_calls_needs_the_plugin_usage(usage: UsageOptions) -> None:
-    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+    with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
         Gateway(options=Options(plugins=("local",), usage=usage))
 
 
