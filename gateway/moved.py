@@ -14,6 +14,7 @@ MOVED: Mapping[str, str] = {
     "gateway.call.gate": "gateway.plugins.access.gate",
     "gateway.discovery.advice": "gateway.discovery.render_results",
     "gateway.discovery.meta_arguments": "gateway.discovery.meta_tools",
+    "gateway.discovery.proxies": "gateway.discovery.window",
     "gateway.embed.local": "gateway.plugins.local",
     "gateway.index.graph_edits": "gateway.plugins.graph_tools.edge_proposals",
     "gateway.manifests": "gateway.plugins.manifests",
@@ -52,6 +53,7 @@ MOVED: Mapping[str, str] = {
     "gateway.serve.probes": "gateway.serve.drain",
     "gateway.serve.sealed_cookies": "gateway.serve.account",
     "gateway.serve.sessions": "gateway.serve.connections",
+    "gateway.serve.token_file": "gateway.serve.authenticator",
     "gateway.spelling": "gateway.plugins.spelling",
     "gateway.storage.approval_key": "gateway.storage.host_key",
     "gateway.storage.audit": "gateway.plugins.access.tables",
@@ -65,7 +67,7 @@ MOVED: Mapping[str, str] = {
     "gateway.testing.embeddings_format": "gateway.testing.embedder",
     "gateway.usage": "gateway.plugins.usage",
     "gateway.usage.evaluation": "gateway.runtime.gains",
-    "gateway.usage.rerank": "gateway.plugins.usage.outcomes",
+    "gateway.usage.rerank": "gateway.plugins.usage.step_evaluation",
 }
 """New names, keyed by the names of version 0.2. A package stands for its modules too."""
 

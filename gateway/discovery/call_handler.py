@@ -17,9 +17,9 @@ from functools import partial
 
 from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments, meta_parameters
-from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import next_steps_hint, next_tools, render, route_tools
 from gateway.discovery.tool_list import ToolList
+from gateway.discovery.window import to_parameters
 from gateway.discovery.wire_formats import NATIVE_SEARCH, clip, result_text
 from gateway.errors import (
     CallerError,

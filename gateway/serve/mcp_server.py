@@ -35,9 +35,9 @@ from pydantic import ValidationError
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import FunctionTool, MetaNames, catalog_digest, meta_tools
-from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
+from gateway.discovery.window import description_of
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions
 from gateway.runtime import VERSION

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from gateway.catalog.arguments import check_arguments
 from gateway.discovery.approval import Approve, needs_approval, request_approval
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.proxies import description_of, to_parameters
 from gateway.discovery.tool_list import ToolList
+from gateway.discovery.window import description_of, to_parameters
 from gateway.discovery.wire_formats import result_text
 from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
