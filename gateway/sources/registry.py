@@ -328,8 +328,7 @@ async def list_sources(
         or before[server].registration is not registration
     ]
     # The sources behind the transforms.
-    found = [registrations[server].source for server in wanted]
-    sources = [getattr(source, "inner", source) for source in found]
+    sources = [getattr(own := registrations[server].source, "inner", own) for server in wanted]
     preload(sources)
     count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
     if count:

@@ -153,15 +153,15 @@ async def suggest(
             break
         tried = {tool: text for tool, text in tried.items() if tool not in bad}
     return tuple(
-        Suggestion(
-            tool=tool,
-            search_text=text,
-            judged_by=judges[tool][1],
-            requests=counts[judges[tool]][1],
-            before=counts[judges[tool]][0],
-            after=gained[judges[tool]][0],
-        )
-        for tool, text in sorted(tried.items())
+        _suggestion(text, judges[tool], counts, gained) for tool, text in sorted(tried.items())
+    )
+
+
+def _suggestion(text: str, judge: Key, before: Counts, after: Counts) -> Suggestion:
+    tool, source = judge
+    (found, requests), (gained, _) = before[judge], after[judge]
+    return Suggestion(
+        tool=tool, search_text=text, judged_by=source, requests=requests, before=found, after=gained
     )
 
 

@@ -271,8 +271,7 @@ def _fields(
     name, metadata = entity.name, entity.metadata
     shows_card = wanted is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
-    backends = entity.definition.details.get("servers", metadata.get("servers"))
-    paths = [f"/{backend}" for backend in backends] if isinstance(backends, list) else []
+    paths = _backend_paths(entity)
     return {
         "id": entity.id,
         "kind": entity.kind,
@@ -295,7 +294,6 @@ def _fields(
         "input_schema": entity.definition.input_schema,
         "relevance_score": display,
         **_scores(match),
-        "lifted": match is None,
         "metadata": project(metadata, wanted),
         "agent_card": card if shows_card else None,
         "backend_count": len(paths),
@@ -305,12 +303,18 @@ def _fields(
     }
 
 
+def _backend_paths(entity: Entity) -> list[str]:
+    backends = entity.definition.details.get("servers", entity.metadata.get("servers"))
+    return [f"/{backend}" for backend in backends] if isinstance(backends, list) else []
+
+
 def _scores(match: Match | None) -> _Fields:
     cosine = match.evidence.vector if match else None
     return {
         "similarity_score": None if cosine is None else round(cosine, 4),
         "score": round(match.score, 6) if match else None,
         "confidence": round(match.confidence, 4) if match else None,
+        "lifted": match is None,
     }
 
 

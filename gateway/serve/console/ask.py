@@ -163,17 +163,12 @@ class AskPage:
         if other is not None:
             check_right(visitor, ADMIN)
         ranking: Any = settings.ranking or ("strategy" if data.kind == "tool" else "hybrid")
-        filters = types.Filters(
-            kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
-            tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
-            servers=frozenset(filter(None, {data.server})),
-        )
         began = time.perf_counter()
         result = await self._gateway.search(
             data.query,
             limit=settings.limit,
             context_summary=settings.context,
-            filters=filters,
+            filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
             # Who may ask as anybody may know what that caller is not shown.
@@ -255,6 +250,14 @@ class AskPage:
     async def _call_data(self, visit: Visit, tool: Entity) -> CallData:
         decision = (await self._gateway.snapshot()).visibility.decide(tool, visit.caller)
         return _call_data(tool, decision.rule if decision.action == "ask" else "")
+
+
+def _filters(data: AskData) -> types.Filters:
+    return types.Filters(
+        kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
+        tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
+        servers=frozenset(filter(None, {data.server})),
+    )
 
 
 def _settings(fields: Mapping[str, str]) -> Settings:
