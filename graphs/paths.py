@@ -1,4 +1,7 @@
-"""Paths and orders along given edges, by networkx."""
+"""Paths and orders along given edges, by networkx.
+
+Prerequisites that wait for each other.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Data goes to standard output, everything else to standard error. With ``--json`` standard output
 holds one JSON document, also when the command fails.
+
+Graph documents as the output of a command.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 * The description of the search tool holds a digest of the catalog. It stays the same to the byte
   until the catalog changes, since it stands at the head of every prompt.
 
+Arguments of a meta-tool under other keys than its own: corrected if only one reading fits. Pure.
+
 Models write ``q`` for ``query``, ``parameters`` for ``arguments``, or the arguments of the called
 tool next to its name.
 """

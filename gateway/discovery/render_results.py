@@ -2,6 +2,8 @@
 
 What is written here is the conversation's only memory of what was found; `direct_names_in` reads it
 back.
+
+Advice for the model: where to look for tools, and which come next.
 """
 
 from __future__ import annotations

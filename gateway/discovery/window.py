@@ -4,6 +4,8 @@
   in another tool's output, reveals nothing.
 * Found tools are appended and keep their positions, so that the prompt's prefix survives. Only at
   the cap the one that was found or called least recently goes.
+
+Found entities -> function tools with their real schemas. Pure.
 """
 
 from __future__ import annotations

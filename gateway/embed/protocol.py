@@ -1,4 +1,7 @@
-"""The values and protocols of embedders: texts in, unit vectors out."""
+"""The values and protocols of embedders: texts in, unit vectors out.
+
+The embedder that a host names or gives.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 * Few eligible entities are scored exactly, by the ids of their rows.
 * For many, an index is walked from each vector of the query until enough rows pass the mask. If the
   walk ends too early, all eligible entities are scored exactly. So no filter costs recall.
+
+The face of a database that stores the vectors of entities and searches them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The words of tools, as the rules that derive edges use them. Pure.
 
+The rules that derive related tools and next steps from the nouns of names. Pure.
+
 * groups: tools of one server whose names share a noun are members of one group, and so are
   entities of one category. Members of a group are related.
 * phases: a tool that finds a thing comes before tools that inspect it, and those before tools that

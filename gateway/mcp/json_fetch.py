@@ -1,4 +1,7 @@
-"""Fetch a JSON document from a service that the host's own configuration, or a user, names."""
+"""Fetch a JSON document from a service that the host's own configuration, or a user, names.
+
+Ask a SPARQL endpoint that the user names, through the guard of private addresses.
+"""
 
 from __future__ import annotations
 

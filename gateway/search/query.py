@@ -1,4 +1,7 @@
-"""One query through the pipeline: its texts, its vectors and its terms. Pure."""
+"""One query through the pipeline: its texts, its vectors and its terms. Pure.
+
+The forms of a query that plugins give.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of one search: its diagnostics, its costs, and where its time went."""
+"""The state of one search: its diagnostics, its costs, and where its time went.
+
+The vectors of the queries of one search.
+"""
 
 from __future__ import annotations
 

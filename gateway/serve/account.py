@@ -7,8 +7,12 @@
 * It ends with a session of `gateway.serve.console.access`, for the console and for the pages where
   users sign in to servers.
 
+Cookies that hold something between two steps of a browser, which only the host can read.
+
 With a key of the host any replica can read what another one has set; without one they are for this
 process alone.
+
+Small pages for people that need no template and no script.
 """
 
 from __future__ import annotations

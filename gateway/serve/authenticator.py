@@ -1,5 +1,7 @@
 """Which party sends a request: one of the file's tokens, or one that a provider vouches for.
 
+The TOML file that says who may call: tokens, and identity providers.
+
 [tokens.dashboard]
 token = "${DASHBOARD_TOKEN}"
 scopes = ["catalog:write", "billing"]

@@ -3,6 +3,8 @@
 uvicorn limits requests that have come whole; one that is half sent would hold its connection for
 ever.
 
+Sessions of the served gateway: no caller fills them, each has a share.
+
 A client of before 2026-07-28 begins a session and need not end it. Beyond its caller's share the
 session that was not used for longest is ended; one with a request under way only if all have one.
 """

@@ -6,6 +6,8 @@
    may answer what that call asks for. Calls under way end, within a time limit.
 3. Streams are ended, and with them all connections.
 
+`/livez` and `/readyz`: whether an orchestrator leaves the process alone, and sends it requests.
+
 Neither needs a token, and neither names anything: counts alone are told.
 """
 

@@ -3,9 +3,12 @@
 Replicas that have the same key can read what each of them encrypts in a store. A list of keys,
 separated by commas, lets the key be changed: the first one counts, and the others still decrypt.
 
+Texts that only the host can read, wherever they lie: AES-256-GCM under keys of the host.
+
 A text belongs to its place: moved to another one it cannot be decrypted. So nobody who can write
 to a database alone makes one user's credentials another's.
 
+The key by which what a configuration file would run is digested: from the key of the host, or
 else in a file of its owner alone.
 
 Without it nobody can find a value by trying, not even a short one.

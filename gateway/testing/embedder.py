@@ -3,6 +3,8 @@
 * Texts are near when they share words or parts of words; it knows no language and no meaning
   but those it is told (``meanings``).
 * The same text gives the same vector in every process and on every machine.
+
+The format of the embeddings endpoint: requests checked, vectors written out.
 """
 
 from __future__ import annotations

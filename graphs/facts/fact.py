@@ -1,5 +1,7 @@
 """One statement of the graph.
 
+The facts of all documents together, each with the source that counts.
+
 * Of equal facts the declared one stays, with its own weight; else the first by rule, file and line,
   with the greatest weight. The order of the documents does not matter.
 * What the host forbids is not derived: an undeclared fact that a document of the host bans is left

@@ -3,6 +3,8 @@
 * The same text gives the same terms, in a document and in a question.
 * The work is linear in the text, and nothing in a text can make it raise.
 * Words of the domain are never thrown away; the stop list holds English function words alone.
+
+The words of an index, and its numbers as arrays, from the tokens of documents. Pure.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 * ``parse(render(document)) == document`` for every document with an id whose sections hold
   Markdown that stands by itself (no heading, no unclosed fence).
 * A document is data: nothing in it is fetched, run or believed.
+
+Edits of a Markdown-LD text: one edge more, and all else stays to the character. Pure.
 """
 
 from __future__ import annotations

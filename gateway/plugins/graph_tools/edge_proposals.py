@@ -6,6 +6,8 @@
   sentence of the model gets into a document.
 * A proposal counts for nothing until it is given to a gateway as a document of the host.
 
+A person's decisions on edges, written into the host's own documents.
+
 * An accepted edge is declared from then on. A rejected one is forbidden: no rule derives it.
 * All decisions on the tools of one server stand in one document, for people to read and commit.
 * The difference is shown first; a file that changed meanwhile is not written.

@@ -1,6 +1,8 @@
 """Files of other clients: where they are, and how their servers become entries of our file.
 
 Secrets become variables.
+
+Entries of this gateway for other clients: what stands in a file or a program to use it. Pure.
 """
 
 from __future__ import annotations

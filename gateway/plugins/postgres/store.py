@@ -1,4 +1,7 @@
-"""What outlives a process, in PostgreSQL: for several processes, also on several machines."""
+"""What outlives a process, in PostgreSQL: for several processes, also on several machines.
+
+Sign-ins in a database, encrypted under a key that is not there.
+"""
 
 from __future__ import annotations
 

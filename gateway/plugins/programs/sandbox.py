@@ -4,6 +4,8 @@ A program is Python. The functions that it may call are answered here, one `Pend
 several may be open at once. A call that has to wait for a person ends the run with a snapshot, from
 which any sandbox of the same kind goes on.
 
+Bubblewrap around the processes of programs, where it works: a second wall.
+
 Inside there is no network, no file but the binary and the system's libraries, no capability and no
 other process; the user is nobody.
 """

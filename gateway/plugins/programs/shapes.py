@@ -1,6 +1,8 @@
 """The shape of the results that a tool has given so far, as a JSON Schema. Pure.
 
 It is the narrowest that all of them fit: what was in each is required, what differed is a choice.
+
+What crosses the border of a sandbox, as JSON of bounded size and depth. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tools of other people, to see what is still found among many more. Pure but for the file."""
+"""Tools of other people, to see what is still found among many more. Pure but for the file.
+
+The distractor curve: what test requests find in a catalog that grows by others' tools.
+"""
 
 from __future__ import annotations
 

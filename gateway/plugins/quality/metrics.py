@@ -2,6 +2,8 @@
 
 * The gold of a query is a list of groups: a group is served as soon as one of its tools is found.
 * Sums run in one fixed order, so that two runs of the same ranking agree to the last digit.
+
+Outcomes of requests -> which tools are found, and which stand in their place. Pure.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Reports may be kept in a folder, one file each, whose name is the time.
 
+A report as one HTML page that loads nothing from elsewhere. Pure.
+
 What servers say of their tools is data: all of it is escaped.
 """
 

@@ -5,6 +5,8 @@ next steps three times: plainly, with the transitions of the other tasks, and wi
 their calls. The right one is the tool that was called next. There is no query, since queries are
 never kept.
 
+By how much the outcomes of past calls multiply a score: 0.85 to 1.15, decaying. Pure.
+
 Only calls count, by how they ended. Being listed or searched for changes nothing.
 """
 

@@ -3,6 +3,8 @@
 * No kind and no server takes all ranks of a result.
 * What is displayed is chosen from the first `display_depth` of each kind. Scores for people are
   scaled over all of those, so that the last one displayed does not get 0 by definition.
+
+Rankings -> the matches of a search. Pure.
 """
 
 from __future__ import annotations

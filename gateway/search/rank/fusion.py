@@ -6,6 +6,8 @@ The score of ``auto`` inside the vector pool is a plain sum of signals: see
 * Entities that the query calls by their exact names come first, in the order of the query.
 * Nothing else ranks. The graph never reorders matches.
 * Ties break by name: positions are in the order of names.
+
+How past calls move a ranking: only what is about equally good without them. Pure.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from gateway.search.signals.signal import Pool, Signal
 class Vectors:
     """Speaks for what is near to the request, and to a clause of a long one.
 
-    Both cosines are added before they are measured in deviations: by that sum vectors choose the
-    candidates, too. Its parts are weighed by `CLAUSE_COSINE_WEIGHT`.
+    It is the cosine of the request, with 0.7 of that of its best clause. Both cosines are added
+    before they are measured in deviations: by that sum vectors choose the candidates, too. Its
+    parts are weighed by `CLAUSE_COSINE_WEIGHT`.
     """
 
     name, order, weight = "vectors", 100, 1.0
@@ -30,7 +31,7 @@ class Vectors:
 
 
 class Words:
-    """Speaks for what holds words of the request.
+    """Speaks for what holds words of the request, by BM25F.
 
     Args:
         weight: `SearchOptions.lexical_weight`.
@@ -47,7 +48,7 @@ class Words:
 
 
 class ClauseWords:
-    """Speaks for what holds words of one clause; says nothing of a short request.
+    """Speaks for what holds words of the best clause, by BM25F; says nothing of a short request.
 
     Args:
         weight: `SearchOptions.lexical_weight`.

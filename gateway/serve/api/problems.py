@@ -1,6 +1,8 @@
 """Problems, the responses to requests that fail (RFC 9457). They hold no trace, secret or query.
 
 ``type`` stays ``about:blank``, so the title is that of the status; ``code`` names the problem.
+
+The JSON responses of the API.
 """
 
 from __future__ import annotations

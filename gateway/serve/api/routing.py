@@ -1,5 +1,7 @@
 """Parts that all path operations of the API share: the classes of routes and the dependencies.
 
+The pages of the API's lists.
+
 A cursor holds the place of the last entity that its reader saw, and which list that is of. So what
 is added or removed between two pages moves nothing else to another page, and what is hidden leaves
 no trace in it.

@@ -3,6 +3,8 @@
 * A page is a class whose methods are marked by `page`; its data is one frozen dataclass, which the
   template shows and ``?format=json`` gives as it is.
 * Every URL is a whole page that needs no script; a script only picks parts of it.
+
+How the templates write numbers, times and texts.
 """
 
 from __future__ import annotations

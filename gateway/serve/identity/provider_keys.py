@@ -5,6 +5,8 @@
 * Known keys are used at once, while they are fetched again each hour in the background; after two
   hours in which nobody asked, the first request waits for them. While the provider is down they are
   kept, for a day at most.
+
+What an identity provider says of itself (RFC 8414; OpenID Connect Discovery).
 """
 
 from __future__ import annotations
