@@ -35,8 +35,8 @@ from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.index.candidates import VectorQuery
+from gateway.index.engine_vectors import VectorEngine
 from gateway.index.snapshot import Snapshot
-from gateway.index.vector_engine import VectorEngine
 from gateway.index.vectors import VectorIndex
 from gateway.options import CacheOptions, IndexOptions
 from gateway.plugins.quality.distractors import FixedSource

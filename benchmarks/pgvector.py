@@ -28,8 +28,7 @@ from benchmarks.indexing import rows_of
 from benchmarks.tables import print_figures
 from gateway.index.candidates import CatalogVectors, VectorQuery
 from gateway.index.eligibility import Mask
-from gateway.index.engine_vectors import FEW_ROWS, EngineVectors
-from gateway.index.vector_engine import Ids
+from gateway.index.engine_vectors import FEW_ROWS, EngineVectors, Ids
 from gateway.index.vectors import VectorIndex
 from gateway.plugins.postgres.database import PostgresDatabase
 from gateway.plugins.postgres.pgvector import PgvectorEngine

@@ -5,9 +5,9 @@ The names that most programs need. The others are in `gateway.types`, `gateway.o
 """
 
 import sys
-from importlib import import_module
 
 from gateway.moved import MovedModules
+from gateway.runtime.delegation import lazy_names
 
 _MODULES = {
     "Alias": "gateway.sources.virtual",
@@ -55,13 +55,4 @@ _MODULES = {
 Type checkers read the same names from `__init__.pyi`."""
 __all__ = list(_MODULES)
 sys.meta_path.insert(0, MovedModules())
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -226,11 +226,11 @@ class ClosedError(GatewayError):
     """The gateway was closed and cannot serve any more."""
 
 
-def missing_plugin(user: str, name: str) -> ConfigError:
-    """Return the error of *user*, a thing that needs the plugin *name*."""
+def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
+    """Return the error of *user*, a thing that needs the plugin *name*; or do *otherwise*."""
     return ConfigError(
         f"{user} needs the plugin {name!r}, which is not loaded: add it to Options.plugins, "
-        "GATEWAY_PLUGINS or 'plugins' of mcp.json"
+        f"GATEWAY_PLUGINS or 'plugins' of mcp.json{otherwise and f', or {otherwise}'}"
     )
 
 

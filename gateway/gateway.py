@@ -20,9 +20,8 @@ from gateway.call.calls import Calls
 from gateway.call.hooks import all_hooks
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
-from gateway.embed.protocol import Embedder
-from gateway.embed.resolve import resolve_embedder
-from gateway.errors import ConfigError
+from gateway.embed.protocol import Embedder, resolve_embedder
+from gateway.errors import missing_plugin
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.mcp.servers import server_target
@@ -37,9 +36,9 @@ from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import Caches, SearchParts, cached_search
 from gateway.search.edges import Edges
-from gateway.search.learned import NO_USAGE, make_usage_log
+from gateway.search.learned import make_usage_log
 from gateway.search.normalize import Normalizer
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.search.searches import Searches
 from gateway.servers.config_files import Configured
 from gateway.servers.configuration import Configuration
@@ -259,20 +258,20 @@ class Gateway:
             InvalidRequestError: If an argument is outside what is allowed.
             ClosedError: After `aclose`.
         """
-        request, notes = prepare(
+        asked = SearchArguments(
             query,
             queries=queries,
             context=context,
             context_summary=context_summary,
             limit=limit,
             filters=self.servers.pool.resolve_filters(filters),
-            options=self.options.search,
             ranking=ranking,
             diversify=diversify,
             display_limit=display_limit,
             caller=caller,
             explain=explain,
         )
+        request, notes = prepare(asked, self.options.search)
         return await self.searches.search(request, notes, wait=wait, task=task)
 
     def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
@@ -363,7 +362,7 @@ class Gateway:
             ConfigError: The plugin ``usage`` is not loaded.
         """
         if self.searches.cached.usage is None:
-            raise ConfigError(NO_USAGE)
+            raise missing_plugin("Gateway.usage", "usage")
         return self.searches.cached.usage
 
     @property

@@ -24,7 +24,7 @@ import pluggy
 
 from gateway.embed.protocol import Embedder
 from gateway.mcp.servers import ApiOpener
-from gateway.search.query_forms import Correct
+from gateway.search.query import Correct
 
 PROJECT = "tool_gateway"
 hookspec = pluggy.HookspecMarker(PROJECT)

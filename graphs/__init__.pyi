@@ -1,5 +1,4 @@
 # The front door for type checkers: the names and modules of `__init__.py`.
-from graphs.cycles import prerequisite_cycles as prerequisite_cycles
 from graphs.diagrams import to_dot as to_dot
 from graphs.diagrams import to_mermaid as to_mermaid
 from graphs.errors import DocumentError as DocumentError
@@ -20,6 +19,7 @@ from graphs.graph_builder import compile_facts as compile_facts
 from graphs.lexical.bm25_index import BM25Index as BM25Index
 from graphs.lexical.query import AnalyzedQuery as AnalyzedQuery
 from graphs.lexical.query import Hits as Hits
+from graphs.markdown.dialect import add_edge as add_edge
 from graphs.markdown.dialect import collect as collect
 from graphs.markdown.dialect import parse as parse
 from graphs.markdown.dialect import read as read
@@ -30,7 +30,7 @@ from graphs.markdown.document import Edge as Edge
 from graphs.markdown.document import Link as Link
 from graphs.markdown.document import Section as Section
 from graphs.markdown.document import Text as Text
-from graphs.markdown.edit import add_edge as add_edge
+from graphs.paths import prerequisite_cycles as prerequisite_cycles
 from graphs.paths import shortest_paths as shortest_paths
 from graphs.paths import topological_groups as topological_groups
 from graphs.rdf.serialization import from_json_ld as from_json_ld

@@ -18,8 +18,7 @@ from typing import Literal, TypeAlias
 
 import networkx as nx
 
-from graphs.facts.fact import Fact
-from graphs.facts.provenance import Triple, merge_facts
+from graphs.facts.fact import Fact, Triple, merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE, PREDICATES
 from graphs.lexical.bm25_index import BM25Index
 from graphs.parameters import MAX_GROUP_SIZE

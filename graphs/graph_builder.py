@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 import networkx as nx
 
 from graphs.facts.extraction import DocumentReader
-from graphs.facts.fact import Fact
-from graphs.facts.provenance import Triple, merge_facts
+from graphs.facts.fact import Fact, Triple, merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
 from graphs.graph import EDGE_PREDICATES, GraphIndex, Network, edges_of, network_of
 from graphs.lexical.analysis import DocumentTokens, Fields, Phrase, Vocabulary

@@ -1,4 +1,7 @@
-"""Paths and orders along given edges, by networkx."""
+"""Paths and orders along given edges, by networkx.
+
+Prerequisites that wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice, pairwise
 
 import networkx as nx
+from networkx import DiGraph, strongly_connected_components
 
 from graphs.facts.fact import Fact
+from graphs.graph import EDGE_PREDICATES, GraphIndex
 
 
 def shortest_paths(
@@ -45,3 +50,19 @@ def topological_groups(needs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """
     groups = nx.condensation(nx.DiGraph(sorted((needed, node) for node, needed in needs)))
     return [sorted(groups.nodes[group]["members"]) for group in nx.topological_sort(groups)]
+
+
+def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of nodes each of which needs all the others, or itself, first.
+
+    Returns:
+        The ids of each group, sorted; empty if every prerequisite can come before what needs it.
+    """
+    needs = DiGraph(
+        (edge.subject, edge.object)
+        for edge in index.edges
+        if EDGE_PREDICATES[edge.predicate] == "prerequisite"
+    )
+    groups = map(sorted, strongly_connected_components(needs))
+    cycles = [group for group in groups if len(group) > 1 or needs.has_edge(group[0], group[0])]
+    return tuple(sorted(map(tuple, cycles)))

@@ -122,11 +122,7 @@ def find(
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
     lists = []
-    named = (fact for fact in index.facts if fact.predicate == "name")
-    places = {
-        fact.subject: (fact.path, _line(fact))
-        for fact in sorted(named, key=lambda fact: bool(fact.path))
-    }
+    places = _places(index)
 
     def may_be_found(node: str) -> bool:
         # What an excerpt of the graph leaves out has no kind, but still a row of texts.
@@ -152,6 +148,15 @@ def find(
         lists.append(sorted(nodes, key=_order)[:pool])
     merged = lists[0] if len(lists) == 1 else _merge(*lists)
     return tuple(sorted(merged, key=_order)[: max(limit, 0)])
+
+
+def _places(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
+    """Return where the name of each node is stated."""
+    named = (fact for fact in index.facts if fact.predicate == "name")
+    return {
+        fact.subject: (fact.path, _line(fact))
+        for fact in sorted(named, key=lambda fact: bool(fact.path))
+    }
 
 
 def _order(node: FoundNode) -> tuple[float, str, str]:

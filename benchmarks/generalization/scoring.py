@@ -15,8 +15,12 @@ from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers,
 from gateway.plugins.quality.metrics import DEPTH, score
 from gateway.runtime.vectors import Matrix, top
 from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT
-from gateway.search.signals.clause_coverage import CLAUSE_GAIN, MAX_GAINING_CLAUSES
-from gateway.search.signals.servers import SERVER_GROUP_WEIGHTS, group_scores
+from gateway.search.signals.every import (
+    CLAUSE_GAIN,
+    MAX_GAINING_CLAUSES,
+    SERVER_GROUP_WEIGHTS,
+    group_scores,
+)
 
 NOT_RANKED = np.float32(-np.inf)
 

@@ -13,8 +13,8 @@ import json
 from collections.abc import Collection, Mapping
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall
-from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names
+from gateway.discovery.window import proxy
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import Entity, SearchResult

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from gateway.attention.changes import difference_lines, difference_of, find_changes, find_similar
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.identity import entity_id
+from gateway.catalog.visibility import AccessRules
 from gateway.errors import Failed, attempt_call
 from gateway.hookspecs import IssueSource
 from gateway.index.snapshot import IndexBuild
@@ -21,7 +22,6 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.sources.cached import CachedSource
 from gateway.sources.listing_store import ListingStore, StoredServer, attempt_store
-from gateway.sources.registry import AccessRules
 from gateway.sources.virtual import VirtualSource
 from gateway.types import Code, Diagnostic, ToolDefinition
 

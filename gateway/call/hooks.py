@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from gateway.catalog.visibility import Visibility
-from gateway.errors import ConfigError
+from gateway.errors import missing_plugin
 from gateway.options import AuditOptions
 from gateway.types import ANYONE, Caller, Entity, InvokeResult, JsonObject
 
@@ -143,7 +143,5 @@ def all_hooks(hooks: Sequence[CallHook], options: AuditOptions) -> CallHooks:
     """
     found = CallHooks(hooks)
     if options.record == "on" and found.named("access") is None:
-        raise ConfigError(
-            "audit.record needs the plugin 'access': add it to Options.plugins, or turn it off"
-        )
+        raise missing_plugin("audit.record", "access", "turn it off")
     return found

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import translate
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gateway.errors import ConfigError
+from gateway.errors import missing_plugin
 from gateway.options import AccessPolicy
 from gateway.runtime.vectors import NDArray
-from gateway.types import Caller, Entity, Filters
+from gateway.types import Access, Caller, Entity, Filters
+from gateway.types.access import NO_ACCESS_RULE, combine
 
 Audience = tuple[int, ...]
 """What callers have in common who may see the same; its numbers mean something to their maker."""
@@ -85,7 +89,64 @@ def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
         ConfigError: There are *policies*, which must not be ignored.
     """
     if policies:
-        raise ConfigError(
-            "policies need the plugin 'access': add it to Options.plugins, or remove the policies"
-        )
+        raise missing_plugin("a policy", "access", "remove the policies")
     return EVERYTHING_VISIBLE
+
+
+_MAGIC = re.compile(r"[*?[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
+"""What `glob.escape` makes of a character that would mean more than itself."""
+
+
+class AccessRules:
+    """Access by patterns of names, as it is at one moment. Pure.
+
+    A pattern is held against ``server/name``, of tools, resources, prompts and entries alike, and
+    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` mean what they mean in a shell,
+    and ``*`` goes over slashes; case counts.
+
+    Args:
+        tables: Rules by pattern; all that match count, the later ones last.
+    """
+
+    def __init__(self, *tables: Mapping[str, Access]) -> None:
+        self._tables = tables
+        self.rules = tuple(pair for table in tables for pair in table.items())
+        self._exact: defaultdict[str, list[int]] = defaultdict(list)
+        self._compiled: list[tuple[re.Pattern[str], int]] = []
+        for place, (pattern, _) in enumerate(self.rules):
+            if _MAGIC.search(_ESCAPED.sub("", pattern)):
+                self._compiled.append((re.compile(translate(pattern)), place))
+            else:
+                # The catalog keeps one of these for each thing that was changed here.
+                self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
+
+    def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
+        """Return these rules and then those of *tables*."""
+        return AccessRules(*self._tables, *tables)
+
+    def access(self, server: str, name: str = "") -> Access:
+        """Return what the rules say of one item; without *name*, of the server itself."""
+        if not self.rules:
+            return NO_ACCESS_RULE
+        return self._combine(self._places(f"{server}/{name}" if name else server))
+
+    def of_server(self, server: str, name: str) -> Access:
+        """Return the use of *server*, by the rules that do not match its item *name* as well.
+
+        Tags, search texts and examples are of the server alone.
+        """
+        if not self.rules:
+            return NO_ACCESS_RULE
+        found = self._combine(self._places(server) - self._places(f"{server}/{name}"))
+        return replace(found, tags=(), search_text="", examples=())
+
+    def _places(self, key: str) -> set[int]:
+        matched = (place for pattern, place in self._compiled if pattern.match(key))
+        return {*self._exact.get(key, ()), *matched}
+
+    def _combine(self, places: set[int]) -> Access:
+        return combine(self.rules[place][1] for place in sorted(places))
+
+
+NO_RULES = AccessRules()

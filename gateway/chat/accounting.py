@@ -253,3 +253,16 @@ def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str
 def _count(usage: object, *names: str) -> int | None:
     values = (getattr(usage, name, None) for name in names)
     return next((value for value in values if isinstance(value, int)), None)
+
+
+def event_of(answer: ToolAnswer) -> Event:
+    """Return *answer* as an event for the observer."""
+    if answer.search is not None:
+        return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
+    return Called(
+        call_id=answer.call.id,
+        tool=answer.tool,
+        arguments=answer.arguments or {},
+        result=answer.result,
+        error=answer.error,
+    )

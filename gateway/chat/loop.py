@@ -22,14 +22,13 @@ from typing import Any, Generic, TypedDict
 
 from gateway.chat.accounting import (
     Accounting,
-    Called,
     Event,
     Observer,
     Replied,
     Requested,
-    Searched,
     UsageMeter,
     attach,
+    event_of,
     total_tokens,
 )
 from gateway.chat.chat_completions import ChatConversation
@@ -354,7 +353,7 @@ class Loop(Generic[R]):
         answers = [task.result() for task in tasks]
         self._meter.record_answers(answers)
         for done in answers:
-            self._emit(_event(done))
+            self._emit(event_of(done))
         return answers
 
     def _finish(self, reply: R) -> R:
@@ -376,15 +375,3 @@ class Loop(Generic[R]):
     def _emit(self, event: Event) -> None:
         if self._context.observer is not None:
             self._context.observer(event)
-
-
-def _event(answer: ToolAnswer) -> Event:
-    if answer.search is not None:
-        return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
-    return Called(
-        call_id=answer.call.id,
-        tool=answer.tool,
-        arguments=answer.arguments or {},
-        result=answer.result,
-        error=answer.error,
-    )

@@ -2,6 +2,8 @@
 
 Data goes to standard output, everything else to standard error. With ``--json`` standard output
 holds one JSON document, also when the command fails.
+
+Graph documents as the output of a command.
 """
 
 from __future__ import annotations
@@ -12,18 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+import graphs
 from gateway import errors
 from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
@@ -272,3 +277,54 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
         if as_json:
             typer.echo(to_json({"error": {"type": "Interrupted", "message": "stopped"}}))
         raise typer.Exit(INTERRUPTED) from None
+
+
+def document_output(
+    documents: Sequence[graphs.Document],
+    folder: Path | None,
+    *,
+    force: bool,
+    code: int = OK,
+    more: Mapping[str, object] | None = None,
+) -> Output:
+    """Return documents as a bundle that ``--graph`` reads, and as text.
+
+    Args:
+        documents: The documents.
+        folder: Where they are written instead of being printed, if anywhere.
+        force: Overwrite files that are there.
+        code: The exit code.
+        more: Further members of the bundle.
+
+    Raises:
+        ConfigError: A file exists and *force* is not given, or the folder cannot be written.
+    """
+    texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
+    data = {"version": 1, "documents": texts, **(more or {})}
+    if folder is None:
+        shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
+        return Output(data, shown, found=documents, code=code)
+    try:
+        existing = [item.path for item in documents if (folder / item.path).exists()]
+        if existing and not force:
+            raise ConfigError(
+                f"{str(folder / existing[0])!r} is there already; nothing was written: name "
+                "another folder, or overwrite with --force"
+            )
+        graphs.write(documents, folder)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
+    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
+    return Output(data, "", found=documents, code=code, notes=(remark,))
+
+
+def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
+    """Return names and values from items such as ``NAME=VALUE``.
+
+    Raises:
+        InvalidRequestError: An item has no name or no *separator*; with *message*.
+    """
+    pairs = [item.partition(separator) for item in items]
+    if not all(name.strip() and found for name, found, _ in pairs):
+        raise InvalidRequestError(message)
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -24,11 +24,11 @@ from gateway.options import Options
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.drain import probe_routes
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.serve.mcp_server import mcp_server, serve_stdio
-from gateway.serve.probes import probe_routes
 from gateway.types import Caller
 
 _LOG_RECORDS_PER_S = 5
@@ -94,11 +94,15 @@ def transport_of(
     pages = _sign_in_pages(gateway, authenticator, sessions)
     served = [*probe_routes(gateway), *pages]
     if parts.api:
-        from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
-        from gateway.serve.plugin_routes import plugin_routes  # noqa: PLC0415  (likewise)
-
-        served += [*api_routes(gateway, address), *plugin_routes(gateway)]
+        served += _api_routes(gateway, address)
     return partial(transport, routes=served)
+
+
+def _api_routes(gateway: Gateway, address: HttpOptions) -> ConsoleRoutes:
+    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+    from gateway.serve.plugin_routes import plugin_routes  # noqa: PLC0415  (likewise)
+
+    return [*api_routes(gateway, address), *plugin_routes(gateway)]
 
 
 def _sign_in_pages(

@@ -78,18 +78,6 @@ def _best_strategy(own_options: Options) -> Strategy:
     return "graph"
 
 
-def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
-    """Return names and values from items such as ``NAME=VALUE``.
-
-    Raises:
-        InvalidRequestError: An item has no name or no *separator*; with *message*.
-    """
-    pairs = [item.partition(separator) for item in items]
-    if not all(name.strip() and found for name, found, _ in pairs):
-        raise InvalidRequestError(message)
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
 def read_config(config: Path) -> Manifest:
     """Read a configuration file.
 

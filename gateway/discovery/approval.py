@@ -93,12 +93,7 @@ async def request_approval(
     note = partial(gateway.hooks.note_unsent, call=call)
     if approve is None:
         await note("refused")
-        wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"
-        allows = "approve=…" if rule else 'approve=… or ChatOptions(confirm="never")'
-        raise NotApprovedError(
-            f"{tool!r} needs an approval ({wanted}), and nobody can be asked: do not repeat the "
-            f"call, say what you wanted to do. Whoever runs this program allows it by {allows}"
-        )
+        raise _nobody_to_ask(tool, rule, confirm)
     own = deepcopy(arguments)
     approval = Approval(entity=entity, arguments=own, call_id=call_id, caller=caller, rule=rule)
     if isinstance(approve, Selective) and not approve.asks(approval):
@@ -117,6 +112,15 @@ async def request_approval(
     if not rule:
         await note("approved")
     return entity
+
+
+def _nobody_to_ask(tool: str, rule: str, confirm: str) -> NotApprovedError:
+    wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"
+    allows = "approve=…" if rule else 'approve=… or ChatOptions(confirm="never")'
+    return NotApprovedError(
+        f"{tool!r} needs an approval ({wanted}), and nobody can be asked: do not repeat the "
+        f"call, say what you wanted to do. Whoever runs this program allows it by {allows}"
+    )
 
 
 async def _decide(approve: Approve, approval: Approval) -> object:

@@ -15,14 +15,12 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_arguments import correct_keys, fold_arguments
-from gateway.discovery.meta_tools import MetaNames, meta_parameters
-from gateway.discovery.proxies import to_parameters
-from gateway.discovery.render_results import render
+from gateway.discovery.meta_tools import MetaNames, correct_keys, fold_arguments, meta_parameters
+from gateway.discovery.render_results import next_steps_hint, next_tools, render, route_tools
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.wire_formats import NATIVE_SEARCH
+from gateway.discovery.window import to_parameters
+from gateway.discovery.wire_formats import NATIVE_SEARCH, clip, result_text
 from gateway.errors import (
     CallerError,
     Failed,
@@ -135,6 +133,8 @@ async def handle_call(
         own = partial(_search, gateway, tools, call, shown=shown, task=task)
     elif call.name in names.added:
         own = partial(_answer_added, gateway, tools, call, approve=approve, task=task)
+    elif call.name in names and call.name != names.call:
+        own = partial(_advise, gateway, tools, call)
     if not (call.native or (call.name and call.name in names)):
         return await _handle(gateway, tools, call, approve=approve, task=task, own=own)
     kind = "datastore" if is_search else "extension"
@@ -154,8 +154,8 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches or
-    calls the meta-tool of a plugin.
+    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches,
+    advises or calls the meta-tool of a plugin.
     """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
@@ -164,10 +164,6 @@ async def _handle(
         if own is not None:
             answer = await own(parsed_arguments)
             return _with_note(answer, note) if note and answer.search is not None else answer
-        if call.name in names and call.name != names.call:
-            advise = route_tools if call.name == names.route else next_tools
-            text = await advise(gateway, parsed_arguments, caller)
-            return ToolAnswer(call=call, text=text, tool=call.name, arguments=parsed_arguments)
         tool, arguments = _target(names, call, parsed_arguments)
         entity = await request_approval(
             gateway, approve, tool, arguments, call_id=call.id, caller=caller
@@ -183,12 +179,20 @@ async def _handle(
         )
     except GatewayError as error:
         return await _failure(gateway, tools, call, tool, arguments, error)
-    text = _clip(result_text(result), gateway.options.chat.max_result_chars)
+    text = clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
         # Where no call tool is listed, no advice mentions it.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _advise(
+    gateway: Gateway, tools: ToolList, call: ToolCall, arguments: JsonObject
+) -> ToolAnswer:
+    advise = route_tools if call.name == tools.names.route else next_tools
+    text = await advise(gateway, arguments, tools.caller)
+    return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
 
 
 async def _answer_added(
@@ -365,28 +369,3 @@ async def _failure(
         needed=error.needed if isinstance(error, CallerError) else None,
         retry_after_s=error.retry_after_s if isinstance(error, LimitExceededError) else None,
     )
-
-
-def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer as text: its text blocks, else its structured content.
-
-    Blocks that no text can hold are named with their type, so that the model knows of them.
-    """
-    parts = []
-    for block in result.content:
-        data = {**block.data, **as_object(block.data.get("resource"))}
-        about = [str(part) for key in ("mimeType", "uri") if (part := data.get(key))]
-        named = f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
-        parts.append(block.text or ("" if block.type == "text" else named))
-    text = "\n".join(filter(None, parts))
-    if not text and result.structured is not None:
-        text = json.dumps(result.structured, ensure_ascii=False, default=str)
-    if result.is_error:
-        return f"The tool reported an error:\n{text}"
-    return text or "The tool answered with nothing."
-
-
-def _clip(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

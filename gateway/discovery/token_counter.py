@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names, render
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
+from gateway.discovery.window import proxy
 from gateway.gateway import Gateway
 from gateway.runtime.text import estimate_tokens, json_tokens
 from gateway.types import ANYONE, Caller, SearchResult

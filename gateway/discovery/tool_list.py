@@ -28,8 +28,7 @@ from gateway.discovery.meta_tools import (
     plugin_tools,
     registered_tools,
 )
-from gateway.discovery.proxies import proxy
-from gateway.discovery.window import Message, user_texts, visible_proxies
+from gateway.discovery.window import Message, proxy, user_texts, visible_proxies
 from gateway.discovery.wire_formats import NATIVE_SEARCH, WireFormat, names_of_tool, to_wire
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway

@@ -6,8 +6,12 @@ the form of the Responses API and back.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
+
+from gateway.runtime.json_schema import as_object
+from gateway.types import InvokeResult
 
 WireFormat = Literal["chat", "responses"]
 NATIVE_SEARCH = "<tool_search>"
@@ -87,3 +91,29 @@ def _call_of(item: Mapping[str, object]) -> Mapping[str, object] | None:
     name = item.get("name") if kind == "function_call" else kind.removesuffix("_call")
     function = {"name": name, "arguments": item.get("arguments", "{}")}
     return {"id": item.get("call_id"), "type": "function", "function": function}
+
+
+def result_text(result: InvokeResult) -> str:
+    """Return a tool's answer as text: its text blocks, else its structured content.
+
+    Blocks that no text can hold are named with their type, so that the model knows of them.
+    """
+    parts = []
+    for block in result.content:
+        data = {**block.data, **as_object(block.data.get("resource"))}
+        about = [str(part) for key in ("mimeType", "uri") if (part := data.get(key))]
+        named = f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
+        parts.append(block.text or ("" if block.type == "text" else named))
+    text = "\n".join(filter(None, parts))
+    if not text and result.structured is not None:
+        text = json.dumps(result.structured, ensure_ascii=False, default=str)
+    if result.is_error:
+        return f"The tool reported an error:\n{text}"
+    return text or "The tool answered with nothing."
+
+
+def clip(text: str, limit: int) -> str:
+    """Return the first *limit* characters of *text*, and how many are left out."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

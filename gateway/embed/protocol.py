@@ -1,11 +1,16 @@
-"""The values and protocols of embedders: texts in, unit vectors out."""
+"""The values and protocols of embedders: texts in, unit vectors out.
+
+The embedder that a host names or gives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from gateway.errors import ConfigError
+from gateway.options.validation import check_members
 from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
 
@@ -97,3 +102,29 @@ class Preparable(Protocol):
 def is_preparing(embedder: Embedder | None) -> bool:
     """Return whether a use of *embedder* would wait until its model is ready."""
     return isinstance(embedder, Preparable) and embedder.preparing
+
+
+def resolve_embedder(
+    embedder: Embedder | str | None, named: Mapping[str, Callable[[], Embedder]]
+) -> Embedder | None:
+    """Return the embedder that a host names or brings.
+
+    Args:
+        embedder: An embedder, the name of one, or None.
+        named: Functions that make embedders, keyed by name.
+
+    Raises:
+        ConfigError: If the name is unknown, or *embedder* is none.
+        MissingExtraError: If the package of the named embedder is not installed.
+    """
+    if isinstance(embedder, str):
+        if embedder not in named:
+            names = ", ".join(map(repr, sorted(named))) or "none"
+            raise ConfigError(
+                f"unknown embedder {embedder!r}: give an Embedder, or a name that a loaded plugin "
+                f"registers ({names})"
+            )
+        return named[embedder]()
+    if embedder is not None:
+        check_members("embedder", embedder, "a name or an Embedder", "embed", "info")
+    return embedder

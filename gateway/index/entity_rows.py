@@ -15,7 +15,13 @@ from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.errors import ConfigError, StoreError
 from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Eligibility
-from gateway.index.engine_vectors import FEW_ROWS, EngineVectors, maintain
+from gateway.index.engine_vectors import (
+    FEW_ROWS,
+    EngineStore,
+    EngineVectors,
+    VectorEngine,
+    maintain,
+)
 from gateway.index.entity_vectors import (
     EXAMPLE_SHARE,
     NAME_WEIGHT,
@@ -24,7 +30,6 @@ from gateway.index.entity_vectors import (
     listed_rows,
     texts_of,
 )
-from gateway.index.vector_engine import EngineStore, VectorEngine
 from gateway.options import Options
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.vectors import Vector, VectorStore

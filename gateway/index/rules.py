@@ -1,6 +1,6 @@
 """Edges between tools, derived by rules; each rule can be switched off.
 
-* phases: see `gateway.index.neighbour_rules`; the other rules derive prerequisites.
+* phases: see `gateway.index.tool_words`; the other rules derive prerequisites.
 * suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
   something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
 * calendar: what tells the current date or time feeds arguments written as a date or a time.
@@ -22,8 +22,16 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from gateway.index.neighbour_rules import noun_keys, step_keys, steps_after
-from gateway.index.tool_words import FILLERS, SUPPLY, Name, Relation, ToolWords
+from gateway.index.tool_words import (
+    FILLERS,
+    SUPPLY,
+    Name,
+    Relation,
+    ToolWords,
+    noun_keys,
+    step_keys,
+    steps_after,
+)
 from gateway.options import GraphOptions
 from gateway.types import Entity
 

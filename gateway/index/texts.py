@@ -11,9 +11,8 @@ from itertools import chain, islice
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
 from gateway.catalog.kinds import Field, row_of
-from gateway.index.neighbour_rules import groups_of
 from gateway.index.tool_graph import node_of
-from gateway.index.tool_words import arguments
+from gateway.index.tool_words import arguments, groups_of
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
 from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts, objects_in

@@ -26,7 +26,7 @@ from gateway.runtime.vectors import Vector
 from gateway.search.learned import NO_SIGNALS, UsageLog, UsageSignals
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
-from gateway.search.query_forms import Correct
+from gateway.search.query import Correct
 from gateway.search.rank.policies import CatalogRanking, all_rankings
 from gateway.search.signals.every import all_signals
 from gateway.search.signals.signal import Signal

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.call.hooks import CallHook
-from gateway.errors import ConfigError
+from gateway.errors import missing_plugin
 from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
 from gateway.types import SearchResult
@@ -58,9 +58,6 @@ class UsageSignals:
 
 
 NO_SIGNALS = UsageSignals()
-NO_USAGE = (
-    "nothing notes calls, since the plugin usage is not loaded: add 'usage' to the option plugins"
-)
 
 
 class UsageLog(CallHook, ABC):
@@ -98,5 +95,5 @@ def make_usage_log(
     if "usage" in factories:
         return factories["usage"](options=options, **parts)
     if options.record or options.reads:
-        raise ConfigError(NO_USAGE)
+        raise missing_plugin("the log of calls", "usage")
     return None

@@ -27,19 +27,16 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.learned import NO_SIGNALS, UsageSignals
-from gateway.search.query import Query
-from gateway.search.query_forms import Correct
-from gateway.search.query_vectors import request_vectors
+from gateway.search.query import Correct, Query
 from gateway.search.rank import policies
-from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
-from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names
-from gateway.search.rank.near_ties import rerank_by_usage
+from gateway.search.rank.display import Chosen, best_of_each, choose
+from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.signals.every import all_signals
 from gateway.search.signals.signal import Pool, Signal
-from gateway.search.state import SearchState, with_vectors
+from gateway.search.state import SearchState, request_vectors, with_vectors
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
 from graphs.lexical.query import AnalyzedQuery, Hits
@@ -282,13 +279,7 @@ class Search:
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
-        if candidates is None:
-            eligible = int(np.count_nonzero(state.mask))
-            window = retrieve.window_of(
-                ranked.positions, ranked.scores, request.limit, self.options, eligible=eligible
-            )
-        else:
-            window = retrieve.candidate_window(candidates, request.limit, self.options)
+        window = retrieve.supplement_window(state, ranked, candidates)
         listed = ranked.positions
         if hits is None and graph is not None:
             hits = retrieve.score_graph(graph, query)
@@ -298,11 +289,12 @@ class Search:
         if request.explain:
             scores = {"lexical": retrieve.score_lexical(snapshot.lexical, query).scores}
             scores |= {} if hits is None else {"graph": hits.scores}
+        if not self._is_exact(request):
+            pinned = pin_exact_names(ranked, named)
+            ranked = move_copies(pinned, query.text, named, snapshot.entities)
         return Ranking(
             query=query,
-            ranked=ranked
-            if self._is_exact(request)
-            else move_copies(pin_exact_names(ranked, named), query.text, named, snapshot.entities),
+            ranked=ranked,
             lexical=snapshot.lexical,
             reading=reading,
             eligible=int(state.mask.sum()),

@@ -1,4 +1,7 @@
-"""One query through the pipeline: its texts, its vectors and its terms. Pure."""
+"""One query through the pipeline: its texts, its vectors and its terms. Pure.
+
+The forms of a query that plugins give.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,47 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
 from gateway.index.candidates import VectorQuery
+from gateway.index.eligibility import Mask
 from gateway.runtime.text import literals
 from gateway.runtime.vectors import Vector
 from gateway.search.rank import parameters
 from graphs.lexical.analysis import Token, tokens
+from graphs.lexical.bm25_index import BM25Index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """A query with its spelling corrected."""
+
+    text: str
+    """The query itself if nothing was to be corrected."""
+    changed: tuple[tuple[str, str], ...] = ()
+    """The words that were changed, each with the word that replaces it, in order."""
+
+    @property
+    def summary(self) -> str:
+        """The changes, in one line."""
+        return ", ".join(f"{before} → {after}" for before, after in self.changed)
+
+
+class Correct(Protocol):
+    """Corrects the spelling of queries."""
+
+    def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
+        """Correct *query* to the words of *index*. Never raises.
+
+        Args:
+            index: The words of the catalog.
+            query: The query as it was typed.
+            mask: The eligible entities: a word that only other entities hold must not be in the
+                answer. None is all.
+        """
+
 
 _STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
 
 from gateway.errors import InvalidRequestError
@@ -33,20 +33,39 @@ _WRITTEN = r"""
 _EDGES = "-_./"
 
 
-def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public search)
-    query: str | None,
-    *,
-    queries: Sequence[str],
-    context: Mapping[str, object] | None,
-    context_summary: str,
-    limit: int | None,
-    filters: Filters,
-    options: SearchOptions,
-    ranking: RankingPolicy = "strategy",
-    diversify: bool = False,
-    display_limit: int = 0,
-    caller: Caller = ANYONE,
-    explain: bool | Caller = False,
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    """The arguments of `Gateway.search`, as they came."""
+
+    query: str | None = None
+    _: KW_ONLY
+    queries: Sequence[str] = ()
+    context: Mapping[str, object] | None = None
+    context_summary: str = ""
+    limit: int | None = None
+    filters: Filters = field(default_factory=Filters)
+    ranking: RankingPolicy = "strategy"
+    diversify: bool = False
+    display_limit: int = 0
+    caller: Caller = ANYONE
+    explain: bool | Caller = False
+
+    def texts(self, max_queries: int) -> tuple[str, ...]:
+        """Check the arguments that must fit each other, and return the queries."""
+        if self.query is not None and self.queries:
+            raise InvalidRequestError("give one query or several queries, not both")
+        if isinstance(self.queries, str):
+            raise InvalidRequestError("queries is a list of texts; for one text use query")
+        texts = tuple(self.queries) if self.queries or self.query is None else (self.query,)
+        if _count("display_limit", self.display_limit, 0) and len(texts) > 1:
+            raise InvalidRequestError("display_limit applies to one ranking: give one query")
+        if len(texts) > max_queries:
+            raise InvalidRequestError(f"{len(texts)} queries; a search takes at most {max_queries}")
+        return texts
+
+
+def prepare(
+    asked: SearchArguments, options: SearchOptions
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -58,32 +77,22 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
             a text.
     """
     notes: list[Diagnostic] = []
-    if query is not None and queries:
-        raise InvalidRequestError("give one query or several queries, not both")
-    if isinstance(queries, str):
-        raise InvalidRequestError("queries is a list of texts; for one text use query")
-    texts = tuple(queries) if queries or query is None else (query,)
-    if _count("display_limit", display_limit, 0) and len(texts) > 1:
-        raise InvalidRequestError("display_limit applies to one ranking: give one query")
-    if len(texts) > options.max_queries:
-        raise InvalidRequestError(
-            f"{len(texts)} queries; a search takes at most {options.max_queries}"
-        )
-    if ranking != "strategy":
+    texts, filters = asked.texts(options.max_queries), asked.filters
+    if asked.ranking != "strategy":
         # A policy searches the catalog; a strategy what can be called.
         filters = replace(filters, include_described=True)
-    filters = caller.filters(filters)
+    filters = asked.caller.filters(filters)
     request = SearchRequest(
         queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
-        context=_context(context, context_summary, options.max_query_chars, notes),
-        limit=_limit(limit, options, notes),
+        context=_context(asked.context, asked.context_summary, options.max_query_chars, notes),
+        limit=_limit(asked.limit, options, notes),
         filters=filters,
-        ranking=ranking,
-        diversify=diversify,
-        display_limit=display_limit,
-        tenant=caller.tenant,
-        explain=bool(explain),
-        reader=_reader(explain, filters),
+        ranking=asked.ranking,
+        diversify=asked.diversify,
+        display_limit=asked.display_limit,
+        tenant=asked.caller.tenant,
+        explain=bool(asked.explain),
+        reader=_reader(asked.explain, filters),
     )
     return request, tuple(notes)
 

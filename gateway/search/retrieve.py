@@ -18,7 +18,9 @@ from gateway.index.tool_graph import ToolGraph
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.query import Query
+from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import REWRITE_SHARE, SMALL_CATALOG
+from gateway.search.state import SearchState
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -55,6 +57,17 @@ def compare_vectors(
 def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
     """Return whether the catalog knows hardly a word of a query, but words of its rewrite."""
     return original.known_share < REWRITE_SHARE * english.known_share
+
+
+def supplement_window(
+    state: SearchState, ranked: RankedList, candidates: Candidates | None
+) -> frozenset[int]:
+    """Return the positions of *ranked* that supplements may come from."""
+    limit, options = state.request.limit, state.options
+    if candidates is not None:
+        return candidate_window(candidates, limit, options)
+    eligible = int(np.count_nonzero(state.mask))
+    return window_of(ranked.positions, ranked.scores, limit, options, eligible=eligible)
 
 
 def candidate_window(candidates: Candidates, limit: int, options: SearchOptions) -> frozenset[int]:

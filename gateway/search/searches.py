@@ -106,13 +106,12 @@ class Searches:
         """
         snapshot = await self.snapshot(vectors=bool(query))
         return await suggest_next_steps(
+            self.cached.search,
             snapshot,
             tools,
             query=query,
-            embed=self.cached.search.embed,
             filters=caller.filters(self.servers.pool.resolve_filters(filters)),
             limit=limit,
-            options=self.cached.search.options,
             usage=await self.cached.signals(snapshot, caller.tenant),
         )
 

@@ -1,4 +1,7 @@
-"""The state of one search: its diagnostics, its costs, and where its time went."""
+"""The state of one search: its diagnostics, its costs, and where its time went.
+
+The vectors of the queries of one search.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
 
+from gateway.embed.cache import Embed, QueryEmbeddings
 from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
 from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.vectors import Vector
 from gateway.search.learned import NO_SIGNALS, UsageSignals
+from gateway.search.query import Query
 from gateway.types import (
     Code,
     Counts,
@@ -134,3 +141,32 @@ async def with_vectors(
     if isinstance(answer, Failed) and not isinstance(answer.error, GatewayError):
         raise answer.error
     return answer
+
+
+async def request_vectors(
+    state: SearchState, embed: Embed, queries: Sequence[Query]
+) -> dict[str, Vector]:
+    """Embed all queries in one request; if that fails or is late, each in one of its own."""
+    groups = [list(dict.fromkeys(query.texts_to_embed)) for query in queries]
+    everything, dimensions = list(dict.fromkeys(chain(*groups))), state.snapshot.dimensions
+    results: list[QueryEmbeddings | None] = []
+    if len(groups) > 1:
+        work = embed(everything, dimensions)
+        result = await with_timeout(work, state.options.query_timeout_s / 2)
+        if not isinstance(result, Failed):
+            groups, results = [everything], [result]
+    if not results:
+        works = [embed(texts, dimensions) for texts in groups]
+        results = await state.attempt_stage("embed", "embedding_failed", works)
+    state.record_time("embed")
+    answers = [(texts, found) for texts, found in zip(groups, results, strict=True) if found]
+    state.counts = replace(
+        state.counts,
+        embedded_texts=sum(found.embedded for _, found in answers),
+        tokens=sum(found.tokens for _, found in answers),
+    )
+    return {
+        text: row
+        for texts, found in answers
+        for text, row in zip(texts, found.vectors, strict=True)
+    }

@@ -6,20 +6,31 @@
   holds the code of the provider, and the browser leaves it at once.
 * It ends with a session of `gateway.serve.console.access`, for the console and for the pages where
   users sign in to servers.
+
+Cookies that hold something between two steps of a browser, which only the host can read.
+
+With a key of the host any replica can read what another one has set; without one they are for this
+process alone.
+
+Small pages for people that need no template and no script.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from gateway.errors import GatewayError
 from gateway.options import Options
 from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
@@ -27,9 +38,49 @@ from gateway.serve.console.access import Sessions
 from gateway.serve.guard import ACCOUNT, CONSOLE
 from gateway.serve.identity.code_flow import PendingSignIn, ProviderSignIn
 from gateway.serve.identity.issuers import CALLBACK
-from gateway.serve.plain_pages import HEADERS, link, message, page, refused
-from gateway.serve.sealed_cookies import SealedCookie
 from gateway.servers.user_sign_ins import PATH as SIGN_IN
+from gateway.storage.host_key import decrypt, encrypt, host_keys
+
+
+class SealedCookie:
+    """One such cookie; it is Lax, since another site sends the browser back.
+
+    Args:
+        name: Its name; the prefix ``__Host-`` keeps sites beside ours from setting it.
+        options: Have the key of the host, if there is one.
+        life_s: How long it lasts.
+    """
+
+    def __init__(self, name: str, options: Options, life_s: float) -> None:
+        self._base_name, self._life_s = name, int(life_s)
+        self._keys = host_keys(options, "cookies") or (secrets.token_bytes(32),)
+
+    def set(self, response: Response, content: object, *, secure: bool) -> None:
+        """Let *response* set it to *content*, which is JSON."""
+        text = json.dumps(content, ensure_ascii=False)
+        name = self._name(secure=secure)
+        # Without the prefix, where a site beside ours could put it, it cannot be decrypted.
+        value = encrypt(self._keys, text, place=name).hex()
+        response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
+
+    def get(self, request: Request, *, secure: bool) -> Any:
+        """Return what *request* brings in it; None without it, or if it is not ours."""
+        name = self._name(secure=secure)
+        try:
+            sealed = bytes.fromhex(request.cookies.get(name, ""))
+        except ValueError:
+            return None
+        text = decrypt(self._keys, sealed, place=name)
+        return json.loads(text) if text else None
+
+    def delete(self, response: Response, *, secure: bool) -> None:
+        """Let *response* delete it."""
+        name = self._name(secure=secure)
+        response.delete_cookie(name, secure=secure, httponly=True, samesite="lax")
+
+    def _name(self, *, secure: bool) -> str:
+        return f"__Host-{self._base_name}" if secure else self._base_name
+
 
 LIFE_S = 600.0
 """How long a person may take to sign in."""
@@ -164,3 +215,46 @@ class _Pages:
 
 def _address(issuer: str, to: str) -> str:
     return f"{ACCOUNT}/sign-in?{urlencode({'issuer': issuer, 'to': to})}"
+
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    # With "no-referrer" browsers send the form with ``Origin: null``, which is foreign.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width">{head}<title>{title}</title>
+<style>body{{font:1rem/1.5 sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem}}
+label,input,button{{display:block;font:inherit}}input{{width:100%;margin:.25rem 0 1rem}}
+button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
+
+
+def page(title: str, body: str, status: int = 200, *, head: str = "") -> Response:
+    """Return a page; all three texts are markup."""
+    return HTMLResponse(_PAGE.format(title=title, body=body, head=head), status, headers=HEADERS)
+
+
+def message(text: str, status: int = 200, *, more: str = "") -> Response:
+    """Return a page that says *text*.
+
+    Args:
+        text: Shown as it is.
+        status: Of the answer.
+        more: Markup that follows.
+    """
+    return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
+
+
+def refused(error: GatewayError, *, more: str = "") -> Response:
+    """Return a page that says why something was refused, with *more* markup."""
+    status = error.status if isinstance(error, RefusedError) else 400
+    return message(str(error), status, more=more)
+
+
+def link(url: str, text: str) -> str:
+    """Return the markup of a paragraph with one link."""
+    return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

@@ -5,6 +5,10 @@
 2. Further requests are refused with 503. Those of a session with a call under way are not: they
    may answer what that call asks for. Calls under way end, within a time limit.
 3. Streams are ended, and with them all connections.
+
+`/livez` and `/readyz`: whether an orchestrator leaves the process alone, and sends it requests.
+
+Neither needs a token, and neither names anything: counts alone are told.
 """
 
 from __future__ import annotations
@@ -12,16 +16,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from typing import Literal
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.gateway import Gateway
 from gateway.runtime.cache import Clock
-from gateway.serve.api.problems import RefusedError, problem
-from gateway.serve.auth import READYZ
+from gateway.serve.api.problems import ApiResponse, RefusedError, problem
+from gateway.serve.auth import LIVEZ, READYZ
 from gateway.serve.guard import LISTEN
-from gateway.serve.probes import Readiness, readiness_response
+from gateway.types import Code
 
 _EVENTS = "text/event-stream"
 
@@ -169,3 +179,62 @@ class _Exchange:
         """End a stream that heard that its client has gone, though it has not."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+_UNAVAILABLE = 503
+_UNLISTED: Code = "source_load_failed"
+_BUILDING: Code = "index_building"
+_STORE_FAILURES: frozenset[Code] = frozenset({"catalog_unavailable", "store_unavailable"})
+
+
+class Liveness(BaseModel):
+    """The body of `/livez`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """The body of `/readyz`: 200 for ``ready`` and ``partial``, else 503."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+    status: Literal["ready", "partial", "starting", "draining"]
+    """``partial`` lacks servers, or vectors that are still being made."""
+    failed_servers: int = 0
+    """How many could not be listed."""
+    degraded: bool = False
+    """Whether a store failed. Searches go on, and all replicas would have the same: it is ready."""
+
+
+def probe_routes(gateway: Gateway) -> list[Route]:
+    """Return the routes of both probes."""
+
+    async def live(_request: Request) -> Response:
+        return ApiResponse(Liveness())
+
+    async def ready(_request: Request) -> Response:
+        return readiness_response(await _readiness(gateway))
+
+    return [Route(LIVEZ, live, methods=["GET"]), Route(READYZ, ready, methods=["GET"])]
+
+
+def readiness_response(readiness: Readiness) -> Response:
+    """Return the response of `/readyz` that says *readiness*."""
+    is_ready = readiness.status in {"ready", "partial"}
+    return ApiResponse(readiness, 200 if is_ready else _UNAVAILABLE)
+
+
+async def _readiness(gateway: Gateway) -> Readiness:
+    # It starts the first build, in the background.
+    report = await gateway.report(wait=False)
+    if not gateway.index_builds:
+        return Readiness(status="starting")
+    codes = [note.code for note in report.diagnostics]
+    is_partial = _UNLISTED in codes or _BUILDING in codes
+    return Readiness(
+        status="partial" if is_partial else "ready",
+        failed_servers=codes.count(_UNLISTED),
+        degraded=not _STORE_FAILURES.isdisjoint(codes),
+    )

@@ -30,12 +30,11 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.serve import auth
 from gateway.serve.api.problems import RefusedError, problem
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.connections import ConnectionLimits
+from gateway.serve.connections import ConnectionLimits, SessionShares
 from gateway.serve.drain import Drain
 from gateway.serve.guard import Guard, guarded
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6
 from gateway.serve.mcp_server import GatewayServer
-from gateway.serve.sessions import SessionShares
 
 PATH = "/mcp"
 METRICS_PATH = "/metrics"
@@ -170,7 +169,6 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         ConfigError: If the address cannot be listened on.
     """
     shown = f"[{options.host}]" if is_bare_ipv6(options.host) else options.host
-    limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
     app = http_app(
         server,
         options,
@@ -185,8 +183,22 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         timeout_s=options.drain_timeout_s,
         always=_ANSWERED_TO_THE_END,
     )
-    config = uvicorn.Config(
-        drain,
+    with _listener(options) as listener, quiet_libraries(""):
+        on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+        web = _Server(_config(drain, options), server, drain, on_stop)
+        try:
+            await web.serve(sockets=[listener])
+        except asyncio.CancelledError:
+            # It would leave its loop watching a closed listener, whose number the next one takes.
+            if web.started:
+                await web.shutdown(sockets=[listener])
+            raise
+
+
+def _config(app: ASGIApp, options: HttpOptions) -> uvicorn.Config:
+    limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
+    return uvicorn.Config(
+        app,
         http=cast("type[asyncio.Protocol]", limits),
         ws="none",
         backlog=_BACKLOG,
@@ -195,16 +207,6 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_S,
     )
-    with _listener(options) as listener, quiet_libraries(""):
-        on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-        web = _Server(config, server, drain, on_stop)
-        try:
-            await web.serve(sockets=[listener])
-        except asyncio.CancelledError:
-            # It would leave its loop watching a closed listener, whose number the next one takes.
-            if web.started:
-                await web.shutdown(sockets=[listener])
-            raise
 
 
 class _Server(uvicorn.Server):

@@ -35,10 +35,11 @@ from pydantic import ValidationError
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import FunctionTool, MetaNames, catalog_digest, meta_tools
-from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
+from gateway.discovery.window import description_of
 from gateway.gateway import Gateway
+from gateway.options import DiscoveryOptions
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
@@ -111,16 +112,10 @@ def mcp_server(
     tools = _ToolHandlers(gateway, expose, calls, changes, extras, caller)
     resources = ResourceHandlers(library, calls, changes)
     skills = SkillHandlers(library, resources, ttl_ms=LIST_TTL_MS)
-    instructions = (
-        "The tools of many servers, under one roof."
-        if expose == "all"
-        else f"Many tools stand behind two: {options.search_name} finds them and tells their "
-        f"parameters, {options.call_name} calls them."
-    )
     server = GatewayServer(
         "gateway",
         version=VERSION,
-        instructions=instructions,
+        instructions=_instructions(expose, options),
         cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LIST_TTL_MS, scope="private")),
         lifespan=changes.watch_catalog,
         get_tool_input_schema=tools.listed_schema,
@@ -142,6 +137,15 @@ def mcp_server(
     server.middleware[:0] = [changes.notify_session, _clean_answer]
     server.end_streams = changes.end_streams
     return server
+
+
+def _instructions(expose: Expose, options: DiscoveryOptions) -> str:
+    if expose == "all":
+        return "The tools of many servers, under one roof."
+    return (
+        f"Many tools stand behind two: {options.search_name} finds them and tells their "
+        f"parameters, {options.call_name} calls them."
+    )
 
 
 async def serve_stdio(server: Server) -> None:

@@ -26,12 +26,19 @@ from starlette.routing import Route
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.mcp.code_flow import LIFE_S
-from gateway.serve.account import sign_in_links, signed_out_address
+from gateway.serve.account import (
+    HEADERS,
+    SealedCookie,
+    link,
+    message,
+    page,
+    refused,
+    sign_in_links,
+    signed_out_address,
+)
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.requests import read_limited
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
-from gateway.serve.plain_pages import HEADERS, link, message, page, refused
-from gateway.serve.sealed_cookies import SealedCookie
 from gateway.servers.user_sign_ins import PATH
 from gateway.types import Caller
 

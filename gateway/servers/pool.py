@@ -24,7 +24,7 @@ from gateway.sources.protocol import Source
 from gateway.sources.registry import Registration, Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
-from gateway.storage.approval_key import approval_key
+from gateway.storage.host_key import approval_key
 from gateway.storage.oauth_tokens import OpenTokens, with_token_store
 from gateway.types import Diagnostic, Filters, Hints, SearchResult, ToolDefinition
 from gateway.types.listing import Listing

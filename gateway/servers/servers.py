@@ -77,13 +77,12 @@ class Servers:
         self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
         """The source of the entries of the catalog."""
         self.registry.add(Registration(self.entries))
-        tokens = open_tokens(options, store)
         self.pool = ServerPool(
             self.registry,
             bridge,
             store.listings,
             options,
-            tokens=tokens,
+            tokens=open_tokens(options, store),
             openers=tables("register_sources"),
             clock=clock,
         )

@@ -18,16 +18,16 @@ from gateway.catalog.identity import (
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
-from gateway.catalog.visibility import EVERYTHING_VISIBLE, Visibility
+from gateway.catalog.visibility import EVERYTHING_VISIBLE, NO_RULES, AccessRules, Visibility
 from gateway.runtime.json_schema import as_objects, as_text
 from gateway.sources.denied_tools import hide_denied, without_tools
 from gateway.sources.entries import described_server
 from gateway.sources.name_bindings import NameBindings, renamed, similar
-from gateway.sources.registry import NO_RULES, AccessRules, ListResult, merge_hints
+from gateway.sources.registry import ListResult
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine, limit
-from gateway.types.entities import DEFAULT_STATUSES
+from gateway.types.entities import DEFAULT_STATUSES, merge_hints
 from gateway.types.listing import pin_key
 
 _NO_HINTS = Hints()

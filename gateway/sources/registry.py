@@ -6,18 +6,15 @@ A dead server or a bad tool costs no other.
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from fnmatch import translate
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
-from gateway.catalog.visibility import MakeVisibility, without_policies
+from gateway.catalog.visibility import AccessRules, MakeVisibility, without_policies
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options import AccessPolicy, UpstreamOptions
 from gateway.options.validation import check_hints
@@ -25,12 +22,9 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Caller, Hints, ToolDefinition
-from gateway.types.access import NO_ACCESS_RULE, combine
+from gateway.types.access import NO_ACCESS_RULE
+from gateway.types.entities import merge_hints
 from gateway.types.listing import Listing
-
-_MAGIC = re.compile(r"[*?[]")
-_ESCAPED = re.compile(r"\[([*?[])\]")
-"""What `glob.escape` makes of a character that would mean more than itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,60 +46,6 @@ class Registration:
     """By which its listing is checked; None if the source does that itself."""
     access: Access = NO_ACCESS_RULE
     """What the host says of the use of all of it."""
-
-
-class AccessRules:
-    """Access by patterns of names, as it is at one moment. Pure.
-
-    A pattern is held against ``server/name``, of tools, resources, prompts and entries alike, and
-    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` mean what they mean in a shell,
-    and ``*`` goes over slashes; case counts.
-
-    Args:
-        tables: Rules by pattern; all that match count, the later ones last.
-    """
-
-    def __init__(self, *tables: Mapping[str, Access]) -> None:
-        self._tables = tables
-        self.rules = tuple(pair for table in tables for pair in table.items())
-        self._exact: defaultdict[str, list[int]] = defaultdict(list)
-        self._compiled: list[tuple[re.Pattern[str], int]] = []
-        for place, (pattern, _) in enumerate(self.rules):
-            if _MAGIC.search(_ESCAPED.sub("", pattern)):
-                self._compiled.append((re.compile(translate(pattern)), place))
-            else:
-                # The catalog keeps one of these for each thing that was changed here.
-                self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
-
-    def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
-        """Return these rules and then those of *tables*."""
-        return AccessRules(*self._tables, *tables)
-
-    def access(self, server: str, name: str = "") -> Access:
-        """Return what the rules say of one item; without *name*, of the server itself."""
-        if not self.rules:
-            return NO_ACCESS_RULE
-        return self._combine(self._places(f"{server}/{name}" if name else server))
-
-    def of_server(self, server: str, name: str) -> Access:
-        """Return the use of *server*, by the rules that do not match its item *name* as well.
-
-        Tags, search texts and examples are of the server alone.
-        """
-        if not self.rules:
-            return NO_ACCESS_RULE
-        found = self._combine(self._places(server) - self._places(f"{server}/{name}"))
-        return replace(found, tags=(), search_text="", examples=())
-
-    def _places(self, key: str) -> set[int]:
-        matched = (place for pattern, place in self._compiled if pattern.match(key))
-        return {*self._exact.get(key, ()), *matched}
-
-    def _combine(self, places: set[int]) -> Access:
-        return combine(self.rules[place][1] for place in sorted(places))
-
-
-NO_RULES = AccessRules()
 
 
 class Registry:
@@ -327,7 +267,8 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
-    sources = [_stored(registrations[server].source) for server in wanted]
+    # The sources behind the transforms.
+    sources = [getattr(own := registrations[server].source, "inner", own) for server in wanted]
     preload(sources)
     count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
     if count:
@@ -339,11 +280,6 @@ async def list_sources(
         progress(count, count)
     fresh = dict(zip(wanted, results, strict=True))
     return {server: fresh.get(server) or before[server] for server in registrations}
-
-
-def _stored(source: Source) -> object:
-    """Return the source behind the transforms of *source*."""
-    return getattr(source, "inner", source)
 
 
 async def _list(
@@ -382,18 +318,3 @@ async def _read(registration: Registration) -> Listing:
         check_listing, listing, source.server, limits, trusted=source.trusted
     )
     return apply_policies(checked, {}, server=source.server, options=limits)
-
-
-def merge_hints(first: Hints, second: Hints) -> Hints:
-    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
-
-    def merge(one: object, other: object) -> object:
-        if isinstance(one, tuple) and isinstance(other, tuple):
-            return tuple(dict.fromkeys((*one, *other)))
-        return other if one in {None, ""} else one
-
-    values: dict[str, Any] = {
-        item.name: merge(getattr(first, item.name), getattr(second, item.name))
-        for item in fields(Hints)
-    }
-    return Hints(**(values | {"enabled": first.enabled and second.enabled}))

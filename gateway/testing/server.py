@@ -24,9 +24,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.testing import chat_format, embeddings_format, responses_format
+from gateway.testing import chat_format, responses_format
 from gateway.testing.chat_format import ConversationStore, ModelAnswer, PromptCache
-from gateway.testing.embedder import HashingEmbedder
+from gateway.testing.embedder import HashingEmbedder, checked_texts, embeddings_answer
 from gateway.testing.endpoint import Endpoint, EndpointName, Faults, Gate, Loopback
 from gateway.testing.model import ModelRequest, Policy, check_request
 
@@ -197,7 +197,7 @@ class ScriptedModel:
 
     async def _embed(self, http_request: Request) -> ASGIApp:
         body = await _read_object(http_request)
-        texts = embeddings_format.checked_texts(body, self.embedder.info)
+        texts = checked_texts(body, self.embedder.info)
         faults = await self._embeddings.admit(texts)
         if response := _fail_at_once(faults, _JSON):
             return response
@@ -205,7 +205,7 @@ class ScriptedModel:
             raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
         # NaN is written as NaN, which only spoilt vectors hold.
-        answer = json.dumps(embeddings_format.answer(body, embedded))
+        answer = json.dumps(embeddings_answer(body, embedded))
         return _respond([answer.encode()], _JSON, faults)
 
     async def _models(self, _request: Request) -> ASGIApp:

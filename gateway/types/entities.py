@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from gateway.types.diagnostics import Diagnostic
@@ -217,3 +217,18 @@ def search_text_of(owner: object, value: object) -> str:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def merge_hints(first: Hints, second: Hints) -> Hints:
+    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
+
+    def merge(one: object, other: object) -> object:
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            return tuple(dict.fromkeys((*one, *other)))
+        return other if one in {None, ""} else one
+
+    values: dict[str, Any] = {
+        item.name: merge(getattr(first, item.name), getattr(second, item.name))
+        for item in fields(Hints)
+    }
+    return Hints(**(values | {"enabled": first.enabled and second.enabled}))

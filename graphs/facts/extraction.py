@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from graphs.facts.fact import Fact
-from graphs.facts.provenance import Triple, merge_facts
+from graphs.facts.fact import Fact, Triple, merge_facts
 from graphs.facts.vocabulary import (
     CONCEPT_BASE,
     CONCEPT_TYPE,

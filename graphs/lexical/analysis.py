@@ -3,13 +3,15 @@
 * The same text gives the same terms, in a document and in a question.
 * The work is linear in the text, and nothing in a text can make it raise.
 * Words of the domain are never thrown away; the stop list holds English function words alone.
+
+The words of an index, and its numbers as arrays, from the tokens of documents. Pure.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -301,3 +303,29 @@ class Vocabulary:
 
     def _term(self, term: str) -> int:
         return self.terms.setdefault(term, len(self.terms))
+
+
+def spelt_words(
+    counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Return the words of the documents as they are spelt, and the row of the term of each."""
+    numbers = concatenate_numbers([each.words for each in counted], 1)[:, 0]
+    uses = np.bincount(numbers, minlength=len(vocabulary.words))
+    spellings = list(vocabulary.words)
+    pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
+    terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))
+    return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)
+
+
+def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
+    """Return the int32 numbers of all *parts*, shape (n, width)."""
+    return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
+
+
+def stable_order(numbers: np.ndarray) -> np.ndarray:
+    """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    if numbers.size and int(numbers.max()) > 0xFFFF:
+        high = (numbers[order] >> 16).astype(np.uint16)
+        order = order[np.argsort(high, kind="stable")]
+    return order

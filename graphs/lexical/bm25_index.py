@@ -17,8 +17,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphs import parameters
-from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
-from graphs.lexical.index_terms import concatenate_numbers, spelt_words
+from graphs.lexical.analysis import (
+    DocumentTokens,
+    Fields,
+    Token,
+    Vocabulary,
+    concatenate_numbers,
+    spelt_words,
+    stable_order,
+    stem,
+    tokens,
+)
 from graphs.lexical.query import (
     AnalyzedQuery,
     DocumentMatches,
@@ -93,7 +102,7 @@ class BM25Index:
         sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
-        order = _stable_order(entries[:, 0])
+        order = stable_order(entries[:, 0])
         terms, packed = (column[order] for column in entries.T)
         positions = positions[order]
         counts, numbers = np.divmod(packed, np.int32(len(weights)))
@@ -364,12 +373,3 @@ def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
     return np.array(
         [np.quantile(each, parameters.USUAL_LENGTH) if each.size else 1 for each in columns]
     )
-
-
-def _stable_order(numbers: np.ndarray) -> np.ndarray:
-    """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
-    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
-    if numbers.size and int(numbers.max()) > 0xFFFF:
-        high = (numbers[order] >> 16).astype(np.uint16)
-        order = order[np.argsort(high, kind="stable")]
-    return order

@@ -24,7 +24,7 @@ def register_embedders():
 """
 CORRECTING = """
 from gateway.hookspecs import hookimpl
-from gateway.search.query_forms import Correction
+from gateway.search.query import Correction
 
 def correct(index, query, mask=None):
     return Correction(text="greet", changed=((query, "greet"),))
@@ -297,7 +297,7 @@ def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: Ins
 def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
 
-    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+    with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
         assert gateway.usage
 
 
@@ -309,7 +309,7 @@ def test_to_note_calls_needs_the_plugin_usage(
 ) -> None:
     install_plugin("tiny", TINY)
 
-    with pytest.raises(ConfigError, match="plugin usage is not loaded: add 'usage'"):
+    with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
         Gateway(options=Options(plugins=("tiny",), usage=usage))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.cycles import prerequisite_cycles
 from graphs.facts.fact import Fact
 from graphs.graph_builder import compile_facts
+from graphs.paths import prerequisite_cycles
 
 
 def edge(pair: str, predicate: str = "requires") -> Fact:

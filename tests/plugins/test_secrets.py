@@ -26,7 +26,7 @@ from gateway.chat.client import AutoDiscoveryClient
 from gateway.embed.openai import OpenAIEmbedder
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
-from gateway.mcp.sparql_endpoint import ask_endpoint
+from gateway.mcp.json_fetch import ask_endpoint
 from gateway.options import UpstreamOptions
 from gateway.options.provision import ProvisionOptions
 from gateway.plugins.provision.registry import fetch

@@ -20,7 +20,6 @@ from gateway.cli.tables import table
 from gateway.config import config_file
 from gateway.config.json_edit import parse, with_member, without_member
 from gateway.errors import ConfigError
-from gateway.plugins.manifests.client_entries import stdio_entry, table_key
 from gateway.plugins.manifests.client_files import (
     Client,
     Conversion,
@@ -29,6 +28,8 @@ from gateway.plugins.manifests.client_files import (
     is_this_gateway,
     member,
     server_entries,
+    stdio_entry,
+    table_key,
 )
 from gateway.runtime.json_schema import as_object
 from gateway.runtime.naming import to_server_name

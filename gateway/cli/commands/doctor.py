@@ -34,11 +34,10 @@ from gateway.options.environment import environment, resolved
 from gateway.plugin_manager import load_plugins, own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
-from gateway.serve.authenticator import Authenticator
+from gateway.serve.authenticator import Authenticator, read_token_file
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import ProviderKeys
-from gateway.serve.token_file import read_token_file
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS = {

@@ -22,11 +22,17 @@ from gateway.config.manifest import NormalizerSettings
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.plugins.quality.comparison import Comparison, compare
+from gateway.plugins.quality.distractors import with_curve
 from gateway.plugins.quality.evaluation import evaluate
 from gateway.plugins.quality.model_requests import ModelRequests, model_requests
 from gateway.plugins.quality.offline import offline_requests
-from gateway.plugins.quality.page import to_page
-from gateway.plugins.quality.report import EvalReport, read_report, save_report, write_report
+from gateway.plugins.quality.report import (
+    EvalReport,
+    read_report,
+    save_report,
+    to_page,
+    write_report,
+)
 from gateway.plugins.quality.requests import (
     EvalRequest,
     RequestSet,
@@ -40,7 +46,6 @@ from gateway.plugins.quality.requests import (
 from gateway.plugins.quality.twins import hold_out
 from gateway.plugins.usage.call_log import CallLog
 from gateway.plugins.usage.tables import call_log_of
-from gateway.serve.curve import with_curve
 from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")

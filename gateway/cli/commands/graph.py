@@ -14,8 +14,7 @@ from typer import Option
 
 import graphs
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, note, stderr
-from gateway.cli.documents import document_output
+from gateway.cli.command import Output, command, command_group, document_output, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
@@ -24,7 +23,7 @@ from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, load_proposals
 from gateway.index.tool_graph import ToolGraph
-from gateway.mcp.sparql_endpoint import ask_endpoint
+from gateway.mcp.json_fetch import ask_endpoint
 from gateway.plugins.graph_tools.edge_proposals import batches
 from gateway.plugins.graph_tools.graph_view import GraphView, rule_of
 from gateway.runtime.text import estimate_tokens

@@ -16,7 +16,7 @@ from gateway.cli.command import Output, command, note
 from gateway.cli.commands.graph import EDGE_COLUMNS, app, open_view
 from gateway.cli.session import open_session
 from gateway.cli.tables import table
-from gateway.plugins.graph_tools.graph_edits import Verdict
+from gateway.plugins.graph_tools.edge_proposals import Verdict
 from gateway.types import Caller
 
 Name = Annotated[str, "A tool's id or name, or another node's id or label."]

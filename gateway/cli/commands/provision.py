@@ -15,16 +15,10 @@ from rich.text import Text
 from typer import Option
 
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, note, stderr, warn
+from gateway.cli.command import Output, command, command_group, note, parse_pairs, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.options import CHOSEN
-from gateway.cli.session import (
-    open_gateway,
-    open_session,
-    parse_pairs,
-    provision_options,
-    read_config,
-)
+from gateway.cli.session import open_gateway, open_session, provision_options, read_config
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.config.manifest import Manifest
 from gateway.plugins.provision.discover import discover as discover_catalog

@@ -31,14 +31,13 @@ from gateway.options.environment import catalog_store_path, variables
 from gateway.options.provision import ProvisionOptions
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import INSTALL
-from gateway.serve.authenticator import Authenticator
+from gateway.serve.authenticator import NOBODY, Authenticator, read_token_file
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.console.spans import SpanRing
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import ExtraTool, mcp_server
-from gateway.serve.token_file import NOBODY, read_token_file
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next", "programs"]

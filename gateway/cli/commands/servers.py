@@ -16,14 +16,13 @@ from typer import Option
 
 from gateway.attention.changes import change_label
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group
+from gateway.cli.command import Output, command, command_group, parse_pairs
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
     ONE_COMMAND,
     check_configured,
     command_options,
     open_store,
-    parse_pairs,
     read_config,
     select_server,
 )

@@ -11,16 +11,14 @@ from typer import Option
 
 import graphs
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.documents import document_output
+from gateway.cli.command import Output, command, command_group, document_output, note
 from gateway.cli.session import audited, command_options, open_session, open_store, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
 from gateway.plugins.usage.analytics import usage_report
 from gateway.plugins.usage.call_log import CallLog
 from gateway.plugins.usage.history import CallHistory, sum_outcomes
-from gateway.plugins.usage.outcomes import multiplier
-from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.step_evaluation import evaluate_usage, multiplier
 from gateway.plugins.usage.tables import call_log_of
 from gateway.plugins.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 from gateway.stores import resolve_store

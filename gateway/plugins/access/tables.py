@@ -177,8 +177,7 @@ def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = Non
 
 
 def _audit_key(options: Options) -> bytes:
-    from gateway.storage.approval_key import key_in  # noqa: PLC0415  (only where rows are written: it reads files of variables)
-    from gateway.storage.host_key import host_keys  # noqa: PLC0415  (likewise)
+    from gateway.storage.host_key import host_keys, key_in  # noqa: PLC0415  (only where rows are written: it reads files of variables)
 
     keys = host_keys(options, "audit")
     return keys[0] if keys else key_in(audit_path(options).with_suffix(".key"))

@@ -22,11 +22,10 @@ from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
-from gateway.plugins.graph_tools.graph_edits import GraphEdit, Verdict, plan_edit
+from gateway.plugins.graph_tools.edge_proposals import GraphEdit, Verdict, plan_edit
 from gateway.search.learned import LearnedSteps
 from gateway.types import Caller
-from graphs.facts.fact import Fact
-from graphs.facts.provenance import is_banned
+from graphs.facts.fact import Fact, is_banned
 from graphs.facts.vocabulary import PREDICATES, resolve
 from graphs.graph import EDGE_PREDICATES, EdgeRole
 from graphs.parameters import MAX_GROUP_SIZE

@@ -1,4 +1,4 @@
-"""Vectors of entities in PostgreSQL with pgvector; see `gateway.index.vector_engine.VectorEngine`.
+"""Vectors of entities in PostgreSQL with pgvector; see `gateway.index.engine_vectors.VectorEngine`.
 
 * Numbers have half precision. The server computes the cosines, so a search transfers no row.
 * The planner chooses nothing: a statement with ids cannot use the HNSW index, and a statement that
@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 import numpy as np
 
 from gateway.errors import MissingExtraError, StoreError
-from gateway.index.vector_engine import Ids, Passes
+from gateway.index.engine_vectors import Ids, Passes
 from gateway.plugins.postgres.database import Connection, PostgresDatabase
 from gateway.runtime.vectors import Matrix, Vector
 

@@ -1,22 +1,33 @@
-"""What outlives a process, in PostgreSQL: for several processes, also on several machines."""
+"""What outlives a process, in PostgreSQL: for several processes, also on several machines.
+
+Sign-ins in a database, encrypted under a key that is not there.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 
 from gateway.plugins.postgres.database import OnChange, PostgresDatabase
 from gateway.plugins.postgres.pgvector import PgvectorEngine
-from gateway.plugins.postgres.sign_ins import SIGN_INS, SqlTokens
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import VectorStore
 from gateway.storage.catalog import CATALOG, SqlCatalog
-from gateway.storage.database import Schema
+from gateway.storage.database import LockingDatabase, Schema
+from gateway.storage.host_key import decrypt, encrypt
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 SCHEMA = "gateway"
+SIGN_INS = Schema(
+    name="sign_ins",
+    what="store of sign-ins",
+    postgres={
+        3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)
+    },
+)
+"""Without a database that has locks, each sign-in is in a file of its own."""
 TABLES = VECTORS, CATALOG, SIGN_INS
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
@@ -72,11 +83,11 @@ class PostgresVectorStore(SqlVectorStore):
         return PostgresClaim(self._postgres, model_id, keys)
 
     def vector_engine(self, model: str, *, timeout_s: float) -> PgvectorEngine:
-        """See `gateway.index.vector_engine.EngineStore.vector_engine`."""
+        """See `gateway.index.engine_vectors.EngineStore.vector_engine`."""
         return PgvectorEngine(self._postgres, model, timeout_s)
 
     def check_engine(self) -> None:
-        """See `gateway.index.vector_engine.EngineStore.check_engine`."""
+        """See `gateway.index.engine_vectors.EngineStore.check_engine`."""
         PgvectorEngine(self._postgres, "", 0).make()
 
 
@@ -129,3 +140,46 @@ class PostgresStore:
         """See `Store.close`."""
         self.vectors.close()
         self.listings.close()
+
+
+class SqlTokens:
+    """A `TokenStore` in one row.
+
+    Args:
+        database: The place of `SIGN_INS`.
+        key: The key of the row.
+        keys: The keys of the host: the first one encrypts, all decrypt.
+    """
+
+    def __init__(self, database: LockingDatabase, key: str, keys: Sequence[bytes]) -> None:
+        self._database = database
+        self._key = key
+        self._keys = keys
+        self.fault = ""
+
+    def read(self) -> str | None:
+        """See `TokenStore.read`."""
+        rows = self._database.rows("SELECT sealed FROM sign_ins WHERE key = ?", (self._key,))
+        text = decrypt(self._keys, rows[0][0], place=self._key) if rows else None
+        self.fault = (
+            "its sign-in was encrypted under another host_key: give that one behind the new one, "
+            "with a comma between"
+            if rows and text is None
+            else ""
+        )
+        return text
+
+    def write(self, text: str) -> None:
+        """See `TokenStore.write`."""
+        query = """INSERT INTO sign_ins VALUES (?, ?)
+            ON CONFLICT (key) DO UPDATE SET sealed = excluded.sealed"""
+        self._database.write(query, (self._key, encrypt(self._keys, text, place=self._key)))
+        self.fault = ""
+
+    def forget(self) -> None:
+        """See `TokenStore.forget`."""
+        self._database.write("DELETE FROM sign_ins WHERE key = ?", (self._key,))
+
+    def lock(self) -> AbstractContextManager[None]:
+        """See `TokenStore.lock`: one process of all that share the database has it."""
+        return self._database.lock(f"sign-in/{self._key}")

@@ -32,15 +32,15 @@ def bring_up(
     Raises:
         StoreError: A newer version of this package made the tables; nothing is changed.
     """
-    if tables and not _missing(connection, schema, place, tables):
+    if tables and not _missing(_versions(connection, schema, place), place, tables):
         return
     # Of many that start at once, one makes the tables.
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     exists = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
     if connection.execute(exists, (schema,)).fetchone() is None:
         connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
-    missing = _missing(connection, schema, place, tables)
-    made = {"": _versions(connection, schema, place)[""]}
+    versions = _versions(connection, schema, place)
+    missing, made = _missing(versions, place, tables), {"": versions[""]}
     connection.execute(
         "CREATE TABLE IF NOT EXISTS versions (name text PRIMARY KEY, steps integer NOT NULL)"
     )
@@ -61,10 +61,9 @@ def bring_up(
 
 
 def _missing(
-    connection: Connection[Any], schema: str, place: str, tables: Sequence[Schema]
+    versions: Mapping[str, int], place: str, tables: Sequence[Schema]
 ) -> Mapping[str, Sequence[LiteralString]]:
     """Return the statements that are still to be executed, by the name of their tables."""
-    versions = _versions(connection, schema, place)
     missing = {}
     for each in tables:
         shared = sum(number <= versions[""] for number in each.postgres)

@@ -14,15 +14,14 @@ from dataclasses import dataclass, field
 
 from gateway.catalog.arguments import check_arguments
 from gateway.discovery.approval import Approve, needs_approval, request_approval
-from gateway.discovery.call_handler import result_text
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.proxies import description_of, to_parameters
 from gateway.discovery.tool_list import ToolList
+from gateway.discovery.window import description_of, to_parameters
+from gateway.discovery.wire_formats import result_text
 from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.plugins.programs.json_values import ValueRefusedError, to_json
 from gateway.plugins.programs.sandbox import CallAnswer, PendingCall
-from gateway.plugins.programs.shapes import join, shape_of
+from gateway.plugins.programs.shapes import ValueRefusedError, join, shape_of, to_json
 from gateway.plugins.programs.store import WaitingCall
 from gateway.plugins.programs.stubs import HEADER, declare, identifiers
 from gateway.runtime.cache import Cache

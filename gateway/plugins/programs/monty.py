@@ -25,8 +25,6 @@ from pydantic_monty._binary import find_monty_binary
 
 from gateway.errors import ConfigError
 from gateway.options.programs import ProgramsOptions, Wrapper
-from gateway.plugins.programs.bubblewrap import wrapped
-from gateway.plugins.programs.json_values import ValueRefusedError, to_json
 from gateway.plugins.programs.sandbox import (
     AnswerCall,
     CallAnswer,
@@ -35,7 +33,9 @@ from gateway.plugins.programs.sandbox import (
     Program,
     ProgramResult,
     ProgramSnapshot,
+    wrapped,
 )
+from gateway.plugins.programs.shapes import ValueRefusedError, to_json
 from gateway.runtime.cache import Cache
 from gateway.runtime.text import digest
 

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field, replace
 from gateway.catalog.identity import SERVER_KINDS
 from gateway.gateway import Gateway
 from gateway.runtime.text import plain
-from gateway.types import ANYONE, Caller, Diagnostic, Entity, Filters, JsonObject, RankingMode
+from gateway.types import (
+    ANYONE,
+    Caller,
+    Diagnostic,
+    Entity,
+    Filters,
+    JsonObject,
+    Match,
+    RankingMode,
+)
 
 LIMIT = 20
 """How many tools are returned by default."""
@@ -104,16 +113,11 @@ async def discover(
         states = {name: state for name, state in states.items() if name in visible}
     has_intent = bool(intent and intent.strip())
     tools = tuple(
-        ToolSummary(
-            id=match.id,
-            name=match.name,
-            server=match.server,
+        _summarize_tool(
+            match,
+            entities[match.id],
             state=states.get(match.server, _UNCONNECTED),
-            description=match.description,
-            confidence=match.confidence if has_intent else None,
-            score=match.score if has_intent else None,
-            schema=entities[match.id].definition.input_schema,
-            suspicious=entities[match.id].suspicious,
+            has_intent=has_intent,
         )
         for match in result.matches
         if match.id in entities
@@ -126,6 +130,20 @@ async def discover(
         tools=tools,
         mode=result.mode,
         diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
+    )
+
+
+def _summarize_tool(match: Match, entity: Entity, *, state: str, has_intent: bool) -> ToolSummary:
+    return ToolSummary(
+        id=match.id,
+        name=match.name,
+        server=match.server,
+        state=state,
+        description=match.description,
+        confidence=match.confidence if has_intent else None,
+        score=match.score if has_intent else None,
+        schema=entity.definition.input_schema,
+        suspicious=entity.suspicious,
     )
 
 

@@ -13,6 +13,7 @@ import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -134,10 +135,9 @@ class Provisioner(Setup):
             candidates=candidates,
             diagnostics=tuple(diagnostics),
         )
-        names_in_use = self._names_in_use()
         bar = 0.0 if pick else self.gateway.options.search.min_confidence
-        relevant = [item for item in candidates if item.confidence >= bar]
-        best = _select_plan([self._judge(item, inputs, names_in_use) for item in relevant])
+        judge = partial(self._judge, inputs=inputs, names_in_use=self._names_in_use())
+        best = _select_plan([judge(item) for item in candidates if item.confidence >= bar])
         if best is None:
             return result
         plan, checks = best

@@ -36,7 +36,7 @@ from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.policy import Consent, PolicyCheck, Question, Stage, refuse_all
 from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder
 from gateway.sources.mcp import McpSource
-from gateway.storage.approval_key import approval_key
+from gateway.storage.host_key import approval_key
 from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.listing import Listing
 

@@ -1,6 +1,6 @@
 """Is what people ask for found in a catalog? Test requests, evaluations and comparisons."""
 
-from importlib import import_module
+from gateway.runtime.delegation import lazy_names
 
 _MODULES = {
     "Comparison": "gateway.plugins.quality.comparison",
@@ -32,7 +32,7 @@ _MODULES = {
     "save_request": "gateway.plugins.quality.requests",
     "schema_digest": "gateway.plugins.quality.tool_checks",
     "to_json_lines": "gateway.plugins.quality.requests",
-    "to_page": "gateway.plugins.quality.page",
+    "to_page": "gateway.plugins.quality.report",
     "tune": "gateway.plugins.quality.tuning",
     "undo": "gateway.plugins.quality.tuning",
     "write_report": "gateway.plugins.quality.report",
@@ -40,13 +40,4 @@ _MODULES = {
 """Modules of the public names, keyed by name; each is imported when a name of it is first used.
 Type checkers read the same names from `__init__.pyi`."""
 __all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -7,7 +7,6 @@ from gateway.plugins.quality.evaluation import evaluate as evaluate
 from gateway.plugins.quality.linting import LintReport as LintReport
 from gateway.plugins.quality.linting import lint as lint
 from gateway.plugins.quality.offline import offline_requests as offline_requests
-from gateway.plugins.quality.page import to_page as to_page
 from gateway.plugins.quality.report import EvalReport as EvalReport
 from gateway.plugins.quality.report import Outcome as Outcome
 from gateway.plugins.quality.report import Summary as Summary
@@ -15,6 +14,7 @@ from gateway.plugins.quality.report import list_reports as list_reports
 from gateway.plugins.quality.report import newest_report as newest_report
 from gateway.plugins.quality.report import read_report as read_report
 from gateway.plugins.quality.report import save_report as save_report
+from gateway.plugins.quality.report import to_page as to_page
 from gateway.plugins.quality.report import write_report as write_report
 from gateway.plugins.quality.requests import EvalRequest as EvalRequest
 from gateway.plugins.quality.requests import RequestSet as RequestSet

@@ -19,8 +19,14 @@ from gateway.discovery.token_counter import TokenCounter
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
 from gateway.options import Options
-from gateway.plugins.quality.findability import find_confusions, report_tools
-from gateway.plugins.quality.metrics import DEPTH, Figures, mean, score
+from gateway.plugins.quality.metrics import (
+    DEPTH,
+    Figures,
+    find_confusions,
+    mean,
+    report_tools,
+    score,
+)
 from gateway.plugins.quality.report import Cost, EvalReport, Outcome, Summary
 from gateway.plugins.quality.requests import EvalRequest, RequestSet, catalog_digests
 from gateway.plugins.quality.twins import Twins, find_twins, with_twins

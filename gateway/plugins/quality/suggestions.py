@@ -134,11 +134,7 @@ async def suggest(
     snapshot = await gateway.snapshot(vectors=True)
 
     async def run(tried: Mapping[str, str]) -> tuple[Outcome, ...]:
-        entities = [
-            entity.with_hints(search_text=tried[entity.id]) if entity.id in tried else entity
-            for entity in snapshot.entities
-        ]
-        variant = await variant_of(gateway, snapshot, entities)
+        variant = await variant_of(gateway, snapshot, _with_texts(snapshot.entities, tried))
         return (await evaluate(variant, requests, caller=caller, progress=progress)).outcomes
 
     before = await run({})
@@ -157,16 +153,23 @@ async def suggest(
             break
         tried = {tool: text for tool, text in tried.items() if tool not in bad}
     return tuple(
-        Suggestion(
-            tool=tool,
-            search_text=text,
-            judged_by=judges[tool][1],
-            requests=counts[judges[tool]][1],
-            before=counts[judges[tool]][0],
-            after=gained[judges[tool]][0],
-        )
-        for tool, text in sorted(tried.items())
+        _suggestion(text, judges[tool], counts, gained) for tool, text in sorted(tried.items())
     )
+
+
+def _suggestion(text: str, judge: Key, before: Counts, after: Counts) -> Suggestion:
+    tool, source = judge
+    (found, requests), (gained, _) = before[judge], after[judge]
+    return Suggestion(
+        tool=tool, search_text=text, judged_by=source, requests=requests, before=found, after=gained
+    )
+
+
+def _with_texts(entities: Iterable[Entity], texts: Mapping[str, str]) -> list[Entity]:
+    return [
+        entity.with_hints(search_text=texts[entity.id]) if entity.id in texts else entity
+        for entity in entities
+    ]
 
 
 def _guilty(

@@ -15,7 +15,7 @@ from gateway.options import Options
 from gateway.plugins.quality.evaluation import Searchable
 from gateway.runtime.telemetry import Telemetry
 from gateway.search.cached_search import CachedSearch
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.search.searches import Searches
 from gateway.storage.protocol import Store
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
@@ -62,16 +62,8 @@ class Variant:
         task: str | None = "",
     ) -> SearchResult:
         """Find tools as the gateway does."""
-        request, notes = prepare(
-            query,
-            queries=(),
-            context=None,
-            context_summary="",
-            limit=limit,
-            filters=filters or Filters(),
-            options=self.options.search,
-            caller=caller,
-        )
+        asked = SearchArguments(query, limit=limit, filters=filters or Filters(), caller=caller)
+        request, notes = prepare(asked, self.options.search)
         return await self.find(self.index, request, notes, task=task)
 
     async def next_steps(

@@ -35,7 +35,7 @@ from gateway.plugins.spelling.word_lists import (
     word_list,
 )
 from gateway.runtime.text import literals
-from gateway.search.query_forms import Correction
+from gateway.search.query import Correction
 from graphs.lexical.bm25_index import BM25Index
 
 MAX_GUESSES = 32
@@ -91,7 +91,7 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """See `gateway.search.query_forms.Correct`."""
+        """See `gateway.search.query.Correct`."""
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
             words = CatalogWords(postings=index)

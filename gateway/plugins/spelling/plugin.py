@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gateway.hookspecs import hookimpl
-from gateway.search.query_forms import Correct
+from gateway.search.query import Correct
 
 
 @hookimpl

@@ -34,8 +34,7 @@ from gateway.plugins.usage.call_log import (
     Task,
     shape_of,
 )
-from gateway.plugins.usage.outcomes import Outcomes, decay, multiplier
-from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.step_evaluation import Outcomes, decay, evaluate_usage, multiplier
 from gateway.plugins.usage.transitions import TransitionCounts, is_predictive
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit

@@ -4,6 +4,10 @@ Each past task is judged by all the others. For each call that followed another,
 next steps three times: plainly, with the transitions of the other tasks, and with the outcomes of
 their calls. The right one is the tool that was called next. There is no query, since queries are
 never kept.
+
+By how much the outcomes of past calls multiply a score: 0.85 to 1.15, decaying. Pure.
+
+Only calls count, by how they ended. Being listed or searched for changes nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +17,56 @@ from dataclasses import dataclass, field, replace
 
 from gateway.index.snapshot import Snapshot
 from gateway.plugins.usage.call_log import Task
-from gateway.plugins.usage.outcomes import Outcomes, decay, multiplier
 from gateway.plugins.usage.transitions import TransitionCounts
 from gateway.runtime.gains import Gain, measure_gain
 from gateway.search.expand.next_steps import score_next_steps
 from gateway.search.expand.supplements import Supplement
 from gateway.search.learned import LearnedSteps
-from gateway.search.rank.near_ties import rerank
+from gateway.search.rank.fusion import rerank
 from gateway.types import Filters
+
+MAX_SHIFT = 0.15
+"""Share of a score that outcomes may move it by."""
+HALF_LIFE_S = 30 * 24 * 3600.0
+"""Seconds, a month, after which a call counts half."""
+PRIOR = 5.0
+"""Calls, half of them successes, that are assumed of each tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How the calls of one tool ended, decayed to one moment."""
+
+    succeeded: float = 0.0
+    failed: float = 0.0
+
+    @property
+    def calls(self) -> float:
+        """How many there were."""
+        return self.succeeded + self.failed
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        """Add the calls of both."""
+        return Outcomes(
+            succeeded=self.succeeded + other.succeeded, failed=self.failed + other.failed
+        )
+
+
+def decay(age_s: float) -> float:
+    """Return what a call that is *age_s* old counts, in (0, 1]; one from the future counts 1."""
+    return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
+
+
+def multiplier(outcomes: Outcomes) -> float:
+    """Return the factor that outcomes multiply a score by, 0.85 to 1.15; 1 without any calls.
+
+    What the rate of success, shrunk to a half, differs from a half counts by how many calls there
+    were.
+    """
+    rate = (outcomes.succeeded + PRIOR / 2) / (outcomes.calls + PRIOR)
+    certainty = outcomes.calls / (outcomes.calls + PRIOR)
+    return 1 + MAX_SHIFT * certainty * (2 * rate - 1)
+
 
 MAX_CALLS = 400
 """Calls that are judged, those of the newest tasks."""

@@ -25,17 +25,19 @@ from gateway.errors import Failed, InvalidRequestError
 from gateway.index.candidates import CatalogVectors, VectorQuery, sample_of
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.index.tool_graph import ToolGraph, node_of
+from gateway.index.tool_graph import ToolGraph
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, deviations_at, top
 from gateway.search.expand.supplements import (
     Supplement,
+    confidences,
     entities_of,
     is_declared,
     learned_path,
     learned_steps_after,
 )
 from gateway.search.learned import NO_SIGNALS, LearnedSteps, UsageSignals
+from gateway.search.pipeline import Search
 from gateway.search.query import Query
 from gateway.search.rank import parameters
 from gateway.search.results import to_match
@@ -49,26 +51,24 @@ CANDIDATES = 200
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
+    search: Search,
     snapshot: Snapshot,
     tools: Sequence[str],
     *,
     query: str,
-    embed: Embed | None,
     filters: Filters,
     limit: int,
-    options: SearchOptions,
     usage: UsageSignals = NO_SIGNALS,
 ) -> tuple[Match, ...]:
     """Suggest what may come after *tools*, best first, never one of them.
 
     Args:
+        search: Its embedder embeds the task, which without one is read by its words alone.
         snapshot: The index.
         tools: Those just used, the last one last, each as `Gateway.invoke` takes it.
         query: The task; blank if it is unknown.
-        embed: Embeds the task; without it the task is read by its words alone.
         filters: What may be suggested.
         limit: Suggestions at most.
-        options: Those of searches.
         usage: What calls have shown.
 
     Raises:
@@ -85,7 +85,8 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
     if not used or snapshot.graph is None:
         return ()
-    task = await _read_task(snapshot, query, embed, options) if query else None
+    options = search.options
+    task = await _read_task(snapshot, query, search.embed, options) if query else None
 
     def suggest(index: Snapshot) -> tuple[Match, ...]:
         mask, learned = index.mask(filters), usage.learned
@@ -293,6 +294,19 @@ def score_next_steps(
         scores += reason.score(positions)
     supported = scores > 0 if index is None else np.ones(len(positions), dtype=np.bool_)
     scores += parameters.SERVER_WEIGHT * near[positions]
+    _add_edges(scores, positions, edges)
+    return NextStepScores(
+        graph=graph,
+        last=used[-1],
+        positions=positions,
+        scores=scores,
+        supported=supported,
+        edges={at: edge for at, edge in edges.items() if at in positions},
+    )
+
+
+def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbour]) -> None:
+    """Add to *scores* what the graph says, so that declared next steps come before all others."""
     is_declared_step = np.zeros(len(positions), dtype=np.bool_)
     for place in np.flatnonzero(np.isin(positions, [*edges])):
         edge = edges[int(positions[place])]
@@ -302,14 +316,6 @@ def score_next_steps(
         best = float(scores.max(initial=-np.inf, where=~is_declared_step))
         gap = best - float(scores[is_declared_step].min())
         scores[is_declared_step] += max(gap + parameters.DECLARED_LEAD, 0.0)
-    return NextStepScores(
-        graph=graph,
-        last=used[-1],
-        positions=positions,
-        scores=scores,
-        supported=supported,
-        edges={at: edge for at, edge in edges.items() if at in positions},
-    )
 
 
 def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
@@ -327,27 +333,6 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
         )
         edges = dict(entities_of(graph, expansion)) | edges
     return edges
-
-
-def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
-    """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
-
-    The learned edges say it. The share that they leave open is distributed by how many other tools
-    each tool has followed.
-    """
-    if not learned:
-        return {}
-    node = graph.nodes[position]
-    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
-    shares: dict[int, float] = {}
-    for tool, share in learned.often.items():
-        target = node_of(tool)
-        end = graph.entity(target)
-        if end is not None and (node, target) not in graph.forbidden:
-            shares[end] = left * share
-    for end, edge in learned_steps_after(graph, learned, position):
-        shares[end] = shares.get(end, 0.0) + edge.confidence
-    return shares
 
 
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:

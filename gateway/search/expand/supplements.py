@@ -24,6 +24,7 @@ from gateway.index.tool_graph import RELIABLE_RULES, STEP_PREDICATE, ToolGraph, 
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.learned import LearnedSteps, Transition
+from gateway.search.rank import parameters
 from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS, RELATED_COVERAGE
 from gateway.types import PathStep
 from graphs.expansion import Expansion, Neighbour, expand
@@ -289,3 +290,24 @@ def learned_path(edge: Transition) -> tuple[PathStep, ...]:
     source = f"learned, {edge.count} of {edge.of}"
     step = PathStep(subject=edge.before, predicate=STEP_PREDICATE, object=edge.after, source=source)
     return (step,)
+
+
+def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
+    """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
+
+    The learned edges say it. The share that they leave open is distributed by how many other tools
+    each tool has followed.
+    """
+    if not learned:
+        return {}
+    node = graph.nodes[position]
+    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
+    shares: dict[int, float] = {}
+    for tool, share in learned.often.items():
+        target = node_of(tool)
+        end = graph.entity(target)
+        if end is not None and (node, target) not in graph.forbidden:
+            shares[end] = left * share
+    for end, edge in learned_steps_after(graph, learned, position):
+        shares[end] = shares.get(end, 0.0) + edge.confidence
+    return shares

@@ -1,1 +1,1 @@
-"""The signals of `auto`, one module each; their weighted sum ranks the candidates."""
+"""The signals of `auto`; their weighted sum ranks the candidates."""

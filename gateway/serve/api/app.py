@@ -25,8 +25,7 @@ from gateway.options.environment import environment
 from gateway.plugin_manager import own_plugins
 from gateway.runtime import VERSION
 from gateway.serve.api import catalog_routes, index_routes, search_routes
-from gateway.serve.api.problems import MEDIA_TYPE
-from gateway.serve.api.responses import HEADERS, ApiResponse
+from gateway.serve.api.problems import HEADERS, MEDIA_TYPE, ApiResponse
 from gateway.serve.api.routing import problems
 from gateway.serve.guard import guarded
 from gateway.serve.http import ROUTE

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from gateway.plugins.access.audit import AuditRow
-from gateway.plugins.access.tables import auditor_of
+from gateway.plugins.access.tables import audit_log_of
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError
@@ -53,9 +53,9 @@ async def audit(
         RefusedError: 404 if no audit log is kept.
         StoreError: If the log cannot be read.
     """
-    log = auditor_of(gateway.options, gateway.store).log
-    if log is None:
+    if gateway.options.audit.record != "on":
         raise RefusedError(404, "no_audit_log", "no audit log is kept here")
+    log = audit_log_of(gateway.store)
     since = query.since or _EPOCH
     since = since if since.tzinfo else since.replace(tzinfo=UTC)
     tenant = "" if caller.holds({AUDIT_ALL}) else caller.tenant

@@ -22,13 +22,15 @@ from gateway.catalog.entries import INSTRUCTIONS, Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
 from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
-from gateway.serve.api.pager import Pager, Place
-from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.responses import HEADERS
+from gateway.serve.api.problems import HEADERS, RefusedError
 from gateway.serve.api.routing import (
     BODY_PROBLEMS,
     ApiRoute,
     CurrentCaller,
+    EntityList,
+    EntityPage,
+    Pager,
+    Place,
     ServedGateway,
     WriterRoute,
     problems,
@@ -117,17 +119,13 @@ _ListQuery = Annotated[models.EntityQuery, Query()]
 
 
 @router.get("/api/servers")
-async def servers(
-    caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery
-) -> models.EntityList:
+async def servers(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
     """List servers that hold a text."""
     return await _list_holding(gateway, caller, query, ("servers", {"server", "virtual_server"}))
 
 
 @router.get("/api/agents")
-async def agents(
-    caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery
-) -> models.EntityList:
+async def agents(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
     """List agents that hold a text."""
     return await _list_holding(gateway, caller, query, ("agents", {"agent"}))
 
@@ -135,7 +133,7 @@ async def agents(
 @router.get("/api/skills/search")
 async def skills(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.SkillQuery, Query()]
-) -> models.EntityList:
+) -> EntityList:
     """List skills that hold a text, best first."""
     scores = LISTED_SKILL_SCORES
     return await _list_holding(gateway, caller, query, ("skills", {"skill"}), scores=scores)
@@ -148,7 +146,7 @@ async def _list_holding(
     listing: tuple[str, set[str]],
     *,
     scores: Mapping[str, float] | None = None,
-) -> models.EntityList:
+) -> EntityList:
     """List the entities that hold the text of the request somewhere, without case, by id.
 
     Args:
@@ -173,7 +171,7 @@ async def _list_holding(
     following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
     shown = following[: query.limit]
     last = _place(shown[-1]) if len(following) > len(shown) else None
-    return models.EntityList(
+    return EntityList(
         entities=shown,
         metadata=pager.metadata(len(shown), last),
         total=len(rows),
@@ -184,7 +182,7 @@ async def _list_holding(
 @router.get(ROOT)
 async def list_entities(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.EntityPageQuery, Query()]
-) -> models.EntityPage:
+) -> EntityPage:
     """List entities, in pages."""
     pager = Pager("entities", query)
     kinds = query.kind and frozenset({REGISTRY_KINDS.get(query.kind, query.kind)})
@@ -192,7 +190,7 @@ async def list_entities(
     filters = request_filters(caller, snapshot, kinds or None, query.tags, query)
     page = await gateway.catalog.list(filters, after=pager.start[1], limit=query.limit)
     last = (0.0, page.next) if page.next else None
-    return models.EntityPage(
+    return EntityPage(
         entities=list(map(_view, page.entities)),
         metadata=pager.metadata(len(page.entities), last),
         total=page.total,

@@ -373,27 +373,3 @@ class EntityView(Response):
         """Whether a server lists it: then only its use is changed here, by PATCH."""
         is_own = self.kind not in LISTED and FRONT not in self.details
         return not is_own or self.id != entry_id(self.kind, self.namespace, self.name)
-
-
-class PageMetadata(Response):
-    """What a page says of itself, in the words of registries."""
-
-    count: int
-    """The number of entities of this page."""
-    next_cursor: Annotated[str | None, Field(serialization_alias="nextCursor")]
-    """The `cursor` of the next page; null on the last one."""
-
-
-class EntityPage(Response):
-    """A page of entities, by id."""
-
-    entities: Sequence[EntityView]
-    metadata: PageMetadata
-    total: int
-    """The number of entities on all pages."""
-
-
-class EntityList(EntityPage):
-    """A page of entities that hold the text, or of all of them, by id; skills by score."""
-
-    search_mode: SearchMode

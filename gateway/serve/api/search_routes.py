@@ -273,11 +273,9 @@ def _fields(
 ) -> _Fields:
     """Return what rows say of *entity*; without a match it is a tool, lifted from its server."""
     name, metadata = entity.name, entity.metadata
-    cosine = match.evidence.vector if match else None
     shows_card = wanted is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
-    backends = entity.definition.details.get("servers", metadata.get("servers"))
-    paths = [f"/{backend}" for backend in backends] if isinstance(backends, list) else []
+    paths = _backend_paths(entity)
     return {
         "id": entity.id,
         "kind": entity.kind,
@@ -299,16 +297,28 @@ def _fields(
         "is_enabled": entity.hints.enabled,
         "input_schema": entity.definition.input_schema,
         "relevance_score": display,
-        "similarity_score": None if cosine is None else round(cosine, 4),
-        "score": round(match.score, 6) if match else None,
-        "confidence": round(match.confidence, 4) if match else None,
-        "lifted": match is None,
+        **_scores(match),
         "metadata": project(metadata, wanted),
         "agent_card": card if shows_card else None,
         "backend_count": len(paths),
         "backend_paths": paths,
         "endpoint_url": _text(metadata, "endpoint_url", "mcp_endpoint", "url"),
         **{key: _text(metadata, key) for key in ("skill_md_url", "author", "version")},
+    }
+
+
+def _backend_paths(entity: Entity) -> list[str]:
+    backends = entity.definition.details.get("servers", entity.metadata.get("servers"))
+    return [f"/{backend}" for backend in backends] if isinstance(backends, list) else []
+
+
+def _scores(match: Match | None) -> _Fields:
+    cosine = match.evidence.vector if match else None
+    return {
+        "similarity_score": None if cosine is None else round(cosine, 4),
+        "score": round(match.score, 6) if match else None,
+        "confidence": round(match.confidence, 4) if match else None,
+        "lifted": match is None,
     }
 
 

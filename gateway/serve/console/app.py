@@ -33,9 +33,9 @@ from gateway.serve import auth
 from gateway.serve.account import own_path, sign_in_links, signed_out_address
 from gateway.serve.api.problems import RefusedError, problem, refusal
 from gateway.serve.api.requests import read_limited
-from gateway.serve.console import formats
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
 from gateway.serve.console.page import (
+    FILTERS,
     ConsoleOptions,
     PageRoute,
     PageView,
@@ -150,7 +150,7 @@ class _Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= formats.FILTERS
+        self._templates.filters |= FILTERS
 
     async def open(self, request: Request) -> Response:
         """Open the first page; sign in with the launch token of the address, if there is one.

@@ -169,11 +169,7 @@ class AskPage:
             data.query,
             limit=settings.limit,
             context_summary=settings.context,
-            filters=types.Filters(
-                kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
-                tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
-                servers=frozenset(filter(None, {data.server})),
-            ),
+            filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
             # Who may ask as anybody may know what that caller is not shown.
@@ -183,8 +179,8 @@ class AskPage:
         seconds = time.perf_counter() - began
         snapshot = await self._gateway.snapshot()
         mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
-        tools = {key for key in (each.id for each in result.shown) if key in places}
-        tools = {key for key in tools if mask[places[key]]}
+        shown = {each.id for each in result.shown}
+        tools = {key for key in shown if key in places and mask[places[key]]}
         return SearchAnswer(
             mode=result.mode,
             rows=tuple(_rows(result, tools)),
@@ -255,6 +251,14 @@ class AskPage:
     async def _call_data(self, visit: Visit, tool: Entity) -> CallData:
         decision = (await self._gateway.snapshot()).visibility.decide(tool, visit.caller)
         return _call_data(tool, decision.rule if decision.action == "ask" else "")
+
+
+def _filters(data: AskData) -> types.Filters:
+    return types.Filters(
+        kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
+        tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
+        servers=frozenset(filter(None, {data.server})),
+    )
 
 
 def _settings(fields: Mapping[str, str]) -> Settings:

@@ -14,8 +14,7 @@ from gateway.errors import Failed, GatewayError, attempt
 from gateway.gateway import Gateway
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, WRITE, check_right
-from gateway.serve.console.formats import clip
-from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, clip, page
 from gateway.serve.guard import CONSOLE
 
 MAX_ISSUES = 100

@@ -6,7 +6,7 @@ change or an export is of the chosen ids, or of all that words and facets select
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
@@ -18,23 +18,26 @@ from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection
 from gateway.config.config_file import read_text
 from gateway.gateway import Gateway
-from gateway.plugins.manifests.client_entries import ClientSnippet, client_snippets
+from gateway.plugins.manifests.client_files import ClientSnippet, client_snippets
 from gateway.plugins.manifests.exporter import export_servers, export_virtual_server, servers_of
 from gateway.plugins.usage.analytics import ToolUse
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import EVERYTHING, request_filters
 from gateway.serve.auth import ADMIN, METRICS, WRITE
-from gateway.serve.console.formats import clip, path
 from gateway.serve.console.page import (
     ConsoleOptions,
+    Facet,
     PageView,
     Place,
     Redirect,
     Texts,
     Visit,
+    clip,
     download,
+    facet_of,
     page,
+    path,
 )
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH
@@ -42,8 +45,6 @@ from gateway.types import Access, Entity, Filters, Status
 
 ROWS = 50
 """Of a page of the list."""
-MAX_VALUES = 12
-"""How many values of a facet are shown."""
 MAX_CHOSEN = 500
 """How many ids an address holds."""
 MAX_TOOLS = 200
@@ -71,28 +72,6 @@ class CatalogRow:
     enabled: bool
     tags: tuple[str, ...]
     chosen: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FacetValue:
-    """A value to select by."""
-
-    value: str
-    count: int
-    """How many the list would hold."""
-    selected: bool
-    query: str
-    """Of the list that selects it or, if it is selected, does not; without the chosen ids."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facet:
-    """The most frequent values of a facet."""
-
-    name: str
-    values: tuple[FacetValue, ...]
-    more: int
-    """How many others there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +291,7 @@ def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
         text=query.get("text", ""),
         rows=rows,
         total=found.total,
-        facets=tuple(_facet(name, found.facets[name], pairs) for name in _FACETS),
+        facets=tuple(facet_of(name, found.facets[name], pairs) for name in _FACETS),
         selected=tuple(pair for pair in pairs if pair[0] != "text"),
         chosen=chosen,
         elsewhere=tuple(key for key in chosen if key not in shown),
@@ -335,27 +314,6 @@ def _row(entity: Entity, chosen: Collection[str]) -> CatalogRow:
         tags=entity.hints.tags,
         chosen=entity.id in chosen,
     )
-
-
-def _facet(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, str]]) -> Facet:
-    """Return a facet whose addresses select one value instead of another, or one tag more."""
-    selected = [value for facet, value in pairs if facet == name]
-    others = [pair for pair in pairs if name == "tag" or pair[0] != name]
-    values = []
-    for value in dict.fromkeys((*selected, *counts)):
-        after = [*others, (name, value)]
-        if value in selected:
-            after = [pair for pair in pairs if pair != (name, value)]
-        values.append(
-            FacetValue(
-                value=value,
-                count=counts.get(value, 0),
-                selected=value in selected,
-                query=urlencode(after, errors="replace"),
-            )
-        )
-    shown = max(MAX_VALUES, len(selected))
-    return Facet(name=name, values=tuple(values[:shown]), more=max(len(values) - shown, 0))
 
 
 def _words(text: str) -> list[str]:

@@ -20,14 +20,15 @@ from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
 from gateway.plugins.quality.comparison import Comparison, compare
+from gateway.plugins.quality.distractors import with_curve
 from gateway.plugins.quality.eval_run import EvalRun, RunProgress, evaluate_catalog
-from gateway.plugins.quality.page import to_page
 from gateway.plugins.quality.report import (
     EvalReport,
     StoredReport,
     ToolReport,
     list_reports,
     load_report,
+    to_page,
 )
 from gateway.plugins.quality.requests import EvalRequest, parse
 from gateway.plugins.usage.analytics import schema_tokens
@@ -36,7 +37,6 @@ from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
-from gateway.serve.curve import with_curve
 from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 

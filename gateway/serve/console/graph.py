@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import load_proposals
-from gateway.plugins.graph_tools.graph_edits import GraphEdit
+from gateway.plugins.graph_tools.edge_proposals import GraphEdit
 from gateway.plugins.graph_tools.graph_view import (
     GraphEdge,
     GraphNode,
@@ -20,8 +20,16 @@ from gateway.plugins.graph_tools.graph_view import (
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import WRITE
-from gateway.serve.console.formats import path
-from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Texts, Visit, page
+from gateway.serve.console.page import (
+    ConsoleOptions,
+    PageView,
+    Place,
+    Redirect,
+    Texts,
+    Visit,
+    page,
+    path,
+)
 from gateway.serve.guard import CONSOLE
 
 HOPS = ("1", "2", "3")

@@ -3,16 +3,19 @@
 * A page is a class whose methods are marked by `page`; its data is one frozen dataclass, which the
   template shows and ``?format=json`` gives as it is.
 * Every URL is a whole page that needs no script; a script only picks parts of it.
+
+How the templates write numbers, times and texts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MethodType
 from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
@@ -20,6 +23,7 @@ from starlette.responses import Response
 from gateway.serve.console.spans import SpanRing
 from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
+from graphs.facts.vocabulary import CONCEPT_BASE
 
 Texts: TypeAlias = "ImmutableMultiDict[str, str]"
 
@@ -136,3 +140,115 @@ def page_routes(of_page: object) -> Iterator[PageRoute]:
     for value in vars(type(of_page)).values():
         if isinstance(value, PageRoute):
             yield replace(value, handler=MethodType(value.handler, of_page))
+
+
+MAX_SHOWN_CHARS = 2000
+NOTHING = "\N{EN DASH}"
+"""Stands for a number that is not known."""
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
+
+
+def number(value: float | None) -> str:
+    """Return *value* with groups of three; a dash for None."""
+    if value is None:
+        return NOTHING
+    return (
+        f"{value:,.2f}" if isinstance(value, float) and not value.is_integer() else f"{value:,.0f}"
+    )
+
+
+def percent(value: float | None) -> str:
+    """Return a share of 0 to 1 as per cent; a dash for None."""
+    return NOTHING if value is None else f"{100 * value:.1f} %"
+
+
+def ms(seconds: float | None) -> str:
+    """Return *seconds* as milliseconds; a dash for None."""
+    return NOTHING if seconds is None else f"{1000 * seconds:,.1f} ms"
+
+
+def span(seconds: float | None) -> str:
+    """Return how long *seconds* are, in the largest whole unit; a dash for None."""
+    if seconds is None:
+        return NOTHING
+    for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def clip(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
+    """Return *text*, cut after *limit* characters with a note of how many are missing."""
+    whole = str(text)
+    missing = len(whole) - limit
+    return whole if missing <= 0 else f"{whole[:limit]}… ({missing:,} more characters)"
+
+
+def pretty(value: object) -> str:
+    """Return *value* as indented JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def path(text: str) -> str:
+    """Return *text* as the part of an address that may hold slashes.
+
+    Where it holds ``..`` as a step its slashes are escaped: a browser would take the step.
+    """
+    takes_steps = {".", ".."} & {*text.split("/")}
+    return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
+
+
+def node(text: str) -> str:
+    """Return the id of a node of the graph as people read it: a concept's without its namespace."""
+    return text.removeprefix(CONCEPT_BASE)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    each.__name__: each for each in (number, percent, ms, span, clip, pretty, path, node)
+}
+"""The filters of the templates, by name."""
+MAX_VALUES = 12
+"""How many values of a facet are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FacetValue:
+    """A value to select by."""
+
+    value: str
+    count: int
+    """How many the list would hold."""
+    selected: bool
+    query: str
+    """Of the list that selects it or, if it is selected, does not; without the chosen ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facet:
+    """The most frequent values of a facet."""
+
+    name: str
+    values: tuple[FacetValue, ...]
+    more: int
+    """How many others there are."""
+
+
+def facet_of(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, str]]) -> Facet:
+    """Return a facet whose addresses select one value instead of another, or one tag more."""
+    selected = [value for facet, value in pairs if facet == name]
+    others = [pair for pair in pairs if name == "tag" or pair[0] != name]
+    values = []
+    for value in dict.fromkeys((*selected, *counts)):
+        after = [*others, (name, value)]
+        if value in selected:
+            after = [pair for pair in pairs if pair != (name, value)]
+        values.append(
+            FacetValue(
+                value=value,
+                count=counts.get(value, 0),
+                selected=value in selected,
+                query=urlencode(after, errors="replace"),
+            )
+        )
+    shown = max(MAX_VALUES, len(selected))
+    return Facet(name=name, values=tuple(values[:shown]), more=max(len(values) - shown, 0))

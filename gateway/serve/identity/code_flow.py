@@ -27,8 +27,13 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import BearerToken
 from gateway.serve.identity.access_tokens import AccessTokens
 from gateway.serve.identity.issuers import CALLBACK, BrowserSignIn, Issuer, address_fault
-from gateway.serve.identity.provider_keys import REFRESH_S, RETRY_S
-from gateway.serve.identity.provider_metadata import FETCH_TIMEOUT_S, MAX_BYTES, find_metadata
+from gateway.serve.identity.provider_keys import (
+    FETCH_TIMEOUT_S,
+    MAX_BYTES,
+    REFRESH_S,
+    RETRY_S,
+    find_metadata,
+)
 
 _NEEDED = {"authorization_endpoint": "its sign-in page", "token_endpoint": "tokens"}
 

@@ -18,8 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 from gateway.cli.server import limit_log
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
+from gateway.serve.connections import SessionShares
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.sessions import SessionShares
 from gateway.types import Caller
 from tests.apps.serve.test_http import HELLO, served
 from tests.conftest import OpenGateway

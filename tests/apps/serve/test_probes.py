@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import httpx2
 
 from gateway.gateway import Gateway
+from gateway.serve.drain import probe_routes
 from gateway.serve.http import http_app
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
-from gateway.serve.probes import probe_routes
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, tool

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.serve.auth import caller_of_token, find_token
-from gateway.serve.token_file import read_token_file
+from gateway.serve.authenticator import read_token_file
 from gateway.types import Caller
 
 GOOD = """[tokens.ci]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client, types
 
-from gateway.discovery.proxies import proxy
+from gateway.discovery.window import proxy
 from gateway.gateway import Gateway
 from gateway.mcp.servers import StdioServer
 from gateway.options import DiscoveryOptions

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from gateway.errors import ConfigError
-from gateway.mcp.sparql_endpoint import ask_endpoint
+from gateway.mcp.json_fetch import ask_endpoint
 from gateway.testing.endpoint import Loopback
 
 QUERY = "SELECT ?x { ?x ?y ?z }"

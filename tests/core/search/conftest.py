@@ -18,7 +18,7 @@ from gateway.plugin_manager import load_plugins
 from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
 from gateway.search.rank.policies import all_rankings
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
 from graphs import Document
@@ -95,15 +95,13 @@ def run(
     diversify: bool = False,
 ) -> SearchResult:
     """Search once."""
-    request, notes = prepare(
+    asked = SearchArguments(
         query,
         queries=queries,
-        context=None,
-        context_summary="",
         limit=limit,
         filters=filters or Filters(),
-        options=search.options,
         ranking=ranking,
         diversify=diversify,
     )
+    request, notes = prepare(asked, search.options)
     return asyncio.run(search(snapshot, request, notes))

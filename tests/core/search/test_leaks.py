@@ -281,8 +281,8 @@ def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, 
     for used in tools[:2]:
         steps = asyncio.run(
             suggest_next_steps(
-                world.snapshot, [used.id], query=query, embed=plain_embed(EMBEDDER),
-                filters=world.filters, limit=limit, options=OPTIONS,
+                Search(options=OPTIONS, strategy="auto", embed=plain_embed(EMBEDDER)),
+                world.snapshot, [used.id], query=query, filters=world.filters, limit=limit,
             )
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
-from gateway.search.request import prepare
+from gateway.search.request import SearchArguments, prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, SearchResult
 from tests.core.search.conftest import Catalog, auto, run, snapshot_of
@@ -115,13 +115,7 @@ async def test_other_work_goes_on_while_a_database_is_searched(
     Distant.gate.clear()
     steps, _ = await asyncio.gather(
         suggest_next_steps(
-            distant,
-            [catalog[0].name],
-            query="send an e-mail",
-            embed=search.embed,
-            filters=Filters(),
-            limit=3,
-            options=search.options,
+            search, distant, [catalog[0].name], query="send an e-mail", filters=Filters(), limit=3
         ),
         let_in(),
     )
@@ -134,15 +128,7 @@ async def test_other_work_goes_on_while_a_database_is_searched(
 
 
 async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
-    request, notes = prepare(
-        "send an e-mail",
-        queries=(),
-        context=None,
-        context_summary="",
-        limit=5,
-        filters=Filters(),
-        options=search.options,
-    )
+    request, notes = prepare(SearchArguments("send an e-mail", limit=5), search.options)
     return await search(snapshot, request, notes)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gateway.options import SearchOptions
 from gateway.search.query import Query, split_clauses
 from gateway.search.rank.parameters import LONG_REQUEST_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS
-from gateway.search.request import prepare
-from gateway.types import Diagnostic, Filters, SearchRequest
+from gateway.search.request import SearchArguments, prepare
+from gateway.types import Diagnostic, SearchRequest
 from tests.conftest import OpenGateway
 from tests.core.runtime.test_text import COSTLY
 from tests.fakes import definitions
@@ -32,15 +32,10 @@ def asked(
     context_summary: str = "",
     limit: int | None = None,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    return prepare(
-        query,
-        queries=queries,
-        context=context,
-        context_summary=context_summary,
-        limit=limit,
-        filters=Filters(),
-        options=OPTIONS,
+    asked = SearchArguments(
+        query, queries=queries, context=context, context_summary=context_summary, limit=limit
     )
+    return prepare(asked, OPTIONS)
 
 
 @pytest.mark.parametrize(("limit", "given_limit"), [(None, 5), (1, 1), (50, 50), (51, 50)])

@@ -11,6 +11,7 @@ from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix
 from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from tests.core.search.conftest import snapshot_of
@@ -99,13 +100,12 @@ async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_on
         CountedRows.rows_scored = 0
 
         found = await suggest_next_steps(
+            Search(options=SearchOptions(), strategy="auto", embed=plain_embed(embedder)),
             counted,
             ["do7"],
             query="pay the invoice",
-            embed=plain_embed(embedder),
             filters=Filters(),
             limit=5,
-            options=SearchOptions(),
         )
 
         assert 5 == len(found)

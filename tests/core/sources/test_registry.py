@@ -11,8 +11,9 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Source
-from gateway.sources.registry import ListResult, Registration, Registry, list_sources, merge_hints
+from gateway.sources.registry import ListResult, Registration, Registry, list_sources
 from gateway.types import Diagnostic, Hints
+from gateway.types.entities import merge_hints
 from gateway.types.listing import Listing
 from tests.core.sources.live_source import BrokenStore
 from tests.fakes import ListSource, tool

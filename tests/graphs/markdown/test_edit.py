@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.markdown.dialect import parse
+from graphs.markdown.dialect import add_edge, parse
 from graphs.markdown.document import Edge
-from graphs.markdown.edit import add_edge
 
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'

@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.options import AuditOptions
 from gateway.plugins.access.audit import Auditor, read_all
 from gateway.plugins.access.tables import AUDIT, SqlAuditLog
-from gateway.storage.approval_key import key_in
+from gateway.storage.host_key import key_in
 from gateway.storage.sqlite import SqliteDatabase
 
 PROGRAM = """

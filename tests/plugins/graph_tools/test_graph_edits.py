@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.index.graph_documents import load, load_proposals
-from gateway.plugins.graph_tools.graph_edits import plan_edit
+from gateway.plugins.graph_tools.edge_proposals import plan_edit
 from graphs.markdown.dialect import collect
 from graphs.markdown.document import Edge
 

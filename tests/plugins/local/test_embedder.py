@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.resolve import resolve_embedder
+from gateway.embed.protocol import resolve_embedder
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.plugins.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
 from gateway.plugins.local.encoders import (

@@ -21,7 +21,7 @@ from gateway.plugins.spelling.word_lists import (
     word_list,
 )
 from gateway.search.pipeline import Search
-from gateway.search.query_forms import Correction
+from gateway.search.query import Correction
 from gateway.testing import HashingEmbedder
 from graphs import BM25Index
 from tests.core.search.conftest import run, snapshot_of

@@ -16,7 +16,7 @@ from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.plugins.quality import EvalReport, EvalRequest, Outcome, list_reports, save_report
 from gateway.plugins.quality.evaluation import summarize
-from gateway.plugins.quality.findability import find_confusions, report_tools
+from gateway.plugins.quality.metrics import find_confusions, report_tools
 from gateway.plugins.quality.report import Cost, CurvePoint
 from gateway.plugins.usage.call_log import CallNote
 from gateway.serve.auth import ADMIN, BearerToken

@@ -14,12 +14,12 @@ from gateway.serve.authenticator import Authenticator
 from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import (
     MAX_AGE_S,
+    MAX_BYTES,
     REFRESH_S,
     RETRY_S,
     UNUSED_S,
     ProviderKeys,
 )
-from gateway.serve.identity.provider_metadata import MAX_BYTES
 from tests.apps.serve.identity.conftest import Provider, running
 
 

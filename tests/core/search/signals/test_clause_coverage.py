@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway import Gateway
-from gateway.search.signals.clause_coverage import ClauseCoverage
+from gateway.search.signals.every import ClauseCoverage
 from gateway.testing import HashingEmbedder
 from tests.core.search.signals.conftest import named, pool_of
 from tests.fakes import ListSource, tool

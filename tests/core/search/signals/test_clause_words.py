@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.search.signals.clause_words import ClauseWords
+from gateway.search.signals.every import ClauseWords
 from tests.core.search.signals.conftest import named, pool_of
 
 TOOLS = ("read_letter", "paint_fence", "count_coins")
