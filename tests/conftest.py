@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.environment import catalog_store_path
 from gateway.plugin_manager import installed, load_plugins
-from gateway.storage.catalog import SqlCatalog
+from gateway.storage import SqlCatalog
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool

@@ -23,16 +23,12 @@ from typing import Any, TypeVar
 from mcp import MCPError, types
 from mcp.server import Server
 
-from gateway.embed.cache import Embed, MemoryVectorStore, QueryEmbeddings
-from gateway.embed.protocol import Embedded, EmbeddingLimits, Role
+from gateway.embed import Embed, Embedded, EmbeddingLimits, MemoryVectorStore, QueryEmbeddings, Role
 from gateway.errors import ClosedError, StoreError
-from gateway.index.compiler import SnapshotCompiler
-from gateway.index.eligibility import Eligibility, traits_of
-from gateway.index.snapshot import Snapshot
-from gateway.index.tool_graph import ToolGraph
+from gateway.index import Eligibility, Snapshot, SnapshotCompiler, ToolGraph, traits_of
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.normalize import ModelReply
+from gateway.search import ModelReply
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Content,
@@ -41,10 +37,10 @@ from gateway.types import (
     Hints,
     InvokeResult,
     JsonObject,
+    Listing,
     SearchResult,
     ToolDefinition,
 )
-from gateway.types.listing import Listing
 from graphs import Document
 
 V = TypeVar("V")

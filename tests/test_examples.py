@@ -11,7 +11,7 @@ import pytest
 
 from gateway.config.mcp_json import parse_manifest
 from gateway.gateway import Gateway
-from gateway.index.entity_vectors import EXAMPLE_SHARE, lean_to_examples
+from gateway.index import EXAMPLE_SHARE, lean_to_examples
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Hints, ToolDefinition
 from tests.conftest import OpenGateway

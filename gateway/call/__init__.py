@@ -1,0 +1,8 @@
+"""One call: its arguments, the hooks around it, and its result."""
+
+from gateway.call.hooks import Call as Call
+from gateway.call.hooks import CallHook as CallHook
+from gateway.call.hooks import CallHooks as CallHooks
+from gateway.call.hooks import Proceed as Proceed
+from gateway.call.hooks import Unsent as Unsent
+from gateway.call.resources import ResourceLibrary as ResourceLibrary

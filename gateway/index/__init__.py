@@ -1,1 +1,34 @@
 """The index: one immutable snapshot of the catalog, ready to be searched, and what builds it."""
+
+from gateway.index.candidates import Candidates as Candidates
+from gateway.index.candidates import CatalogVectors as CatalogVectors
+from gateway.index.candidates import VectorQuery as VectorQuery
+from gateway.index.compiler import SnapshotCompiler as SnapshotCompiler
+from gateway.index.compiler import host_names as host_names
+from gateway.index.eligibility import Eligibility as Eligibility
+from gateway.index.eligibility import Mask as Mask
+from gateway.index.eligibility import Positions as Positions
+from gateway.index.eligibility import failed_filters as failed_filters
+from gateway.index.eligibility import traits_of as traits_of
+from gateway.index.engine_vectors import EngineVectors as EngineVectors
+from gateway.index.entity_vectors import EXAMPLE_SHARE as EXAMPLE_SHARE
+from gateway.index.entity_vectors import NAME_WEIGHT as NAME_WEIGHT
+from gateway.index.entity_vectors import EntityVectors as EntityVectors
+from gateway.index.entity_vectors import lean_to_examples as lean_to_examples
+from gateway.index.graph_documents import GraphFormat as GraphFormat
+from gateway.index.graph_documents import GraphSource as GraphSource
+from gateway.index.graph_documents import load as load
+from gateway.index.graph_documents import load_proposals as load_proposals
+from gateway.index.snapshot import Snapshot as Snapshot
+from gateway.index.storage import IndexStore as IndexStore
+from gateway.index.texts import EMBEDDED_CHARS as EMBEDDED_CHARS
+from gateway.index.texts import document_of as document_of
+from gateway.index.texts import embedding_text as embedding_text
+from gateway.index.texts import humanized as humanized
+from gateway.index.texts import lexical_fields as lexical_fields
+from gateway.index.texts import name_text as name_text
+from gateway.index.tool_graph import RELIABLE_RULES as RELIABLE_RULES
+from gateway.index.tool_graph import ToolGraph as ToolGraph
+from gateway.index.vectors import MIN_CANDIDATES as MIN_CANDIDATES
+from gateway.index.vectors import SignSketch as SignSketch
+from gateway.index.vectors import VectorIndex as VectorIndex

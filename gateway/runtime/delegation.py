@@ -1,13 +1,12 @@
-"""Methods of a part of an object, as methods of the object; names of modules as those of a package.
+"""Methods of a part of an object, as methods of the object.
 
 The methods have the signatures and docstrings of the part's, for readers and for type checkers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -36,16 +35,3 @@ def async_call_of(
         return await method(getattr(whole, part), *args, **named)
 
     return call
-
-
-def lazy_names(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a *package* whose names are in *modules*."""
-
-    def get(name: str) -> object:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
-
-    return get, lambda: list(modules)

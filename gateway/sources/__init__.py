@@ -1,0 +1,32 @@
+"""Sources of tools: functions, MCP servers, transforms and virtual servers."""
+
+from gateway.sources.cached import CachedSource as CachedSource
+from gateway.sources.cached import CacheKey as CacheKey
+from gateway.sources.cached import preload as preload
+from gateway.sources.combined import CombinedSource as CombinedSource
+from gateway.sources.entity_registry import EntityRegistry as EntityRegistry
+from gateway.sources.entries import EntrySource as EntrySource
+from gateway.sources.functions import FunctionSource as FunctionSource
+from gateway.sources.listing_store import ListingStore as ListingStore
+from gateway.sources.listing_store import StoredListing as StoredListing
+from gateway.sources.listing_store import StoredServer as StoredServer
+from gateway.sources.listing_store import decode as decode
+from gateway.sources.listing_store import digest_of as digest_of
+from gateway.sources.listing_store import encode as encode
+from gateway.sources.mcp import ClientCapabilities as ClientCapabilities
+from gateway.sources.mcp import McpSource as McpSource
+from gateway.sources.name_bindings import NameBindings as NameBindings
+from gateway.sources.protocol import Source as Source
+from gateway.sources.protocol import Transform as Transform
+from gateway.sources.registry import ListResult as ListResult
+from gateway.sources.registry import Registration as Registration
+from gateway.sources.registry import Registry as Registry
+from gateway.sources.registry import list_sources as list_sources
+from gateway.sources.transforms import Describe as Describe
+from gateway.sources.transforms import Filter as Filter
+from gateway.sources.transforms import Prefix as Prefix
+from gateway.sources.transforms import Rename as Rename
+from gateway.sources.transforms import TransformedSource as TransformedSource
+from gateway.sources.virtual import Alias as Alias
+from gateway.sources.virtual import VirtualServer as VirtualServer
+from gateway.sources.virtual import VirtualSource as VirtualSource

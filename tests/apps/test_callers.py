@@ -23,23 +23,22 @@ from hypothesis import strategies as st
 from mcp import Client, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
 
+from gateway import AsyncAutoDiscoveryClient, discover
 from gateway.adapters.anthropic import definition, tool_call, tool_result
 from gateway.adapters.broker import ToolBroker
-from gateway.chat.client import AsyncAutoDiscoveryClient
+from gateway.discovery import MetaNames, ToolList
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, CatalogOptions, DiscoveryOptions
-from gateway.plugins.provision.discover import discover, overview_for_model
+from gateway.plugins.provision import overview_for_model
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.extra_tools import extra_tools
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
-from gateway.sources.protocol import Source
+from gateway.sources import Source
 from gateway.testing import Call, HashingEmbedder, ScriptedModel, Turn, script
 from gateway.types import Access, Caller, Filters, Status, ToolDefinition
 from graphs import Document, Link

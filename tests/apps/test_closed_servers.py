@@ -13,8 +13,8 @@ import pytest
 from mcp import types
 from mcp.server import Server
 
+from gateway.discovery import ToolListBuilder, ToolListRequest
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import CatalogOptions, Options

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import confidence
 from benchmarks.confidence import auroc, collect, evaluate, fit_row, judge, pairings
-from gateway.search.confidence import ANY_MODEL, WORDS
+from gateway.search import ANY_MODEL, WORDS
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

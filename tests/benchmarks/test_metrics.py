@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.data import read, rows
 from benchmarks.metrics import COLUMNS, NextGold, next_gold, score_next, summary, to_json
-from gateway.plugins.quality.metrics import score
+from gateway.plugins.quality import score
 
 FIXTURE = Path(__file__).parent / "fixture"
 

@@ -19,8 +19,8 @@ from benchmarks.peering.comparison import compare, to_json
 from benchmarks.peering.runs import Failure, Run, Task, sample, task_of
 from benchmarks.peering.systems import OURS, Peer
 from benchmarks.peering.vectors import Vectors
-from gateway.embed.cache import MemoryVectorStore
-from gateway.plugins.quality.metrics import Gold
+from gateway.embed import MemoryVectorStore
+from gateway.plugins.quality import Gold
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

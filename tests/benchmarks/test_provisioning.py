@@ -7,8 +7,7 @@ import json
 from typer.testing import CliRunner
 
 from benchmarks.provisioning import Intent, app, compute_figures, read_intents
-from gateway.plugins.provision.candidates import ServerCandidate, bundled_servers
-from gateway.plugins.provision.registry_schema import RegistryEntry
+from gateway.plugins.provision import RegistryEntry, ServerCandidate, bundled_servers
 
 
 def test_every_entry_that_an_intent_names_is_on_the_list() -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from benchmarks.team import Load, Plan, measure_team
 from benchmarks.team_replicas import Team, team
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
-from gateway.plugins.postgres.store import PostgresStore
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.postgres import PostgresStore
+from gateway.plugins.usage import call_log_of
 from tests.conftest import OpenGateway
 from tests.postgres_server import PostgresServer
 

@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from gateway.catalog.entries import Entry
+from gateway import Approval
+from gateway.catalog import Entry
 from gateway.chat.loop import ClientContext
 from gateway.config.mcp_json import parse_manifest, read_manifest
-from gateway.discovery.approval import Approval
+from gateway.discovery import MetaNames, ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import CatalogOptions, Options
-from gateway.sources.functions import FunctionSource
-from gateway.sources.transforms import Prefix, TransformedSource
+from gateway.sources import FunctionSource, Prefix, TransformedSource
 from gateway.types import Access, Caller, Filters, Hints, SearchResult
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, every_id, tool

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gateway.config.mcp_json import parse_manifest
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.index.graph_documents import GraphFormat
+from gateway.index import GraphFormat
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder

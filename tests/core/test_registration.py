@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.config.manifest import Manifest
+from gateway.config import Manifest
 from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
 from gateway.options import CacheOptions
-from gateway.search.cached_search import Caches
+from gateway.search import Caches
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import OpenGateway

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.config.mcp_json import parse_manifest
+from gateway.discovery import ToolListBuilder, ToolListRequest
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.options import CatalogOptions, Options

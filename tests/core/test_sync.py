@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.call.resources import ResourceLibrary
-from gateway.catalog.catalog import Catalog
+from gateway.call import ResourceLibrary
+from gateway.catalog import Catalog
 from gateway.errors import ClosedError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary

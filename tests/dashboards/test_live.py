@@ -20,9 +20,8 @@ from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry
 
-from gateway import AsyncAutoDiscoveryClient, Gateway
+from gateway import AsyncAutoDiscoveryClient, Gateway, OpenAIEmbedder
 from gateway.cli.commands.dashboards import FILES
-from gateway.embed.openai import OpenAIEmbedder
 from gateway.options import Options, SearchOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn, script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.facts.fact import Fact
+from graphs.facts import Fact
 from graphs.graph_builder import compile_facts
 from graphs.paths import prerequisite_cycles
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 from graphs.errors import Code
-from graphs.facts.extraction import extract_facts
-from graphs.facts.vocabulary import NAMESPACES, PREDICATES
-from graphs.markdown.dialect import parse, render
-from graphs.markdown.fields import KEYS
+from graphs.facts import NAMESPACES, PREDICATES, extract_facts
+from graphs.markdown import KEYS, parse, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
 TEXT = PAGE.read_text(encoding="utf-8")

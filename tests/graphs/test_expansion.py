@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from graphs.expansion import Expansion, Role, expand
-from graphs.facts.extraction import extract_facts
-from graphs.facts.fact import Fact
+from graphs.facts import Fact, extract_facts
 from graphs.graph_builder import compile_facts
-from graphs.markdown.document import Document, Edge, Link
+from graphs.markdown import Document, Edge, Link
 from graphs.parameters import MAX_GROUP_SIZE
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from graphs.facts.extraction import extract_facts
+from graphs.facts import extract_facts
 from graphs.graph_builder import compile_facts
-from graphs.markdown.document import Document, Link
+from graphs.markdown import Document, Link
 from graphs.parameters import MAX_GROUP_SIZE
 
 DOCUMENTS = [

@@ -8,11 +8,10 @@ from dataclasses import replace
 import networkx as nx
 
 from graphs.expansion import Role, expand
-from graphs.facts.extraction import extract_facts
-from graphs.facts.fact import Fact
+from graphs.facts import Fact, extract_facts
 from graphs.graph import GraphIndex
 from graphs.graph_builder import GraphBuilder, compile_facts
-from graphs.markdown.document import Document, Edge, Link
+from graphs.markdown import Document, Edge, Link
 from graphs.text_search import search_text
 
 DOCUMENTS = [

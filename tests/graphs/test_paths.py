@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphs import shortest_paths, topological_groups
-from graphs.facts.fact import Fact
+from graphs.facts import Fact
 
 
 def edge(start: str, end: str, predicate: str, weight: float = 1.0) -> Fact:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from graphs import Document, compile_facts, extract_facts, find, parse, search_text
-from graphs.markdown.document import Link
+from graphs.markdown import Link
 
 NOTES = """---
 id: billing

@@ -19,10 +19,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.usage import call_log_of
 from gateway.runtime.vectors import Vector
-from gateway.storage.oauth_tokens import FileTokens
-from gateway.storage.protocol import SqliteStore
+from gateway.storage import FileTokens, SqliteStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it limits as POSIX does")
 

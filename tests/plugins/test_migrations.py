@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry, entry_from_json
-from gateway.plugins.access.tables import AUDIT, LIMITS
-from gateway.plugins.programs.tables import PROGRAMS
-from gateway.plugins.usage.call_log import CallNote
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
-from gateway.storage.database import Schema
-from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
-from gateway.storage.vectors import VECTORS
+from gateway.catalog import Entry, entry_from_json
+from gateway.plugins.access import AUDIT, LIMITS
+from gateway.plugins.programs import PROGRAMS
+from gateway.plugins.usage import USAGE, CallNote, SqlCallLog
+from gateway.storage import CATALOG, VECTORS, Schema, SqlCatalog, SqliteDatabase, SqliteVectorStore
+from gateway.storage.catalog import APPROVALS
 
 FILES = Path(__file__).parents[1] / "files"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from openai import OpenAI
 
-from gateway.embed.openai import OpenAIEmbedder
-from gateway.plugins.graph_tools.openai import OpenAIProposer
-from gateway.plugins.local.embedder import LocalEmbedder
-from gateway.search.openai import OpenAINormalizer
+from gateway import OpenAIEmbedder, OpenAINormalizer
+from gateway.plugins.graph_tools import OpenAIProposer
+from gateway.plugins.local import LocalEmbedder
 from gateway.testing import ScriptedModel, Turn, script
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway

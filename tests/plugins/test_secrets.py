@@ -22,16 +22,14 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.chat.client import AutoDiscoveryClient
-from gateway.embed.openai import OpenAIEmbedder
+from gateway import AutoDiscoveryClient, OpenAIEmbedder, OpenAINormalizer
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.mcp.json_fetch import ask_endpoint
 from gateway.options import UpstreamOptions
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.registry import fetch
+from gateway.plugins.provision import fetch
 from gateway.runtime.background_loop import Bridge
-from gateway.search.openai import OpenAINormalizer
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.http import http_app

@@ -13,16 +13,13 @@ import numpy as np
 import psycopg
 import pytest
 
-from gateway.catalog.entries import Entry, entry_from_json
-from gateway.plugins.access.audit import AuditRow, read_all
-from gateway.plugins.access.limits import Charge
-from gateway.plugins.access.tables import audit_log_of, counters_of
-from gateway.plugins.postgres.store import PostgresStore
-from gateway.plugins.programs.store import program_store
-from gateway.plugins.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
-from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.protocol import SqliteStore
-from gateway.types.listing import Listing
+from gateway.catalog import Entry, entry_from_json
+from gateway.plugins.access import AuditRow, Charge, audit_log_of, counters_of, read_all
+from gateway.plugins.postgres import PostgresStore
+from gateway.plugins.programs import program_store
+from gateway.plugins.usage import DAY_S, CallNote, SearchNote, ServedQuery, Tally, call_log_of
+from gateway.storage import SqliteStore
+from gateway.types import Listing
 from tests.postgres_server import PostgresServer
 
 FILES = Path(__file__).parents[1] / "files"

@@ -9,9 +9,9 @@ import pytest
 
 from gateway import Gateway
 from gateway.adapters.anthropic import definition, references, to_anthropic, tool_call, tool_result
+from gateway.discovery import ToolList, meta_names
 from gateway.discovery.call_handler import handle_call
-from gateway.discovery.meta_tools import meta_names, meta_tools
-from gateway.discovery.tool_list import ToolList
+from gateway.discovery.meta_tools import meta_tools
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import ANYONE, Access, Caller

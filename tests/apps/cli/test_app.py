@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import main
-from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK
+from gateway.cli import EXIT_CODES, INTERRUPTED, OK, main
 from gateway.runtime import VERSION
 from tests.apps.cli.running import Place, child
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.storage.catalog import SqlCatalog
+from gateway.storage import SqlCatalog
 from tests.apps.cli.running import Place
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.exit_codes import NEEDS_PERSON, OK
+from gateway.cli import NEEDS_PERSON, OK
 from tests.apps.cli.running import Place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gateway.cli.exit_codes import NOTHING, OK, USAGE
+from gateway.cli import NOTHING, OK, USAGE
 from tests.apps.cli.running import Place
 
 ADD = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli import NOTHING, OK, UNAVAILABLE, USAGE
 from tests.apps.cli.running import EXCEL, REAL_TIME, Place
 
 _TOKYO = '{"timezone": "Asia/Tokyo"}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.exit_codes import NEEDS_PERSON, OK, RETRY_LATER, UNKNOWN, USAGE
+from gateway.cli import NEEDS_PERSON, OK, RETRY_LATER, UNKNOWN, USAGE
 from tests.apps.cli.running import Place, Ran
 
 _NOBODY = {"url": "http://127.0.0.1:1/mcp"}

@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
+from gateway.cli import OK, UNAVAILABLE, USAGE
 from tests.apps.cli.running import TIME, Place, child
 
 

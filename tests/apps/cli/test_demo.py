@@ -8,8 +8,8 @@ import signal
 import httpx2
 import pytest
 
+from gateway.cli import NOTHING, OK
 from gateway.cli.commands.demo import find_program, policy
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
 from tests.apps.cli.running import Place, Ran, started

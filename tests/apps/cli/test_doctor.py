@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.commands.doctor import check_models
-from gateway.plugins.local.encoders import USE
+from gateway.plugins.local import USE
 from tests.apps.cli.running import Place, Ran
 from tests.apps.serve.identity.conftest import running
 from tests.postgres_server import PostgresServer

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.exit_codes import OK, USAGE
-from gateway.plugins.usage.call_log import CallNote, SearchNote
-from gateway.plugins.usage.tables import USAGE as LEDGER
-from gateway.plugins.usage.tables import SqlCallLog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.cli import OK, USAGE
+from gateway.plugins.usage import USAGE as LEDGER
+from gateway.plugins.usage import CallNote, SearchNote, SqlCallLog
+from gateway.storage import SqliteDatabase
 from gateway.testing import ScriptedModel, Turn
 from tests.apps.cli.running import Place
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.exit_codes import NOTHING, OK, USAGE
+from gateway.cli import NOTHING, OK, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
 from tests.apps.cli.running import WITHOUT_PACKAGE, Place, child

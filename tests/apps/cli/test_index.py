@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli import NOTHING, OK, UNAVAILABLE
 from tests.apps.cli.running import Place
 
 

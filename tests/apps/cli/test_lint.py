@@ -10,7 +10,7 @@ import pytest
 
 from gateway.cli.commands.lint import rules_diff
 from gateway.errors import ConfigError
-from gateway.plugins.quality.suggestions import Suggestion
+from gateway.plugins.quality import Suggestion
 from gateway.testing import ScriptedModel, Turn
 from tests.apps.cli.running import EXCEL, TIME, Place
 

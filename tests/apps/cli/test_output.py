@@ -11,9 +11,9 @@ import pytest
 import typer
 from rich.console import Console
 
+from gateway.cli import INTERRUPTED
 from gateway.cli.command import report_errors, warn
 from gateway.cli.commands.search import explanation, result_text, search_table
-from gateway.cli.exit_codes import INTERRUPTED
 from gateway.cli.session import show_progress
 from gateway.cli.tables import printable, table, to_jsonable
 from gateway.types import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
+from gateway.cli import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import open_session
 from tests.apps.cli.running import Place
 from tests.conftest import InstallPlugin

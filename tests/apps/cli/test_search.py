@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli import NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from tests.apps.cli.running import TIME, WITHOUT_PACKAGE, Place, child
 

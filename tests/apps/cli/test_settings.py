@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.cli.exit_codes import OK, USAGE
+from gateway.cli import OK, USAGE
 from gateway.cli.settings import option_table
 from tests.apps.cli.running import Place, Ran
 from tests.test_docs import rows

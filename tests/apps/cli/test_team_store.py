@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from gateway.cli import OK, UNAVAILABLE, USAGE
 from gateway.cli.commands.serve import serve_options
-from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import read_config
 from tests.apps.cli.running import WITHOUT_PACKAGE, Place, child
 from tests.postgres_server import PostgresServer

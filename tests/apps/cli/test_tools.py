@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.exit_codes import OK
+from gateway.cli import OK
 from gateway.cli.session import show_progress
 from gateway.cli.tables import age_text
 from tests.apps.cli.running import Place

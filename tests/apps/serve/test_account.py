@@ -18,12 +18,11 @@ from gateway.gateway import Gateway
 from gateway.options import Options
 from gateway.serve.account import SealedCookie, account_routes
 from gateway.serve.auth import BearerToken
-from gateway.serve.console.access import Sessions
+from gateway.serve.console import ConsoleOptions, Sessions
 from gateway.serve.console.app import console_routes
-from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.guard import Guard, guarded
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity import Issuer
 from gateway.serve.sign_in import sign_in_routes
 from gateway.types import Caller
 from tests.apps.serve.conftest import RESOURCE, SECRET, RealProvider

@@ -13,9 +13,7 @@ from mcp import Client, types
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.plan import Programs
-from gateway.plugins.provision.policy import by_policy
-from gateway.plugins.provision.provisioner import Provisioner
+from gateway.plugins.provision import Programs, Provisioner, by_policy
 from gateway.serve.auth import INSTALL
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.mcp_server import mcp_server

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options
 from tests.apps.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env

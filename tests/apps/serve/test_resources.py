@@ -13,7 +13,7 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.resources import readable_block
-from gateway.sources.transforms import Filter, Rename
+from gateway.sources import Filter, Rename
 from gateway.types import JsonObject
 from tests.apps.serve.upstream import ERAS, Fixture
 from tests.conftest import OpenGateway

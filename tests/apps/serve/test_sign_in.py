@@ -18,17 +18,17 @@ from gateway.cli.commands.serve import serve_options
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import InvalidRequestError, SignInRequiredError
 from gateway.gateway import Gateway
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp import HttpServer, OAuth
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.auth import BearerToken
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.console.access import Sessions
+from gateway.serve.console import Sessions
 from gateway.serve.guard import guarded
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.sign_in import sign_in_routes
-from gateway.storage.oauth_tokens import open_tokens, with_token_store
+from gateway.storage import open_tokens, with_token_store
 from gateway.types import Access, Caller
 from tests.conftest import OpenGateway
 from tests.core.mcp.servers.authority import Authority

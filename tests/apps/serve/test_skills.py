@@ -13,10 +13,10 @@ from mcp import Client, MCPError, types
 from mcp.server import Server
 from pydantic import BaseModel, ConfigDict
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.mcp.skills import EXTENSION, file_of
+from gateway.mcp import EXTENSION, file_of
 from gateway.options import Options
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import Access, Caller, Filters, Hints

@@ -23,8 +23,7 @@ from gateway.gateway import Gateway
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
 from gateway.serve.subscriptions import Subscriptions
-from gateway.types import Access
-from gateway.types.listing import WatchCallbacks
+from gateway.types import Access, WatchCallbacks
 from tests.apps.serve.conftest import Make
 from tests.apps.serve.test_http import served
 from tests.apps.serve.test_mcp_server import text_of

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from mcp import Client, types
 
-from gateway.discovery.window import proxy
+from gateway.discovery import proxy
 from gateway.gateway import Gateway
-from gateway.mcp.servers import StdioServer
+from gateway.mcp import StdioServer
 from gateway.options import DiscoveryOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ALL_SCOPES

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.attention.issues import Issue, IssueKind
+from gateway.attention import Issue, IssueKind
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp import HttpServer, OAuth
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.transforms import Prefix
+from gateway.sources import Prefix
 from gateway.testing import ManualClock
 from tests.conftest import InstallPlugin, OpenGateway
 from tests.core.mcp.conftest import until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.attention.changes import (
+from gateway.attention import (
     Change,
     accept_similar,
     difference_lines,
@@ -15,7 +15,7 @@ from gateway.attention.changes import (
     find_changes,
     find_similar,
 )
-from gateway.storage.catalog import SqlCatalog
+from gateway.storage import SqlCatalog
 from gateway.types import ToolDefinition
 from tests.fakes import tool
 

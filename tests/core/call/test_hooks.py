@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.call.hooks import Call, CallHook, CallHooks, Proceed, Unsent
-from gateway.catalog.visibility import EVERYTHING_VISIBLE
+from gateway.call import Call, CallHook, CallHooks, Proceed, Unsent
+from gateway.catalog import EVERYTHING_VISIBLE
 from gateway.errors import NotApprovedError
 from gateway.types import InvokeResult
 from tests.fakes import entity, tool

@@ -8,17 +8,24 @@ from typing import Any, overload
 
 import pytest
 
-from gateway.call.resources import ResourceLibrary
+from gateway.call import ResourceLibrary
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.index.snapshot import Snapshot
-from gateway.sources.combined import CombinedSource
-from gateway.sources.mcp import ClientCapabilities
-from gateway.sources.registry import Registration, Registry
+from gateway.index import Snapshot
+from gateway.sources import ClientCapabilities, CombinedSource, Registration, Registry
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Access, Caller, Entity, Filters, Hints, JsonObject, Kind, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import (
+    Access,
+    Caller,
+    Entity,
+    Filters,
+    Hints,
+    JsonObject,
+    Kind,
+    Listing,
+    ToolDefinition,
+)
 from tests.apps.serve.upstream import Fixture
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import ListSource, every_id, tool

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.approvals import apply_policies, is_hidden
+from gateway.catalog import apply_policies, is_hidden
 from gateway.options import Policy, UpstreamOptions
-from gateway.types import ToolDefinition
-from gateway.types.listing import Listing, pin_key
+from gateway.types import Listing, ToolDefinition, pin_key
 from tests.fakes import tool
 
 

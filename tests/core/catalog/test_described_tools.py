@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.options import CatalogOptions, Options, UpstreamOptions
-from gateway.sources.transforms import Prefix
+from gateway.sources import Prefix
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Caller, Filters, Hints, SearchResult
 from tests.conftest import OpenGateway

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.catalog.entries import Entry, encode_entry
-from gateway.catalog.selection import Page
+from gateway.catalog import Entry, Page, encode_entry
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
-from gateway.sources.entries import EntrySource
+from gateway.sources import EntrySource
 from gateway.types import Access, Filters, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, codes, tool

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import (
+from gateway.catalog import (
     Entry,
     clean_entry,
     decode_entries,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.identity import (
+from gateway.catalog import (
     definition_digest,
     entity_id,
     expose_names,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import MAX_CHARS, MAX_VALUES, flatten, project
+from gateway.catalog import MAX_CHARS, MAX_VALUES, flatten, project
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 

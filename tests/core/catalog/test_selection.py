@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.selection import Selection, select
+from gateway.catalog import Entry, Selection, select
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import CatalogOptions, Options

@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Hints
-from gateway.chat.accounting import Accounting, accounting_of
-from gateway.discovery.approval import Approval
+from gateway import (
+    Approval,
+    AsyncAutoDiscoveryClient,
+    AutoDiscoveryClient,
+    Gateway,
+    Hints,
+    accounting_of,
+)
+from gateway.chat.accounting import Accounting
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, Turn

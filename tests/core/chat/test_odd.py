@@ -11,8 +11,7 @@ import pytest
 from httpx2 import Response as HttpResponse
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.accounting import accounting_of
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, accounting_of
 from gateway.errors import InvalidRequestError, LoopError
 from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.client import Middleware
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Middleware
 from gateway.errors import InvalidRequestError
 from gateway.testing import Call, ModelRequest, Turn
 from tests.core.chat.stage import ASK, Speaker, Stage, function

@@ -9,8 +9,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.accounting import accounting_of
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, accounting_of
 from gateway.testing import Call, Turn
 from tests.core.chat.stage import ASK, SUM, Role, Speaker, Stage, function, look
 

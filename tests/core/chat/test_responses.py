@@ -9,8 +9,7 @@ import pytest
 from openai import OpenAI
 from openai.types.responses import Response
 
-from gateway import AutoDiscoveryClient, Gateway
-from gateway.chat.accounting import accounting_of
+from gateway import AutoDiscoveryClient, Gateway, accounting_of
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import json_tokens

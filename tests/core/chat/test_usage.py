@@ -9,8 +9,7 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from gateway import AutoDiscoveryClient, Gateway, Options
-from gateway.chat.accounting import accounting_of
+from gateway import AutoDiscoveryClient, Gateway, Options, accounting_of
 from gateway.errors import LoopError
 from gateway.options import ChatOptions
 from tests.conftest import OpenGateway

@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.config_file import (
-    add_server,
-    backup_path,
-    read_text,
-    server_names,
-    undo_edit,
-    write_text,
-)
+from gateway.config import add_server, backup_path, read_text, server_names, undo_edit, write_text
 from gateway.errors import ConfigError
 
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.options import CustomKind, Options

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from gateway.config.json_edit import parse, with_member, without_member
+from gateway.config import parse, with_member, without_member
 from gateway.errors import ConfigError
 
 COMMENTED = """\

@@ -11,9 +11,8 @@ import pytest
 
 from gateway.config.mcp_json import parse_manifest, read_manifest
 from gateway.errors import ConfigError
-from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.sources.transforms import Describe, Filter, Prefix, Rename
-from gateway.sources.virtual import Alias, VirtualServer
+from gateway.mcp import HttpServer, StdioServer
+from gateway.sources import Alias, Describe, Filter, Prefix, Rename, VirtualServer
 
 VARIABLE = "GATEWAY_TEST_TOKEN"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config.manifest import Manifest
+from gateway.config import Manifest
 from gateway.config.mcp_json import parse_manifest
-from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
+from gateway.mcp import HttpServer, OAuth, TokenExchange
 
 URL = "https://a/mcp"
 

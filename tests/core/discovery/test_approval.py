@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import Gateway
-from gateway.discovery.approval import Approval, needs_approval
+from gateway import Approval, Gateway
+from gateway.discovery import MetaNames, ToolList
+from gateway.discovery.approval import needs_approval
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.options import Confirm
 from gateway.types import Hints
 from tests.conftest import OpenGateway

@@ -14,12 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import Gateway, InvokeResult, Options
+from gateway.discovery import MetaNames, Projection, ToolList, direct_names_in, result_text
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.render_results import direct_names_in
-from gateway.discovery.tool_list import Projection, ToolList
-from gateway.discovery.wire_formats import result_text
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.options import CatalogOptions, ChatOptions, DiscoveryOptions, UpstreamOptions
 from gateway.types import ANYONE, Access, Caller, Content, Hints, ToolDefinition
 from tests.conftest import OpenGateway

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.discovery.meta_tools import MetaNames, catalog_digest, meta_names, meta_tools
-from gateway.discovery.wire_formats import names_of_tool
+from gateway.discovery import MetaNames, catalog_digest, meta_names, names_of_tool
+from gateway.discovery.meta_tools import meta_tools
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from gateway import Middleware
 from gateway.adapters.broker import ToolBroker, functions_of
-from gateway.chat.client import Middleware
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
+from gateway.discovery import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options

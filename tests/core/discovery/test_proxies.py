@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.discovery.window import fits_strict, proxy, to_parameters
+from gateway.discovery import fits_strict, proxy, to_parameters
 from gateway.options import DiscoveryOptions
 from tests.fakes import entity, tool
 

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.discovery.render_results import (
-    Schemas,
-    described_names_in,
-    direct_names,
-    direct_names_in,
-    render,
-)
+from gateway.discovery import Schemas, described_names_in, direct_names, direct_names_in, render
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, JsonObject, Match, PathStep, SearchResult

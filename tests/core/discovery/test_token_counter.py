@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.discovery.render_results import render
-from gateway.discovery.token_counter import model_view, token_counter
-from gateway.discovery.window import proxy
+from gateway.discovery import model_view, proxy, render
+from gateway.discovery.token_counter import token_counter
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens, json_tokens

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, Hints, Options
-from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest, loaded_tools
-from gateway.discovery.wire_formats import WireFormat, names_of_tool
+from gateway.discovery import (
+    ToolList,
+    ToolListBuilder,
+    ToolListRequest,
+    WireFormat,
+    loaded_tools,
+    names_of_tool,
+)
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import ToolDefinition

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.window import Message, described_tools, text_of, visible_proxies
+from gateway.discovery import Message, MetaNames, described_tools, text_of, visible_proxies
 
 NAMES = MetaNames(search="search_tools", call="call_tool")
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.embed.cache import (
+from gateway.embed import (
     BLANK,
+    EmbeddingLimits,
     QueryEmbedder,
     QueryEmbeddings,
     fit_text,
     request_vectors,
     split_into_batches,
 )
-from gateway.embed.protocol import EmbeddingLimits
 from gateway.errors import EmbeddingError
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Cache, SingleFlight

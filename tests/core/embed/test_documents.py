@@ -9,9 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.embed.cache import MemoryVectorStore, text_key
-from gateway.embed.documents import DocumentVectors, embed_documents
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed import (
+    DocumentVectors,
+    Embedded,
+    MemoryVectorStore,
+    Role,
+    embed_documents,
+    text_key,
+)
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.testing import HashingEmbedder

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from gateway.embed.openai import OpenAIEmbedder
-from gateway.embed.protocol import Embedder
+from gateway import OpenAIEmbedder
+from gateway.embed import Embedder
 from gateway.runtime.vectors import usable
 from gateway.testing import HashingEmbedder, ScriptedModel, script
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
-from gateway.embed.openai import OpenAIEmbedder
-from gateway.embed.protocol import EmbeddingLimits
+from gateway import OpenAIEmbedder
+from gateway.embed import EmbeddingLimits
 from gateway.errors import EmbeddingError
 from gateway.testing import Faults, ScriptedModel, script
 

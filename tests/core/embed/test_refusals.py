@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 from openai import OpenAI
 
-from gateway.embed.cache import MemoryVectorStore, text_key
-from gateway.embed.documents import DocumentVectors, embed_documents
-from gateway.embed.openai import OpenAIEmbedder
+from gateway import OpenAIEmbedder
+from gateway.embed import DocumentVectors, MemoryVectorStore, embed_documents, text_key
 from gateway.runtime.telemetry import Telemetry
 from gateway.testing import Faults, ScriptedModel, script
 from tests.conftest import PATIENT, OpenGateway

@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.catalog.entries import Entry, to_entity
-from gateway.embed.cache import text_key
-from gateway.index.compiler import SnapshotCompiler
-from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorIndex
+from gateway.catalog import Entry, to_entity
+from gateway.embed import text_key
+from gateway.index import Snapshot, SnapshotCompiler, VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gateway.embed.cache import text_key
-from gateway.index.entity_vectors import EntityVectors
+from gateway.embed import text_key
+from gateway.index import EntityVectors
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
 from tests.fakes import entity

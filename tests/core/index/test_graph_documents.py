@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.index.graph_documents import GraphSource, load
+from gateway.index import GraphSource, load
 from graphs import Document, DocumentError
 
 TEXT = "---\ntitle: Pay\n---\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed import Embedded, Role
 from gateway.options import Options
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import IndexReport, ToolDefinition

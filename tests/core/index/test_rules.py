@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
+from gateway.index import RELIABLE_RULES
 from gateway.index.rules import MAX_GROUP, RULES, EdgeDeriver
-from gateway.index.tool_graph import RELIABLE_RULES
 from gateway.index.tool_words import MAX_STEPS
 from gateway.options import GraphOptions, Options, SearchOptions
 from gateway.testing import HashingEmbedder

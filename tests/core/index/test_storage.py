@@ -11,14 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.embed.cache import MemoryVectorStore
-from gateway.embed.protocol import Embedder
+from gateway.embed import Embedder, MemoryVectorStore
 from gateway.gateway import Gateway
-from gateway.index.storage import IndexStore
-from gateway.index.vectors import VectorIndex
+from gateway.index import IndexStore, VectorIndex
 from gateway.options import GraphOptions, IndexOptions, Options
 from gateway.runtime.vectors import unit_rows
-from gateway.sources.protocol import Source
+from gateway.sources import Source
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult
 from tests.fakes import ListSource, compile_snapshot, definitions, entity, names, until

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.index.compiler import host_names
-from gateway.index.texts import (
+from gateway.index import (
     EMBEDDED_CHARS,
     document_of,
     embedding_text,
+    host_names,
     humanized,
     lexical_fields,
     name_text,

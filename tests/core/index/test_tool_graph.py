@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from graphs.markdown.document import Document, Edge
+from graphs.markdown import Document, Edge
 from tests.fakes import compile_graph, entity, tool
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.index.candidates import VectorQuery
-from gateway.index.vectors import MIN_CANDIDATES, SignSketch, VectorIndex
+from gateway.index import MIN_CANDIDATES, SignSketch, VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, cosines_of, unit_rows
 
 

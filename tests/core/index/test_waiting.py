@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from gateway.discovery import MetaNames, ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, SearchOptions

@@ -14,10 +14,10 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp
 
-from gateway.mcp.servers import StdioServer
+from gateway.mcp import StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
+from gateway.sources import McpSource
 
 HERE = Path(__file__).parent / "servers"
 PATIENCE_S = 120

@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
-from gateway.mcp.servers import HttpServer, OAuth, TokenStore
+from gateway.mcp import HttpServer, OAuth, TokenStore
 from gateway.mcp.session import sign_in
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
-from gateway.storage.oauth_tokens import FileTokens
-from gateway.types.listing import Listing
+from gateway.sources import McpSource
+from gateway.storage import FileTokens
+from gateway.types import Listing
 from tests.core.mcp.conftest import PATIENCE_S, PATIENT, placed
 from tests.core.mcp.servers.authority import Authority
 

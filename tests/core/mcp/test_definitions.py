@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.mcp.collector import DefinitionCollector
-from gateway.mcp.definitions import (
+from gateway.mcp import (
     MAX_DEPTH,
     PROMPTS,
     RESOURCES,
     TEMPLATES,
     TOOLS,
+    DefinitionCollector,
     ListMethod,
     digest_definition,
 )
 from gateway.options import UpstreamOptions
-from gateway.types import JsonObject, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import JsonObject, Listing, ToolDefinition
 
 TOOL: dict[str, Any] = {
     "name": "pay",

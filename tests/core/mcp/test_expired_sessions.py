@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from gateway.mcp.servers import HttpServer
+from gateway.mcp import HttpServer
 from gateway.runtime.background_loop import Bridge
 from tests.core.mcp.conftest import opened, served
 from tests.core.mcp.verbatim import TOOL

@@ -12,10 +12,10 @@ import pytest
 
 import benchmarks.flood_server as floods
 from gateway.errors import UpstreamError, UpstreamFloodError, UpstreamUnavailableError
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp import HttpServer, StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
+from gateway.sources import McpSource
 from tests.core.mcp.conftest import opened
 from tests.core.mcp.test_error_mapping import peak_bytes
 

@@ -21,11 +21,11 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.config.mcp_json import read_manifest
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp import HttpServer, StdioServer
 from gateway.mcp.session import Session
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
+from gateway.sources import McpSource
 from gateway.types import Filters
 from tests.conftest import OpenGateway
 from tests.core.mcp.conftest import HERE, PATIENCE_S, opened, served

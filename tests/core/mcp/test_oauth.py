@@ -14,11 +14,11 @@ import pytest
 from mcp.client.auth import AuthorizationCodeResult
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp import HttpServer, OAuth
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
-from gateway.mcp.servers import HttpServer, OAuth
 from gateway.mcp.session import sign_in
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.oauth_tokens import FileTokens
+from gateway.storage import FileTokens
 from tests.core.mcp.conftest import PATIENT, lines, noted, placed
 from tests.core.mcp.servers.authority import BY_HAND, SECRET, Authority
 from tests.core.mcp.sign_in_place import Place, signing_place

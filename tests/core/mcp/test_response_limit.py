@@ -16,10 +16,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.errors import UpstreamError
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp import HttpServer, OAuth
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.oauth_tokens import FileTokens
+from gateway.storage import FileTokens
 from tests.core.mcp.conftest import opened, served
 
 HELLO = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.mcp.servers import HttpServer
+from gateway.mcp import HttpServer
 from gateway.runtime.background_loop import Bridge
 from tests.core.mcp.conftest import opened, served
 from tests.core.mcp.servers.plain import plain

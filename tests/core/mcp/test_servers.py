@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.mcp.servers import HttpServer, OAuth, StdioServer
+from gateway.mcp import HttpServer, OAuth, StdioServer
 from gateway.runtime.naming import check_server_name
 
 

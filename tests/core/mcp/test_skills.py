@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.mcp.definitions import SKILLS, digest_definition, find_fault
-from gateway.mcp.skills import MAX_BYTES, file_of, is_as_listed, parse_skill
+from gateway.mcp import SKILLS, digest_definition, file_of, find_fault, is_as_listed
+from gateway.mcp.skills import MAX_BYTES, parse_skill
 
 URI = "skill://acme/refunds/SKILL.md"
 FRONT = {"name": "refunds", "description": "Pay back.", "tags": ["money", 3]}

@@ -17,9 +17,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.gateway import Gateway
+from gateway.mcp import StdioServer, Traffic
 from gateway.mcp.dispatcher import LenientDispatcher
 from gateway.mcp.error_mapping import OVERSIZED
-from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import (
     Incoming,
     kill_all,
@@ -28,7 +28,6 @@ from gateway.mcp.stdio import (
     start_process,
     stop_process,
 )
-from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks
 from gateway.options import Options, UpstreamOptions
 from tests.core.mcp.conftest import lives, until

@@ -17,9 +17,8 @@ from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
 from gateway.mcp.listing import notify
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
-from gateway.sources.transforms import TransformedSource
-from gateway.types.listing import WatchCallbacks
+from gateway.sources import McpSource, TransformedSource
+from gateway.types import WatchCallbacks
 from tests.core.mcp.conftest import Hostile, lines, noted, until
 
 

@@ -16,7 +16,7 @@ from gateway.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
-from gateway.mcp.supervisor import Supervisor
+from gateway.mcp import Supervisor
 from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 from tests.core.mcp.conftest import until

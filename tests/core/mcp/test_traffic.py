@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from gateway.mcp.traffic import Bucket, Traffic, ValueCounter, has_too_many_values
+from gateway.mcp import Bucket, Traffic, ValueCounter, has_too_many_values
 from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 

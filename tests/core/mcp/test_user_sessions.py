@@ -23,16 +23,14 @@ from gateway.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
-from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
+from gateway.mcp import HttpServer, OAuth, TokenExchange
 from gateway.mcp.token_exchange import grant_of
 from gateway.mcp.user_sessions import user_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
-from gateway.storage.oauth_tokens import FileTokens
-from gateway.types import Caller, InvokeResult
-from gateway.types.caller import Secret, acting_for
-from gateway.types.listing import WatchCallbacks
+from gateway.sources import McpSource
+from gateway.storage import FileTokens
+from gateway.types import Caller, InvokeResult, Secret, WatchCallbacks, acting_for
 from tests.core.mcp.conftest import PATIENCE_S, PATIENT, placed, served, until
 from tests.core.mcp.servers.delegated import Delegation
 

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp import HttpServer, StdioServer
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
+from gateway.sources import McpSource
 from tests.core.mcp.conftest import HERE, opened, served
 
 Answers = Mapping[str, Sequence[str | None]]

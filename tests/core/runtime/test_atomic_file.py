@@ -12,8 +12,7 @@ from gateway.gateway import Gateway
 from gateway.options import IndexOptions, Options
 from gateway.options.environment import catalog_store_path
 from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
-from gateway.storage.catalog import SqlCatalog
-from gateway.storage.oauth_tokens import FileTokens
+from gateway.storage import FileTokens, SqlCatalog
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, definitions
 

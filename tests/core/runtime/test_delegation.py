@@ -8,7 +8,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.runtime.delegation import async_call_of, call_of
-from gateway.servers.servers import Servers
+from gateway.servers import Servers
 
 
 class Shelf:

@@ -12,8 +12,7 @@ from opentelemetry.semconv.schemas import Schemas
 
 from gateway.runtime.telemetry_names import SCHEMA_URL
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.types import Diagnostic
-from gateway.types.listing import Listing
+from gateway.types import Diagnostic, Listing
 from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, Gated, ListSource, Shelf, tool
 from tests.metrics import Watch, counted, documented

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError
-from gateway.mcp.servers import HttpServer
+from gateway.mcp import HttpServer
 from gateway.runtime.secrets import from_keyring, literal_secrets
 from tests.core.storage.test_oauth_tokens import Ring
 

@@ -9,20 +9,17 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gateway.embed.cache import text_key
+from gateway.embed import text_key
 from gateway.gateway import Gateway
-from gateway.index.compiler import SnapshotCompiler
-from gateway.index.snapshot import Snapshot
+from gateway.index import Snapshot, SnapshotCompiler
 from gateway.options import GraphOptions, SearchOptions
 from gateway.plugin_manager import load_plugins
 from gateway.runtime.vectors import Vector
-from gateway.search.pipeline import Search
-from gateway.search.rank.policies import all_rankings
-from gateway.search.request import SearchArguments, prepare
+from gateway.search import Search, SearchArguments, all_rankings, prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
 from graphs import Document
-from graphs.lexical.query import Hits
+from graphs.lexical import Hits
 from tests.conftest import OpenGateway
 from tests.fakes import compile_snapshot, plain_embed
 

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import CacheOptions, Options
-from gateway.search.cached_search import Caches
+from gateway.search import Caches
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Filters, SearchResult

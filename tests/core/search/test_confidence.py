@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.options import Options, SearchOptions
-from gateway.search.confidence import LOCAL_MODEL, Features, closeness, estimate
+from gateway.search import LOCAL_MODEL, Features, closeness, estimate
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.fakes import Gated, ListSource, codes, tool

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.gateway import Gateway
-from gateway.index.eligibility import failed_filters
-from gateway.search.explanation import reasons
-from gateway.search.learned import UsageSignals
+from gateway.index import failed_filters
+from gateway.search import UsageSignals, reasons
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     ALL_SCOPES,

@@ -10,7 +10,7 @@ from openai import OpenAI
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from gateway.embed.openai import OpenAIEmbedder
+from gateway import OpenAIEmbedder
 from gateway.gateway import Gateway
 from gateway.runtime.vectors import Matrix
 from gateway.testing import Faults, HashingEmbedder, ScriptedModel, script

@@ -10,10 +10,9 @@ import pytest
 from mcp import Client
 
 from gateway.adapters.broker import ToolBroker
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
+from gateway.discovery import MetaNames, ToolList
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList
 from gateway.errors import UnknownToolError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server

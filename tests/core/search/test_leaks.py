@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.index.snapshot import Snapshot
+from gateway.index import Snapshot
 from gateway.options import SearchOptions
-from gateway.search.expand.next_steps import suggest_next_steps
-from gateway.search.pipeline import Search
+from gateway.search import Search, suggest_next_steps
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Diagnostic,

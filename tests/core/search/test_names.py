@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.search.retrieve import find_named
+from gateway.search import find_named
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
 from tests.conftest import OpenGateway

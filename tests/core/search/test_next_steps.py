@@ -7,8 +7,8 @@ import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.index.vectors import VectorIndex
-from gateway.search.expand.next_steps import following_clauses
+from gateway.index import VectorIndex
+from gateway.search import following_clauses
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
+from gateway import OpenAINormalizer
 from gateway.errors import InvalidRequestError
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import literals
-from gateway.search.normalize import MAX_CHARS, CachedNormalizer, Normalizer, settle
-from gateway.search.openai import OpenAINormalizer
+from gateway.search import MAX_CHARS, CachedNormalizer, Normalizer, settle
 from gateway.testing import Faults, ModelRequest, ScriptedModel, Turn
 from tests.fakes import TableNormalizer, run_twice
 

@@ -10,14 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.index.candidates import Candidates, VectorQuery
-from gateway.index.eligibility import Mask
-from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorIndex
+from gateway.index import Candidates, Mask, Snapshot, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
-from gateway.search.expand.next_steps import suggest_next_steps
-from gateway.search.pipeline import Search
-from gateway.search.request import SearchArguments, prepare
+from gateway.search import Search, SearchArguments, prepare, suggest_next_steps
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, SearchResult
 from tests.core.search.conftest import Catalog, auto, run, snapshot_of

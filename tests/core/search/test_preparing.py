@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.discovery.render_results import render
-from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.discovery import render
+from gateway.embed import Embedded, EmbedderInfo, Role
 from gateway.errors import EmbeddingError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.testing import HashingEmbedder

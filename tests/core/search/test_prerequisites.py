@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.discovery.render_results import direct_names
+from gateway.discovery import direct_names
 from gateway.errors import ConfigError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.search import Prerequisites

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.search.request import words
+from gateway.search import words
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, SearchResult
 from tests.conftest import OpenGateway

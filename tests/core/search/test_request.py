@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
-from gateway.search.query import Query, split_clauses
-from gateway.search.rank.parameters import LONG_REQUEST_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS
-from gateway.search.request import SearchArguments, prepare
+from gateway.search import (
+    LONG_REQUEST_WORDS,
+    MAX_CLAUSES,
+    MIN_CLAUSE_WORDS,
+    Query,
+    SearchArguments,
+    prepare,
+    split_clauses,
+)
 from gateway.types import Diagnostic, SearchRequest
 from tests.conftest import OpenGateway
 from tests.core.runtime.test_text import COSTLY

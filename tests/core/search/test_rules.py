@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.index.entity_vectors import NAME_WEIGHT
-from gateway.index.texts import embedding_text, name_text
+from gateway.index import NAME_WEIGHT, embedding_text, name_text
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.testing import HashingEmbedder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage import SqliteVectorStore
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway

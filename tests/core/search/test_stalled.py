@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 
-from gateway.embed.cache import QueryEmbedder, QueryEmbeddings
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed import Embedded, QueryEmbedder, QueryEmbeddings, Role
 from gateway.errors import ClosedError, Failed
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.options.search import First
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.normalize import CachedNormalizer, ModelReply
+from gateway.search import CachedNormalizer, ModelReply
 from gateway.search.state import with_timeout
 from gateway.testing import HashingEmbedder
-from gateway.types import IndexReport
-from gateway.types.listing import Listing
+from gateway.types import IndexReport, Listing
 from tests.conftest import OpenGateway
 from tests.core.search.conftest import Catalog
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until

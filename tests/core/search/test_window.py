@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.index.candidates import VectorQuery
-from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorIndex
+from gateway.index import Snapshot, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.pipeline import Search
-from gateway.search.retrieve import candidate_window
+from gateway.search import Search, candidate_window
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, SearchResult
 from graphs import Document, Edge, Link

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from gateway.index.eligibility import Positions
-from gateway.index.vectors import VectorIndex
+from gateway.index import Positions, VectorIndex
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix
-from gateway.search.expand.next_steps import suggest_next_steps
-from gateway.search.pipeline import Search
+from gateway.search import Search, suggest_next_steps
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from tests.core.search.conftest import snapshot_of

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.catalog import COMMAND_LINE_PIN
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.servers.config_files import Reloaded
-from gateway.storage.catalog import SqlCatalog
+from gateway.storage import SqlCatalog
 from gateway.sync import SyncGateway
 from tests.core.mcp.conftest import HERE, lines, lives
 from tests.fakes import ListSource, tool

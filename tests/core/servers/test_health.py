@@ -14,8 +14,8 @@ from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.servers.pool import ServerPool
-from gateway.sources.registry import Registry
-from gateway.storage.oauth_tokens import open_tokens
+from gateway.sources import Registry
+from gateway.storage import open_tokens
 from gateway.testing import ManualClock
 from gateway.types import Filters, SearchResult
 from graphs import Document, Link

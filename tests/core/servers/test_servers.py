@@ -10,10 +10,9 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.storage.catalog import CATALOG, SqlCatalog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.storage import CATALOG, SqlCatalog, SqliteDatabase
 from gateway.testing import ManualClock, TemporaryStore
-from gateway.types.listing import Listing
+from gateway.types import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import until
 

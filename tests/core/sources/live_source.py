@@ -13,13 +13,18 @@ from gateway.errors import StoreError
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
-from gateway.sources.cached import CachedSource, CacheKey
-from gateway.sources.listing_store import ListingStore
-from gateway.sources.mcp import McpSource
-from gateway.storage.catalog import SqlCatalog
+from gateway.sources import CachedSource, CacheKey, ListingStore, McpSource
+from gateway.storage import SqlCatalog
 from gateway.testing import ManualClock
-from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
-from gateway.types.listing import Listing, WatchCallbacks, pin_key
+from gateway.types import (
+    Content,
+    InvokeResult,
+    JsonObject,
+    Listing,
+    ToolDefinition,
+    WatchCallbacks,
+    pin_key,
+)
 from tests.fakes import ListSource, tool
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)

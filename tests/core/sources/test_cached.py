@@ -10,18 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.catalog import COMMAND_LINE_PIN
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.options import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.cached import preload
-from gateway.sources.listing_store import StoredListing, StoredServer
-from gateway.sources.registry import Registration, Registry, list_sources
-from gateway.storage.catalog import SqlCatalog
+from gateway.sources import (
+    Registration,
+    Registry,
+    StoredListing,
+    StoredServer,
+    list_sources,
+    preload,
+)
+from gateway.storage import SqlCatalog
 from gateway.testing import ManualClock
-from gateway.types import JsonObject, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import JsonObject, Listing, ToolDefinition
 from tests.core.mcp.conftest import until
 from tests.core.sources.live_source import (
     OPTIONS,
@@ -58,7 +62,6 @@ async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> No
 
 
 async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
-    """Nobody waits, and one change is one build."""
     await room.source(LiveSource(tool("a"))).list_tools()
     room.tick(99)
     live = LiveSource(tool("a"), tool("b"))
@@ -77,7 +80,6 @@ async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
 
 
 async def test_a_list_that_stayed_the_same_changes_nothing(room: Room) -> None:
-    """No build for nothing."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()

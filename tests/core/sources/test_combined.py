@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.sources.combined import CombinedSource
+from gateway.sources import CombinedSource
 from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.core.sources.live_source import SILENT, Shop, details, names, prompt, resource

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from gateway.errors import ConfigError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
-from gateway.sources.functions import FunctionSource
+from gateway.sources import FunctionSource
 from gateway.types import Hints
 
 

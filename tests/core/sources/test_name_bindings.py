@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from gateway.discovery import MetaNames, ToolList
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options
-from gateway.storage.catalog import SqlCatalog
+from gateway.storage import SqlCatalog
 from gateway.types import Hints
 from tests.fakes import Shelf, tool
 

@@ -8,13 +8,16 @@ import pytest
 
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.entity_registry import EntityRegistry
-from gateway.sources.name_bindings import NameBindings
-from gateway.sources.protocol import Source
-from gateway.sources.registry import ListResult, Registration, Registry, list_sources
-from gateway.types import Diagnostic, Hints
-from gateway.types.entities import merge_hints
-from gateway.types.listing import Listing
+from gateway.sources import (
+    EntityRegistry,
+    ListResult,
+    NameBindings,
+    Registration,
+    Registry,
+    Source,
+    list_sources,
+)
+from gateway.types import Diagnostic, Hints, Listing, merge_hints
 from tests.core.sources.live_source import BrokenStore
 from tests.fakes import ListSource, tool
 

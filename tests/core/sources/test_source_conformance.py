@@ -12,16 +12,24 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ClosedError, UpstreamTimeoutError
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp import HttpServer, StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.combined import CombinedSource
-from gateway.sources.functions import FunctionSource
-from gateway.sources.mcp import McpSource
-from gateway.sources.protocol import Source
-from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
-from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
-from gateway.storage.catalog import SqlCatalog
+from gateway.sources import (
+    Alias,
+    CombinedSource,
+    Describe,
+    Filter,
+    FunctionSource,
+    McpSource,
+    Prefix,
+    Rename,
+    Source,
+    TransformedSource,
+    VirtualServer,
+    VirtualSource,
+)
+from gateway.storage import SqlCatalog
 from gateway.types import Hints
 from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
 from tests.core.mcp.servers.plain import note, plain

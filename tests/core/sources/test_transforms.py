@@ -11,10 +11,8 @@ import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.runtime.naming import check_tool_name
-from gateway.sources.protocol import Transform
-from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
-from gateway.types import ToolDefinition
-from gateway.types.listing import Listing
+from gateway.sources import Describe, Filter, Prefix, Rename, Transform, TransformedSource
+from gateway.types import Listing, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.core.sources.live_source import SILENT, Shop, details, names, prompt, resource
 from tests.fakes import ListSource, tool

@@ -11,13 +11,9 @@ import pytest
 
 from gateway.errors import ClosedError, ConfigError, UpstreamError
 from gateway.options import Options, Policy, UpstreamOptions
-from gateway.sources.listing_store import ListingStore
-from gateway.sources.protocol import Source
-from gateway.sources.transforms import Filter
-from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
-from gateway.storage.catalog import SqlCatalog
-from gateway.types import Filters, Hints, ToolDefinition
-from gateway.types.listing import Listing, pin_key
+from gateway.sources import Alias, Filter, ListingStore, Source, VirtualServer, VirtualSource
+from gateway.storage import SqlCatalog
+from gateway.types import Filters, Hints, Listing, ToolDefinition, pin_key
 from tests.conftest import OpenGateway
 from tests.core.sources.live_source import BrokenStore, codes, details, prompt, resource
 from tests.fakes import ListSource, Shelf, names, tool

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from gateway.storage.database import Database, Schema
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.storage import Database, Schema, SqliteDatabase
 from tests.postgres_server import DATABASES
 
 OpenDatabase: TypeAlias = Callable[[Schema], Database]
@@ -26,7 +25,7 @@ def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Op
             if request.param == "sqlite":
                 database = SqliteDatabase(tmp_path / "tables.sqlite3", tables)
             else:
-                from gateway.plugins.postgres.database import PostgresDatabase  # noqa: PLC0415  (it may not be installed)
+                from gateway.plugins.postgres import PostgresDatabase  # noqa: PLC0415  (it may not be installed)
 
                 url = request.getfixturevalue("postgres").url
                 database = PostgresDatabase(url, tmp_path.name, (tables,))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import Diagnostic, Hints, Listing, ToolDefinition
 from tests.fakes import tool
 
 LISTING = Listing(

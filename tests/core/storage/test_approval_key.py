@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gateway.options import Options
-from gateway.storage.host_key import approval_key
+from gateway.storage import approval_key
 
 
 def options_of(path: Path, host_key: str = "") -> Options:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.database import Schema
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.storage import Schema, SqliteDatabase
 
 NOTES = Schema(name="notes", what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
 TAGGED = Schema(

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.options import Options
-from gateway.storage.host_key import host_keys
+from gateway.storage import host_keys
 
 NEW, OLD = "n" * 32, "o" * 44
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StoreError
-from gateway.sources.listing_store import decode, digest_of, encode
-from gateway.storage.catalog import SqlCatalog
+from gateway.sources import decode, digest_of, encode
+from gateway.storage import SqlCatalog
 from gateway.testing import ManualClock
 from gateway.types import Diagnostic
 from tests.core.storage.listings import LISTING

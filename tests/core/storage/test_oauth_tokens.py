@@ -10,9 +10,9 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from gateway.mcp.servers import HttpServer, OAuth, TokenStore, TokenStoreKind
+from gateway.mcp import HttpServer, OAuth, TokenStore, TokenStoreKind
 from gateway.options import Options
-from gateway.storage.oauth_tokens import FileTokens, OpenTokens, open_tokens, with_token_store
+from gateway.storage import FileTokens, OpenTokens, open_tokens, with_token_store
 
 
 class Ring(KeyringBackend):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.database import Database, Schema, Session
+from gateway.storage import Database, Schema, Session
 from tests.core.storage.conftest import OpenDatabase
 
 SUMS = Schema(

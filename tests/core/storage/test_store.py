@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway import Gateway, Options
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.stores import resolve_store
 from gateway.testing import TemporaryStore

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.sqlite import SqliteVectorStore
-from gateway.storage.vectors import VECTORS, SqlVectorStore
+from gateway.storage import VECTORS, SqliteVectorStore, SqlVectorStore
 from tests.core.storage.conftest import OpenDatabase
 
 ROW = np.ones(4, np.float32)

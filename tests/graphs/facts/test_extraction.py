@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from graphs.facts.extraction import extract_facts
-from graphs.facts.fact import Fact
-from graphs.facts.vocabulary import CONCEPT_BASE
-from graphs.markdown.dialect import parse
-from graphs.markdown.document import Document, Edge, Link, Section
+from graphs.facts import CONCEPT_BASE, Fact, extract_facts
+from graphs.markdown import Document, Edge, Link, Section, parse
 
 
 def links(*targets: str) -> tuple[Link, ...]:

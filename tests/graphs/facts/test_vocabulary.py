@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.facts.vocabulary import PREDICATES, context, iri, is_iri, resolve, role
+from graphs.facts import PREDICATES, context, iri, is_iri, resolve, role
 
 
 @pytest.mark.parametrize(

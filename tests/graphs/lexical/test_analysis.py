@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.lexical.analysis import fold, slug, split_identifier, tokens
+from graphs.lexical import fold, slug, split_identifier, tokens
 
 
 def words(text: str, *, language: str = "") -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphs.lexical.analysis import tokens
-from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical import BM25Index, tokens
 
 DOCUMENTS = [
     {"name": "create_invoice", "description": "Make an invoice for a customer"},

@@ -10,10 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import DocumentError
-from graphs.facts.vocabulary import PREDICATES
-from graphs.markdown.dialect import parse, render
-from graphs.markdown.document import Document, Edge, Link, Section, Text
-from graphs.markdown.fields import LINK_LISTS, TEXT_LISTS
+from graphs.facts import PREDICATES
+from graphs.markdown import (
+    LINK_LISTS,
+    TEXT_LISTS,
+    Document,
+    Edge,
+    Link,
+    Section,
+    Text,
+    parse,
+    render,
+)
 from graphs.parameters import MAX_DOCUMENT_LINES
 
 THIS = {"article", "document", "this article", "this document"}

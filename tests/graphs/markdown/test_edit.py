@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.markdown.dialect import add_edge, parse
-from graphs.markdown.document import Edge
+from graphs.markdown import Edge, add_edge, parse
 
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'

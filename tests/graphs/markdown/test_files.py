@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import DocumentError, GraphError
-from graphs.markdown.dialect import collect, read, write
-from graphs.markdown.document import Document
+from graphs.markdown import Document, collect, write
+from graphs.markdown.dialect import read
 
 
 def test_a_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:

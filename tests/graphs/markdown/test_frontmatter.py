@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.markdown.frontmatter import Scalar, read
+from graphs.markdown import Scalar
+from graphs.markdown.frontmatter import read
 
 
 @pytest.mark.parametrize(

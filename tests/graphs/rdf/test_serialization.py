@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from rdflib import RDF, SKOS, Literal, URIRef
 
 from graphs.errors import DocumentError
-from graphs.facts.extraction import extract_facts
-from graphs.facts.fact import Fact
-from graphs.facts.vocabulary import CONTEXT_IRI, FILE_BASE, PREDICATES, context
-from graphs.markdown.dialect import parse
+from graphs.facts import CONTEXT_IRI, FILE_BASE, PREDICATES, Fact, context, extract_facts
+from graphs.markdown import parse
 from graphs.parameters import MAX_RDF_CHARS
-from graphs.rdf.serialization import (
+from graphs.rdf import (
     SCHEME,
     from_json_ld,
     from_turtle,
@@ -27,8 +25,8 @@ from graphs.rdf.serialization import (
     to_n_triples,
     to_rdf,
     to_turtle,
+    validate,
 )
-from graphs.rdf.shapes import validate
 
 # rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.facts.extraction import extract_facts
-from graphs.markdown.dialect import parse
-from graphs.rdf.shapes import validate
+from graphs.facts import extract_facts
+from graphs.markdown import parse
+from graphs.rdf import validate
 
 GOOD = extract_facts(
     [

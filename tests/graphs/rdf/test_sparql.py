@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from graphs.errors import QueryError, QueryTimeoutError
-from graphs.facts.extraction import extract_facts
-from graphs.markdown.dialect import parse
-from graphs.rdf.serialization import to_rdf
-from graphs.rdf.sparql import Term, answer, query_sparql, serve
+from graphs.facts import extract_facts
+from graphs.markdown import parse
+from graphs.rdf import Term, answer, query_sparql, serve, to_rdf
 
 TEXTS = [
     "---\nid: urn:t:a\ntitle: create invoice\nlanguage: en\nrequires: urn:t:b\n---\n",

@@ -9,9 +9,16 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.options import AuditOptions
-from gateway.plugins.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
-from gateway.plugins.access.tables import AUDIT, SqlAuditLog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.access import (
+    AUDIT,
+    AuditDecision,
+    Auditor,
+    AuditRow,
+    SqlAuditLog,
+    new_row,
+    read_all,
+)
+from gateway.storage import SqliteDatabase
 from gateway.types import Caller
 
 

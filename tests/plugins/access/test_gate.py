@@ -11,10 +11,9 @@ from typing import Any, Literal
 import pytest
 from mcp import Client, MCPError, types
 
-from gateway.discovery.approval import Approval
+from gateway import Approval
+from gateway.discovery import MetaNames, ToolList
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList
 from gateway.errors import (
     ConfigError,
     Failed,
@@ -25,14 +24,12 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
-from gateway.plugins.access.audit import AuditRow, read_all
-from gateway.plugins.access.tables import audit_log_of, auditor_of
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.access import AuditRow, audit_log_of, auditor_of, read_all
+from gateway.plugins.usage import call_log_of
 from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
-from gateway.storage.protocol import SqliteStore
-from gateway.types import Caller, Hints, InvokeResult, JsonObject
-from gateway.types.caller import TOKEN
+from gateway.storage import SqliteStore
+from gateway.types import TOKEN, Caller, Hints, InvokeResult, JsonObject
 from tests.conftest import PATIENT, OpenGateway
 from tests.core.call.test_resources import Shop, thing
 from tests.fakes import ListSource, tool

@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 
 from gateway.options import AuditOptions
-from gateway.plugins.access.audit import Auditor, read_all
-from gateway.plugins.access.tables import AUDIT, SqlAuditLog
-from gateway.storage.host_key import key_in
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.access import AUDIT, Auditor, SqlAuditLog, read_all
+from gateway.storage import SqliteDatabase, key_in
 
 PROGRAM = """
 import asyncio, sys

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import LimitExceededError, StoreError
 from gateway.options import AccessPolicy
-from gateway.plugins.access.limits import Charge, Limiter, MemoryCounters, charges_of
+from gateway.plugins.access import Charge, Limiter, MemoryCounters, charges_of
 from gateway.testing import ManualClock
 from gateway.types import Caller
 from tests.plugins.access.test_policies import entity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, Options
 from gateway.types import Hints

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import ConfigError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
-from gateway.plugins.access.gate import AccessGate
+from gateway.plugins.access import AccessGate
 from gateway.types import Caller
 from tests.conftest import PATIENT, InstallPlugin, OpenGateway
 from tests.core.test_plugin_manager import GUARDRAIL, VIEWS, pay

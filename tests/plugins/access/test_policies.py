@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import ConfigError
 from gateway.options import AccessPolicy, Options
-from gateway.plugins.access.policies import Policies
+from gateway.plugins.access import Policies
 from gateway.types import Caller, Entity, Filters, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.options import AccessPolicy
-from gateway.plugins.access.redaction import Redactor
+from gateway.plugins.access import Redactor
 from gateway.types import Content, InvokeResult
 
 KEY = "ghp_" + "a1B2" * 10

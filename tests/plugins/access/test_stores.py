@@ -6,9 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
-from gateway.plugins.access.limits import Charge
-from gateway.plugins.access.tables import audit_log_of, counters_of
+from gateway.plugins.access import AuditLog, AuditRow, Charge, audit_log_of, counters_of, read_all
 from tests.core.storage.conformance.stores import Opener
 
 

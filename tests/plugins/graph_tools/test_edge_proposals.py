@@ -9,9 +9,8 @@ import pytest
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.options import Options
-from gateway.plugins.graph_tools.edge_proposals import BATCH, MAX_EDGES, batches
-from gateway.plugins.graph_tools.openai import PROPOSALS, connected
-from gateway.search.normalize import ModelReply
+from gateway.plugins.graph_tools import BATCH, MAX_EDGES, PROPOSALS, batches, connected
+from gateway.search import ModelReply
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
 from graphs import parse, render

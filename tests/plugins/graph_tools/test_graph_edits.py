@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.index.graph_documents import load, load_proposals
-from gateway.plugins.graph_tools.edge_proposals import plan_edit
-from graphs.markdown.dialect import collect
-from graphs.markdown.document import Edge
+from gateway.index import load, load_proposals
+from gateway.plugins.graph_tools import plan_edit
+from graphs.markdown import Edge, collect
 
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 

@@ -11,12 +11,12 @@ import pytest
 
 from gateway import Gateway
 from gateway.errors import InvalidRequestError, UnknownToolError
-from gateway.index.graph_documents import load_proposals
+from gateway.index import load_proposals
 from gateway.options import GraphOptions
-from gateway.plugins.graph_tools.graph_view import MAX_PATH_EDGES, GraphEdge, GraphView
-from gateway.plugins.usage.transitions import TransitionCounts
+from gateway.plugins.graph_tools import MAX_PATH_EDGES, GraphEdge, GraphView
+from gateway.plugins.usage import TransitionCounts
 from gateway.types import Caller
-from graphs.markdown.document import Document, Edge
+from graphs.markdown import Document, Edge
 from graphs.parameters import MAX_GROUP_SIZE
 from tests.fakes import compile_snapshot, entity, tool
 

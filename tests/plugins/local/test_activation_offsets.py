@@ -11,9 +11,15 @@ import pytest
 
 from benchmarks.activation_offsets import WEIGHTS, Layers, Tokenize, offsets
 from benchmarks.background import TEXTS
-from gateway.plugins.local.ctranslate2_encoder import OFFSETS_FILE, quantize
-from gateway.plugins.local.encoders import E5, MINILM, EncoderModel, verify_files
-from gateway.plugins.local.formats import TransformerWeights
+from gateway.plugins.local import (
+    E5,
+    MINILM,
+    OFFSETS_FILE,
+    EncoderModel,
+    TransformerWeights,
+    quantize,
+    verify_files,
+)
 from gateway.runtime.vectors import unit_rows
 
 Weighed: TypeAlias = tuple[str, TransformerWeights, Tokenize]

@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import pytest
 
-from gateway.embed.protocol import Role
-from gateway.plugins.local.batcher import DOCUMENTS_A_PASS, MAX_QUERY_PASSES, DynamicBatcher
+from gateway.embed import Role
+from gateway.plugins.local import DOCUMENTS_A_PASS, MAX_QUERY_PASSES, DynamicBatcher
 from gateway.runtime.vectors import Matrix, Vector
 
 WAIT_S = 60

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.plugins.local.embedder import LocalEmbedder
-from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL
+from gateway.plugins.local import LocalEmbedder
+from gateway.search import COEFFICIENTS, LOCAL_MODEL
 
 
 def test_the_local_model_has_a_row_of_its_own() -> None:

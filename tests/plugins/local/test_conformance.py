@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.plugins.local import LocalEmbedder
 from tests.core.embed.test_embedder_conformance import (
     test_each_text_gets_a_usable_row_in_order,
     test_it_is_an_embedder_with_a_name_and_limits,

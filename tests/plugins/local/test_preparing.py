@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.plugins.local.embedder import LocalEmbedder
-from gateway.plugins.local.encoders import USE
+from gateway.plugins.local import USE, LocalEmbedder
 
 
 async def test_the_local_model_is_preparing_until_it_is_loaded() -> None:

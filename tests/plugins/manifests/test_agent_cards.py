@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.plugins.manifests.agent_cards import MAX_EXAMPLES, read_card, write_card
+from gateway.plugins.manifests import MAX_EXAMPLES, read_card, write_card
 from gateway.types import JsonObject
 
 SKILLS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugins.manifests.client_files import client_snippets, is_this_gateway
+from gateway.plugins.manifests import client_snippets, is_this_gateway
 
 URL = "http://127.0.0.1:8930/mcp"
 

@@ -9,8 +9,8 @@ import pytest
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.plugins.manifests.exporter import export_servers, export_virtual_server, servers_of
-from gateway.sources.transforms import Prefix
+from gateway.plugins.manifests import export_servers, export_virtual_server, servers_of
+from gateway.sources import Prefix
 from gateway.types import Entity
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import ConfigError
-from gateway.plugins.manifests.agent_cards import read_card
-from gateway.plugins.manifests.files import (
+from gateway.plugins.manifests import (
     MAX_SKILL_BYTES,
     bundle,
     files_of,
     read_bundle,
+    read_card,
     read_file,
     read_manifests,
+    read_skill,
     write_bundle,
 )
-from gateway.plugins.manifests.skills import read_skill
 from gateway.types import Hints
 from tests.core.catalog.test_entry_json import entries
 from tests.plugins.manifests.test_agent_cards import NEW

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import ConfigError
-from gateway.plugins.manifests.skills import read_skill, write_skill
+from gateway.plugins.manifests import read_skill, write_skill
 from gateway.types import Hints
 
 PDF = """---

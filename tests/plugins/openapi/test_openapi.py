@@ -15,11 +15,11 @@ from starlette.routing import Route
 
 from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.servers import HttpServer, OAuth, api_server
+from gateway.mcp import HttpServer, OAuth, api_server
 from gateway.options import Options, UpstreamOptions
 from gateway.plugins.openapi.plugin import register_sources
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.oauth_tokens import FileTokens
+from gateway.storage import FileTokens
 from tests.conftest import OpenGateway
 from tests.core.mcp.conftest import opened, served
 

@@ -18,13 +18,13 @@ from mcp.server.auth.provider import RefreshToken
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from gateway.errors import StoreError, UpstreamError
+from gateway.mcp import HttpServer, OAuth, TokenStore
 from gateway.mcp.bearer_auth import BearerAuth, RefreshError, locked
 from gateway.mcp.oauth import SignInRecord
-from gateway.mcp.servers import HttpServer, OAuth, TokenStore
 from gateway.options import Options
-from gateway.plugins.postgres.store import PostgresStore
+from gateway.plugins.postgres import PostgresStore
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.oauth_tokens import FileTokens, open_tokens, with_token_store
+from gateway.storage import FileTokens, open_tokens, with_token_store
 from tests.core.mcp.conftest import PATIENCE_S
 from tests.core.mcp.servers.authority import Authority
 from tests.core.mcp.servers.delegated import Delegation

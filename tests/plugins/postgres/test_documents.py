@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.cache import text_key
-from gateway.embed.documents import embed_documents
-from gateway.embed.protocol import Embedded, Role
-from gateway.plugins.postgres.database import PostgresDatabase
-from gateway.plugins.postgres.store import TABLES, PostgresVectorStore
+from gateway.embed import Embedded, Role, embed_documents, text_key
+from gateway.plugins.postgres import TABLES, PostgresDatabase, PostgresVectorStore
 from gateway.testing import HashingEmbedder
 from tests.core.embed.test_documents import TELEMETRY, TEXTS, WAIT_S, Endless, documents
 from tests.fakes import Narrow

@@ -18,17 +18,18 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from benchmarks import synthetic
-from gateway.embed.cache import text_key
-from gateway.embed.protocol import EmbedderInfo
+from gateway.embed import EmbedderInfo, text_key
 from gateway.errors import ConfigError, StoreError
 from gateway.gateway import Gateway
-from gateway.index.candidates import VectorQuery
-from gateway.index.eligibility import Eligibility, traits_of
+from gateway.index import Eligibility, VectorQuery, traits_of
 from gateway.index.entity_rows import EngineRows
 from gateway.options import IndexOptions, Options, SearchOptions
-from gateway.plugins.postgres.database import PostgresDatabase
-from gateway.plugins.postgres.pgvector import PgvectorEngine
-from gateway.plugins.postgres.store import PostgresStore, PostgresVectorStore
+from gateway.plugins.postgres import (
+    PgvectorEngine,
+    PostgresDatabase,
+    PostgresStore,
+    PostgresVectorStore,
+)
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, SearchResult, ToolDefinition
 from tests.fakes import ListSource, codes, entity, tool, until

@@ -14,17 +14,15 @@ import numpy as np
 import psycopg
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import ConfigError, StoreError
 from gateway.options import Options
-from gateway.plugins.access.audit import AuditRow
-from gateway.plugins.access.tables import audit_log_of
-from gateway.plugins.postgres.store import PostgresStore
-from gateway.plugins.usage.call_log import CallNote, SearchNote
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.access import AuditRow, audit_log_of
+from gateway.plugins.postgres import PostgresStore
+from gateway.plugins.usage import CallNote, SearchNote, call_log_of
 from gateway.storage.protocol import WatchedStore
 from gateway.stores import own_vectors, resolve_store
-from gateway.types.listing import Listing
+from gateway.types import Listing
 from tests.postgres_server import PostgresServer
 
 WAIT_S = 30

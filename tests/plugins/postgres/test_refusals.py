@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from openai import OpenAI
 
-from gateway.embed.documents import embed_documents
-from gateway.embed.openai import OpenAIEmbedder
-from gateway.plugins.postgres.database import PostgresDatabase
-from gateway.plugins.postgres.store import PostgresVectorStore
+from gateway import OpenAIEmbedder
+from gateway.embed import embed_documents
+from gateway.plugins.postgres import PostgresDatabase, PostgresVectorStore
 from gateway.runtime.telemetry import Telemetry
 from gateway.testing import ScriptedModel, script
 from tests.core.embed.test_refusals import TEXTS

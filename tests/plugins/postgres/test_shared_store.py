@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.gateway import Gateway
-from gateway.index.snapshot import Snapshot
-from gateway.plugins.postgres.store import PostgresStore
+from gateway.index import Snapshot
+from gateway.plugins.postgres import PostgresStore
 from gateway.runtime.background_loop import Bridge
 from tests.conftest import OpenGateway
 from tests.core.servers.live_servers import live_server, patient

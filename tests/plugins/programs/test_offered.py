@@ -11,7 +11,7 @@ from mcp import Client, types
 
 from gateway import Middleware
 from gateway.adapters.broker import ToolBroker, functions_of, tool_calls_message
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
+from gateway.discovery import ToolListBuilder, ToolListRequest
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, ProgramsOptions
 from gateway.serve.mcp_server import mcp_server

@@ -10,22 +10,23 @@ from typing import Any
 
 import pytest
 
+from gateway.discovery import ToolListBuilder, ToolListRequest
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
-from gateway.plugins.postgres.store import PostgresStore
-from gateway.plugins.programs.runner import ProgramRunner, program_tool
-from gateway.plugins.programs.sandbox import (
+from gateway.plugins.postgres import PostgresStore
+from gateway.plugins.programs import (
     AnswerCall,
     PendingCall,
     Program,
     ProgramResult,
+    ProgramRunner,
     ProgramSnapshot,
+    program_tool,
 )
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.usage import call_log_of
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
 from tests.metrics import Watch

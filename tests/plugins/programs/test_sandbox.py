@@ -11,14 +11,15 @@ import pytest
 
 from benchmarks.program_escapes import ATTEMPTS, attempt_all
 from gateway.options import ProgramsOptions
-from gateway.plugins.programs.monty import MontySandbox, wrapper_in_use
-from gateway.plugins.programs.sandbox import (
+from gateway.plugins.programs import (
     AnswerCall,
     CallAnswer,
+    MontySandbox,
     PendingCall,
     Program,
     ProgramResult,
     ProgramSnapshot,
+    wrapper_in_use,
 )
 
 PATIENT = ProgramsOptions(seconds=20, wall_s=120)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.plugins.programs.store import program_store
+from gateway.plugins.programs import program_store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
 

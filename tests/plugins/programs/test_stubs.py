@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.plugins.programs.shapes import MAX_KEYS, join, shape_of
-from gateway.plugins.programs.stubs import HEADER, declare, identifiers
+from gateway.plugins.programs import HEADER, MAX_KEYS, declare, identifiers, join, shape_of
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

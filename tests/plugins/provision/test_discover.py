@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gateway import discover
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
-from gateway.plugins.provision.discover import LIMIT, discover
+from gateway.plugins.provision import LIMIT
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, Shelf, tool
 

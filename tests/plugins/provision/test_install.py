@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import UpstreamError, UpstreamTimeoutError
-from gateway.plugins.provision.install import install, run_command
-from gateway.plugins.provision.plan import Plan, Programs
-from gateway.plugins.provision.registry_schema import Package, RegistryEntry
+from gateway.plugins.provision import Package, Plan, Programs, RegistryEntry, run_command
+from gateway.plugins.provision.install import install
 from tests.core.mcp.conftest import until
 from tests.fakes import is_running
 

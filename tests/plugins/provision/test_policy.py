@@ -11,10 +11,20 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision import run_pip
-from gateway.plugins.provision.plan import Plan, Programs, make_plan, server_name
-from gateway.plugins.provision.policy import PolicyCheck, check_plan
-from gateway.plugins.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
+from gateway.plugins.provision import (
+    BUNDLED,
+    Input,
+    Package,
+    Plan,
+    PolicyCheck,
+    Programs,
+    RegistryEntry,
+    Remote,
+    check_plan,
+    make_plan,
+    run_pip,
+    server_name,
+)
 
 FOLDER = Path("/srv/tools/time")
 PROGRAMS = Programs(python="/py", pip="/pip.py", npm=("/npm",), node="/node")

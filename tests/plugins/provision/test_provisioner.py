@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import InvalidRequestError, StoreError
-from gateway.plugins.provision.plan import Plan
-from gateway.plugins.provision.policy import PolicyCheck, Question, by_policy, refuse_all
-from gateway.plugins.provision.registry_schema import Package, RegistryEntry
-from gateway.plugins.provision.steps import Audit
+from gateway.plugins.provision import (
+    Audit,
+    Package,
+    Plan,
+    PolicyCheck,
+    Question,
+    RegistryEntry,
+    by_policy,
+    refuse_all,
+)
 from tests.fakes import ListSource, tool
 from tests.plugins.provision.conftest import MakeSite
 from tests.plugins.provision.registries import FakeRegistry, Json, item, package

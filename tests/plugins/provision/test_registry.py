@@ -9,7 +9,7 @@ import pytest
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.registry import fetch, origin, parse_entries
+from gateway.plugins.provision import fetch, origin, parse_entries
 from tests.plugins.provision.registries import FakeRegistry, item, package
 
 QUICK = UpstreamOptions(connect_attempts=3, backoff_s=0.001, backoff_max_s=0.001)

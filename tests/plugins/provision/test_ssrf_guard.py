@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import ConfigError, UpstreamError
 from gateway.options import UpstreamOptions
 from gateway.options.provision import ProvisionOptions
-from gateway.plugins.provision.registry import fetch
+from gateway.plugins.provision import fetch
 from tests.core.mcp.test_ssrf_guard import LEADING, proxied
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config.manifest import Manifest
+from gateway.config import Manifest
 from tests.plugins.provision.conftest import HASTY, PATIENT, MakeSite, Site
 from tests.plugins.provision.indexes import FakeIndex
 from tests.plugins.provision.registries import FakeRegistry, item, package

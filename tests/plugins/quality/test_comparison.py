@@ -9,8 +9,15 @@ import pytest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
-from gateway.plugins.quality import EvalReport, EvalRequest, compare, read_report, write_report
-from gateway.plugins.quality.report import newest_report, report_files
+from gateway.plugins.quality import (
+    EvalReport,
+    EvalRequest,
+    compare,
+    newest_report,
+    read_report,
+    report_files,
+    write_report,
+)
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import tool

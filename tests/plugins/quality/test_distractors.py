@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.plugins.quality.distractors import FixedSource, as_sources, distractors
+from gateway.plugins.quality import FixedSource, as_sources
+from gateway.plugins.quality.distractors import distractors
 from tests.conftest import OpenGateway
 from tests.plugins.quality.catalogs import entity
 

@@ -9,9 +9,17 @@ from pathlib import Path
 
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
-from gateway.plugins.quality import EvalReport, EvalRequest, list_reports, newest_report
-from gateway.plugins.quality.eval_run import UNANSWERABLE, EvalRun, RunProgress, evaluate_catalog
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.quality import (
+    UNANSWERABLE,
+    EvalReport,
+    EvalRequest,
+    EvalRun,
+    RunProgress,
+    evaluate_catalog,
+    list_reports,
+    newest_report,
+)
+from gateway.plugins.usage import call_log_of
 from gateway.types import Access, Caller, ToolDefinition
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool

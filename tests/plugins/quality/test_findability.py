@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.plugins.quality import EvalRequest, Outcome
-from gateway.plugins.quality.metrics import find_confusions, report_tools
+from gateway.plugins.quality import EvalRequest, Outcome, find_confusions, report_tools
 
 
 def outcome(

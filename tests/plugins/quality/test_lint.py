@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.plugins.quality import EvalRequest, LintReport, lint
-from gateway.plugins.quality.linting import FINDINGS, find_faults
+from gateway.plugins.quality import FINDINGS, EvalRequest, LintReport, find_faults, lint
 from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

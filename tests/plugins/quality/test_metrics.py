@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.plugins.quality.metrics import RECALL_AT, score
+from gateway.plugins.quality import RECALL_AT, score
 
 TOOLS = "abcdefghijklmnop"
 tools = st.sampled_from(TOOLS)

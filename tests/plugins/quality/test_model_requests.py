@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from gateway.plugins.quality.model_requests import ModelRequests, model_requests
+from gateway.plugins.quality import ModelRequests
+from gateway.plugins.quality.model_requests import model_requests
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.normalize import ModelReply
+from gateway.search import ModelReply
 from gateway.types import Entity
 from tests.plugins.quality.catalogs import entity
 

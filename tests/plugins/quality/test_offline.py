@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.plugins.quality.offline import holds_name, offline_requests, phrases
+from gateway.plugins.quality import holds_name, offline_requests, phrases
 from gateway.types import Entity
 from tests.plugins.quality.catalogs import entity
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.plugins.quality.tool_checks import (
+from gateway.plugins.quality import (
     ServerState,
     Verdict,
     check_tools,

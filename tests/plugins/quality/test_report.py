@@ -10,13 +10,14 @@ import pytest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.plugins.quality import (
     EvalReport,
+    catalog_digest,
     list_reports,
+    load_report,
     newest_report,
+    read_report,
     save_report,
     write_report,
 )
-from gateway.plugins.quality.report import load_report, read_report
-from gateway.plugins.quality.requests import catalog_digest
 from tests.plugins.quality.conftest import Evaluate
 
 

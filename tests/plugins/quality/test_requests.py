@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.plugins.quality.requests import (
+from gateway.plugins.quality import (
     EvalRequest,
     RequestSet,
     catalog_digest,

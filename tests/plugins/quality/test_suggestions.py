@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.plugins.quality import EvalRequest, lint
-from gateway.plugins.quality.suggestions import Suggestion, write_by_model, write_by_rules
+from gateway.plugins.quality import EvalRequest, Suggestion, lint, write_by_model, write_by_rules
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.normalize import ModelReply
+from gateway.search import ModelReply
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Entity, Strategy
 from tests.conftest import OpenGateway

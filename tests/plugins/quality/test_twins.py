@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.plugins.quality.requests import EvalRequest
-from gateway.plugins.quality.twins import find_twins, hold_out, with_twins
+from gateway.plugins.quality import EvalRequest, find_twins, hold_out, with_twins
 from tests.plugins.quality.catalogs import entity
 
 TOOLS = (

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.index.candidates import Candidates, VectorQuery
-from gateway.index.vectors import VectorIndex
+from gateway.index import Candidates, VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
 from gateway.plugins.rankings import policies
 from gateway.runtime.vectors import unit_rows
-from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import OWN_RANKINGS, CatalogRanking, Keywords, PolicyEvidence
+from gateway.search import OWN_RANKINGS, CatalogRanking, Keywords, PolicyEvidence, RankedList
 from gateway.testing import HashingEmbedder, TemporaryStore
 from gateway.types import Entity, Filters, RankingPolicy, ToolDefinition
-from graphs.lexical.query import Hits
+from graphs.lexical import Hits
 from tests.conftest import OpenGateway
 from tests.core.catalog.test_described_tools import GITHUB
 from tests.core.search.conftest import lexical_scores

@@ -12,16 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
-from gateway.plugins.spelling.corrector import CatalogCorrector, SpellingCorrector, likely_languages
-from gateway.plugins.spelling.word_lists import (
+from gateway.plugins.spelling import (
     COMMON,
+    CatalogCorrector,
     CatalogWords,
+    SpellingCorrector,
     common_words,
     find_word_lists,
+    likely_languages,
     word_list,
 )
-from gateway.search.pipeline import Search
-from gateway.search.query import Correction
+from gateway.search import Correction, Search
 from gateway.testing import HashingEmbedder
 from graphs import BM25Index
 from tests.core.search.conftest import run, snapshot_of

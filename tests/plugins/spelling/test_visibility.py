@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from gateway.options import SearchOptions
-from gateway.plugins.spelling.corrector import SpellingCorrector
-from gateway.plugins.spelling.word_lists import find_word_lists
-from gateway.search.pipeline import Search
+from gateway.plugins.spelling import SpellingCorrector, find_word_lists
+from gateway.search import Search
 from gateway.search.results import unmatched_terms
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Filters, Hints, SearchResult

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.plugins.usage.analytics import TenantSearches, usage_report
-from gateway.plugins.usage.call_log import CallNote, SearchNote, label
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.usage import (
+    USAGE,
+    CallNote,
+    SearchNote,
+    SqlCallLog,
+    TenantSearches,
+    label,
+    usage_report,
+)
+from gateway.storage import SqliteDatabase
 from gateway.types import Hints, ToolDefinition
 from tests import fakes
 

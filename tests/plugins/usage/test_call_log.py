@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugins.usage.call_log import (
+from gateway.plugins.usage import (
     DAY_S,
     KEEP_COUNTS_DAYS,
     KEEP_QUERIES_S,
+    USAGE,
     CallNote,
     SearchNote,
+    SqlCallLog,
     shape_of,
 )
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.database import Database
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.storage import Database, SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import ToolDefinition
 from tests.core.storage.conftest import OpenDatabase

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.plugins.usage.call_log import CallNote
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.usage import USAGE, CallNote, SqlCallLog
+from gateway.storage import SqliteDatabase
 from tests.core.runtime.test_atomic_file import open_to_others
 
 

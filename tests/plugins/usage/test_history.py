@@ -17,12 +17,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from gateway.errors import StoreError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
-from gateway.plugins.access.audit import read_all
-from gateway.plugins.access.tables import auditor_of
-from gateway.plugins.usage.call_log import CallNote, SearchNote
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.database import Database
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.access import auditor_of, read_all
+from gateway.plugins.usage import USAGE, CallNote, SearchNote, SqlCallLog
+from gateway.storage import Database, SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import Access, Caller, Hints, InvokeResult, JsonObject
 from tests.conftest import OpenGateway

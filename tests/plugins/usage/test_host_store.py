@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway import Gateway, Options, SyncGateway
 from gateway.options import UsageOptions
-from gateway.plugins.usage.tables import call_log_of
+from gateway.plugins.usage import call_log_of
 from gateway.testing import HashingEmbedder, TemporaryStore
 from tests.core.storage.test_store import look
 

@@ -9,14 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.discovery.render_results import next_steps_hint
+from gateway.discovery import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
-from gateway.plugins.usage.call_log import CallNote
-from gateway.search.expand.next_steps import score_next_steps
+from gateway.plugins.usage import CallNote
+from gateway.search import (
+    LEARNED_SCALE,
+    LEARNED_WEIGHT,
+    POPULARITY_SHARE,
+    LearnedSteps,
+    Transition,
+    score_next_steps,
+)
 from gateway.search.expand.supplements import Gatherer, confidences, learned_steps_after
-from gateway.search.learned import LearnedSteps, Transition
-from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import ANYONE, Caller, Entity, Filters, Match
 from graphs import Document, Edge, parse

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.embed.cache import MemoryVectorStore
+from gateway.embed import MemoryVectorStore
 from gateway.gateway import Gateway
-from gateway.plugins.usage.tables import USAGE, SqlCallLog
-from gateway.storage.catalog import SqlCatalog
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.plugins.usage import USAGE, SqlCallLog
+from gateway.storage import SqlCatalog, SqliteDatabase
 from tests.core.sources.live_source import BrokenStore
 from tests.core.sources.test_name_bindings import names
 from tests.fakes import Shelf, tool

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.plugins.usage.step_evaluation import (
-    HALF_LIFE_S,
-    MAX_SHIFT,
-    Outcomes,
-    decay,
-    multiplier,
-)
+from gateway.plugins.usage import HALF_LIFE_S, MAX_SHIFT, Outcomes, decay, multiplier
 
 NONE = Outcomes()
 counts = st.floats(0, 1e6)

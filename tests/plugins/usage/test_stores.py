@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.plugins.usage.call_log import (
+from gateway.plugins.usage import (
     DAY_S,
     KEEP_QUERIES_S,
     CallLog,
@@ -14,10 +14,10 @@ from gateway.plugins.usage.call_log import (
     ServedQuery,
     Tally,
     Task,
+    call_log_of,
     label,
 )
-from gateway.plugins.usage.tables import call_log_of
-from gateway.storage.protocol import Store
+from gateway.storage import Store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
 

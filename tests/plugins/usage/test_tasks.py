@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from gateway import Options
+from gateway.discovery import ToolList
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.tool_list import ToolList
 from gateway.options import UsageOptions
 from gateway.testing import Call, Turn
 from gateway.types import ANYONE

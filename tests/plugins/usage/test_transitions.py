@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.plugins.usage.transitions import (
-    MAX_FOLLOWERS,
-    TransitionCounts,
-    count_transitions,
-    is_predictive,
-)
+from gateway.plugins.usage import MAX_FOLLOWERS, TransitionCounts, count_transitions, is_predictive
 
 tasks = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=12)
 

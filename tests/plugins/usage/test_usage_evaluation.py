@@ -10,8 +10,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
-from gateway.plugins.usage.call_log import CallNote, Task
-from gateway.plugins.usage.step_evaluation import MAX_CALLS, Outcomes, evaluate_usage
+from gateway.plugins.usage import MAX_CALLS, CallNote, Outcomes, Task, evaluate_usage
 from gateway.testing import ManualClock
 from tests.conftest import OpenGateway
 from tests.fakes import tool

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
 from gateway.types import ALL_SCOPES, Hints

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from gateway import errors
-from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.embed import Embedded, EmbedderInfo, Role
 from gateway.serve.api.app import api_app
 from gateway.serve.api.problems import refusal
 from gateway.serve.auth import ADMIN, WRITE, BearerToken

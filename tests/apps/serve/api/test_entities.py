@@ -13,7 +13,7 @@ from httpx2 import AsyncClient, Response
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE
 from gateway.types import ALL_SCOPES, Access, Hints

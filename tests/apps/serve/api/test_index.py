@@ -10,8 +10,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.testing import HashingEmbedder
-from gateway.types import Caller
-from gateway.types.listing import Listing
+from gateway.types import Caller, Listing
 from tests.apps.serve.api.client import SECRET, open_client, until
 from tests.apps.serve.api.conftest import Mixed
 from tests.conftest import CatalogOf, OpenGateway

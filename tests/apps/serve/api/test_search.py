@@ -12,8 +12,8 @@ from typing import Any, get_args
 import pytest
 from httpx2 import AsyncClient
 
-from gateway.catalog.entries import Entry
-from gateway.embed.protocol import Embedded, Role
+from gateway.catalog import Entry
+from gateway.embed import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.options import SearchOptions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import tool
 

@@ -21,9 +21,8 @@ from starlette.routing import Route
 
 from gateway.gateway import Gateway
 from gateway.serve.account import account_routes
-from gateway.serve.console.access import Sessions
+from gateway.serve.console import ConsoleOptions, Sessions
 from gateway.serve.console.app import console_routes
-from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.http import serve_http
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
-from gateway.serve.console.access import MAX_SESSIONS, Sessions
+from gateway.serve.console import MAX_SESSIONS, Sessions
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 from tests.apps.serve.console.catalogs import MARKUP

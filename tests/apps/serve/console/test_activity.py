@@ -15,8 +15,8 @@ from playwright.async_api import expect
 
 from gateway.gateway import Gateway
 from gateway.options import Options
+from gateway.serve.console import MAX_STREAMS, SpanRecord, SpanRing
 from gateway.serve.console.activity import TraceFilter, select, timeline, totals, trees
-from gateway.serve.console.spans import MAX_STREAMS, SpanRecord, SpanRing
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from tests.apps.serve.console.catalogs import HOSTILE, LONG, MARKUP, RIGHT_TO_LEFT, SMALL

@@ -15,9 +15,8 @@ from playwright.async_api import expect
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
-from gateway.plugins.access.audit import read_all
-from gateway.plugins.access.tables import audit_log_of
-from gateway.plugins.quality.requests import EvalRequest, parse
+from gateway.plugins.access import audit_log_of, read_all
+from gateway.plugins.quality import EvalRequest, parse
 from gateway.serve.auth import CALL, WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller, Content, Hints, InvokeResult, JsonObject, ToolDefinition

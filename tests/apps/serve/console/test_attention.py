@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp import HttpServer, OAuth
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.serve.console.attention import MAX_ISSUES

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Page, expect
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.serve.auth import WRITE, BearerToken

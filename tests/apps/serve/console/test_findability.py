@@ -14,11 +14,19 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
-from gateway.plugins.quality import EvalReport, EvalRequest, Outcome, list_reports, save_report
-from gateway.plugins.quality.evaluation import summarize
-from gateway.plugins.quality.metrics import find_confusions, report_tools
-from gateway.plugins.quality.report import Cost, CurvePoint
-from gateway.plugins.usage.call_log import CallNote
+from gateway.plugins.quality import (
+    Cost,
+    CurvePoint,
+    EvalReport,
+    EvalRequest,
+    Outcome,
+    find_confusions,
+    list_reports,
+    report_tools,
+    save_report,
+    summarize,
+)
+from gateway.plugins.usage import CallNote
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller

@@ -11,8 +11,8 @@ from playwright.async_api import Page, ViewportSize
 
 from gateway.gateway import Gateway
 from gateway.serve import console
+from gateway.serve.console import SpanRing
 from gateway.serve.console.app import PAGES, PLACES
-from gateway.serve.console.spans import SpanRing
 from gateway.serve.http_options import HttpOptions
 from tests.apps.serve.console.conftest import Open, Serve, Served, check_access
 from tests.apps.serve.console.test_access import READER, SECRET

@@ -14,13 +14,10 @@ from pathlib import Path
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.plugins.quality.evaluation import evaluate
-from gateway.plugins.quality.offline import offline_requests
-from gateway.plugins.quality.report import save_report
-from gateway.plugins.quality.requests import RequestSet
+from gateway.plugins.quality import RequestSet, evaluate, offline_requests, save_report
 from gateway.runtime.background_loop import Bridge
+from gateway.serve.console import SpanRing
 from gateway.serve.console.app import PLACES
-from gateway.serve.console.spans import SpanRing
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
 from tests.apps.serve.console.conftest import Open, Serve

@@ -15,7 +15,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from gateway.gateway import Gateway
 from gateway.options import Options
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, SCOPE
-from gateway.serve.console.spans import MAX_CHARS, MAX_EVENTS, MAX_STREAMS, SpanRing
+from gateway.serve.console import MAX_CHARS, MAX_EVENTS, MAX_STREAMS, SpanRing
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 

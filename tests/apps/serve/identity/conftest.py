@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity import Issuer
 from tests.apps.serve.conftest import RESOURCE
 
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

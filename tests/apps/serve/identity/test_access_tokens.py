@@ -20,7 +20,7 @@ from jwt.algorithms import HMACAlgorithm, RSAAlgorithm
 from gateway.errors import Failed, attempt
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.identity.access_tokens import LEEWAY_S
+from gateway.serve.identity import LEEWAY_S
 from tests.apps.serve.identity.conftest import EC_KEY, RSA_KEY, Provider, public_key
 
 Make = Callable[[Provider], str]

@@ -18,11 +18,11 @@ from starlette.types import Receive, Scope, Send
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.console.access import Sessions
+from gateway.serve.console import Sessions
 from gateway.serve.guard import Guard
 from gateway.serve.http import http_app
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.access_tokens import LEEWAY_S
+from gateway.serve.identity import LEEWAY_S
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import Caller
 from tests.apps.serve.conftest import RESOURCE

@@ -13,9 +13,7 @@ import pytest
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.code_flow import ProviderSignIn
-from gateway.serve.identity.issuers import Issuer
-from gateway.serve.identity.provider_keys import RETRY_S
+from gateway.serve.identity import RETRY_S, Issuer, ProviderSignIn
 from tests.apps.serve.conftest import RESOURCE
 from tests.apps.serve.identity.conftest import Provider
 from tests.apps.serve.identity.test_provider_keys import Time

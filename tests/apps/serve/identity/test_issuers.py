@@ -10,7 +10,7 @@ from gateway.errors import ConfigError
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import OPERATOR
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.issuers import BrowserSignIn, Issuer
+from gateway.serve.identity import BrowserSignIn, Issuer
 
 URL = "https://idp.example/team"
 

@@ -11,13 +11,13 @@ import pytest
 from gateway.errors import GatewayError, UpstreamError
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.identity.issuers import Issuer
-from gateway.serve.identity.provider_keys import (
+from gateway.serve.identity import (
     MAX_AGE_S,
     MAX_BYTES,
     REFRESH_S,
     RETRY_S,
     UNUSED_S,
+    Issuer,
     ProviderKeys,
 )
 from tests.apps.serve.identity.conftest import Provider, running

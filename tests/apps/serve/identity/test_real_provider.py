@@ -13,8 +13,7 @@ from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.issuers import Issuer
-from gateway.serve.identity.provider_keys import RETRY_S
+from gateway.serve.identity import RETRY_S, Issuer
 from gateway.types import Access, Caller
 from tests.apps.serve.conftest import SECRET, StartProvider, free_resource
 from tests.apps.serve.identity.test_provider_keys import Time

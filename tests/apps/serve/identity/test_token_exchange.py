@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from gateway.mcp.servers import HttpServer, TokenExchange
+from gateway.mcp import HttpServer, TokenExchange
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.auth import BearerToken
 from gateway.types import Caller

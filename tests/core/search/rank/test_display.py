@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
 from gateway.options import Options, SearchOptions
-from gateway.search.rank.display import (
-    cap_per_kind,
-    display_depth,
-    scale_scores,
-    select,
-    server_tools,
-    spread,
-)
+from gateway.search import server_tools
+from gateway.search.rank.display import cap_per_kind, display_depth, scale_scores, select, spread
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, RankingPolicy, SearchResult
 from tests.conftest import OpenGateway

@@ -10,14 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import ConfigError
-from gateway.index.candidates import Candidates, VectorQuery
-from gateway.index.vectors import VectorIndex
+from gateway.index import Candidates, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, unit_rows
-from gateway.search.query import Query
-from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
-from gateway.search.signals.every import all_signals
-from gateway.search.signals.signal import Pool
+from gateway.search import Pool, Query, RankedList, all_signals, fuse, interleave, pin_exact_names
 from tests.core.search.conftest import lexical_scores, snapshot_of
 from tests.fakes import entity, tool
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gateway.index.texts import lexical_fields
-from gateway.search.rank.policies import Keywords, count_keywords
+from gateway.index import lexical_fields
+from gateway.search import Keywords, count_keywords
 from gateway.types import Entity, Hints, Kind
 from graphs import BM25Index
 from tests.fakes import entity, tool

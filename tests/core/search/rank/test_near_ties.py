@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.rank.fusion import TIE_SHARE, RankedList, rerank, rerank_by_usage
+from gateway.search import TIE_SHARE, RankedList, rerank, rerank_by_usage
 from tests.fakes import entity, tool
 
 falling = st.lists(st.floats(-10, 10), max_size=12).map(lambda each: sorted(each, reverse=True))

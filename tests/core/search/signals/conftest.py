@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gateway.search.query import Query
-from gateway.search.retrieve import score_lexical
-from gateway.search.signals.signal import Pool
+from gateway.search import Pool, Query, score_lexical
 from gateway.testing import HashingEmbedder
 from tests.core.search.conftest import snapshot_of
 from tests.fakes import entity, tool

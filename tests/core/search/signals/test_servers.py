@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway import Gateway
-from gateway.search.signals.every import group_scores
+from gateway.search import group_scores
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, tool
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.protocol import Store
+from gateway.storage import Store
 from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import STORES, Opener, Place
 from tests.postgres_server import DATABASES

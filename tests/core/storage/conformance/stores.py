@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.runtime.cache import Clock
-from gateway.storage.protocol import SqliteStore, Store
+from gateway.storage import SqliteStore, Store
 from tests.postgres_server import PostgresServer
 
 Opener = Callable[[], Store]
@@ -35,7 +35,7 @@ def _sqlite(place: Place, wall: Clock) -> Opener:
 
 
 def _postgres(place: Place, wall: Clock) -> Opener:
-    from gateway.plugins.postgres.store import PostgresStore  # noqa: PLC0415  (it may not be installed)
+    from gateway.plugins.postgres import PostgresStore  # noqa: PLC0415  (it may not be installed)
 
     url, schema = place.postgres().url, place.folder.name
     return lambda: PostgresStore(url, schema=schema, wall=wall)

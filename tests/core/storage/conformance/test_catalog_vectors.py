@@ -9,9 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.index.candidates import CatalogVectors, VectorQuery
-from gateway.index.engine_vectors import EngineVectors
-from gateway.index.vectors import VectorIndex
+from gateway.index import CatalogVectors, EngineVectors, VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, Vector, cosines_of, unit_rows
 from tests.postgres_server import DATABASES
 
@@ -62,8 +60,7 @@ def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
 
         yield in_memory
         return
-    from gateway.plugins.postgres.database import PostgresDatabase  # noqa: PLC0415  (it may not be installed)
-    from gateway.plugins.postgres.pgvector import PgvectorEngine  # noqa: PLC0415  (likewise)
+    from gateway.plugins.postgres import PgvectorEngine, PostgresDatabase  # noqa: PLC0415  (it may not be installed)
 
     database = PostgresDatabase(request.getfixturevalue("postgres").url, "shelf")
     engine = PgvectorEngine(database, "ab12", 60)

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.catalog.catalog import Entries
-from gateway.catalog.entries import Entry, entry_from_json
-from gateway.storage.protocol import Store
+from gateway.catalog import Entries, Entry, entry_from_json
+from gateway.storage import Store
 from gateway.types import Hints
 from tests.core.storage.conformance.stores import Opener
 

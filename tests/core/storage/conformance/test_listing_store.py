@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.sources.listing_store import ListingStore
-from gateway.storage.protocol import Store
+from gateway.sources import ListingStore
+from gateway.storage import Store
 from gateway.testing import ManualClock
-from gateway.types.listing import Listing
+from gateway.types import Listing
 from tests.core.storage.conformance.stores import Opener
 from tests.core.storage.listings import LISTING
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from gateway.catalog.entries import Entry
+from gateway.catalog import Entry
 from gateway.errors import StoreError
-from gateway.storage.protocol import Store
-from gateway.types.listing import Listing
+from gateway.storage import Store
+from gateway.types import Listing
 from tests.core.storage.conformance.stores import Opener
 
 THREADS = 8

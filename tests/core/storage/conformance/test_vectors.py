@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.runtime.vectors import VectorStore
-from gateway.storage.protocol import Store
+from gateway.storage import Store
 
 
 @pytest.fixture

