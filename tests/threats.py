@@ -44,8 +44,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A definition contains instructions to a model, possibly in hidden characters.",
             "Invisible characters are removed, texts are cut, and models never see flagged texts. "
             "Unfamiliar attacks are missed.",
-            "at least 171 of 214 poisoned definitions flagged, 0 of 21 honest ones; 0 invisible "
-            "characters in 10,000 texts",
+            "at least 171 of 214 poisoned definitions flagged, 0 of 21 honest ones",
             {
                 "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
@@ -60,7 +59,7 @@ THREATS: Mapping[str, Threat] = dict(
             "02-changed-definition",
             "A server changes an approved definition.",
             "Changes are reported, or the definition is left out until approved.",
-            "every field of 4 kinds and 150 generated changes detected",
+            "every field of 4 kinds detected",
             {
                 "core/mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
                 "whatever_is_flipped_in_a_definition_is_seen "
@@ -73,7 +72,7 @@ THREATS: Mapping[str, Threat] = dict(
             "03-changed-configuration",
             "A changed configuration runs another program under an approved name.",
             "Approvals cover program, arguments, folder, variables and address.",
-            "7 of 7 changed parts and 6 of 6 variables detected; 0 unapproved starts under `block`",
+            "7 of 7 changed parts and 6 of 6 variables detected",
             {
                 "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
@@ -84,9 +83,8 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "04-taken-name",
             "A server offers another server's tool name.",
-            "Exposed names are unique, independent of server order, and stay with their first "
-            "tool.",
-            "0 duplicates and 0 invalid names in 10,000 catalogs; 0 differences in 720 orders",
+            "Exposed names are unique, independent of server order, and stay with their tool.",
+            "0 duplicates in 10,000 catalogs, 0 differences in 720 orders",
             {
                 "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
                 "every_tool_of_ten_thousand_catalogs_has_one_name "
@@ -122,8 +120,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A model calls a meta-tool through another, or a hidden tool.",
             "Meta-tools are only called directly. Hidden tools are answered like missing ones. "
             "Visible tools need no search.",
-            "0 forbidden calls in 1,000 sequences; identical answers for hidden tools on every "
-            "path",
+            "0 forbidden calls in 1,000 sequences",
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -154,8 +151,7 @@ THREATS: Mapping[str, Threat] = dict(
             "An address, redirect, name or reference leads into a private network.",
             "Requests go only to checked addresses. References in schemas and contexts are never "
             "fetched.",
-            "0 connections to 22 private addresses; 0 of 27 spellings accepted; 0 references "
-            "fetched",
+            "0 connections to 22 private addresses, 0 of 27 spellings accepted",
             {
                 "core/mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
                 "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
@@ -171,7 +167,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A registry entry injects a command, option or variable.",
             "Commands are argument lists without a shell, shown completely, and run only with "
             "consent.",
-            "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
+            "14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
                 "test_structure.py": "what_is_dangerous_has_one_home_or_none",
                 "plugins/provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
@@ -196,8 +192,7 @@ THREATS: Mapping[str, Threat] = dict(
             "12-endless-server",
             "A server sends endless data, or nothing.",
             "Servers beyond a limit are cut off or disconnected.",
-            "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers; "
-            "0 processes left",
+            "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers",
             {
                 "core/mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
@@ -211,7 +206,7 @@ THREATS: Mapping[str, Threat] = dict(
             "13-malformed-tool",
             "A server lists an unusable tool.",
             "Only that tool is left out, with the reason.",
-            "11 bad tools give 11 reasons; the 2 good ones stay",
+            "11 bad tools give 11 reasons",
             {
                 "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
                 "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
@@ -221,7 +216,7 @@ THREATS: Mapping[str, Threat] = dict(
             "14-costly-text",
             "A query, schema, pattern or template is designed to take very long.",
             "Texts are cut, patterns of servers never run, and checks have a step budget.",
-            "at most 16 times the CPU of an eighth of 17 hostile texts of 1 MB; 0 patterns run",
+            "at most 16 times the CPU of an eighth for 17 texts of 1 MB",
             {
                 "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
@@ -237,7 +232,7 @@ THREATS: Mapping[str, Threat] = dict(
             "15-failing-embedder",
             "An embedder raises, hangs or returns unusable vectors.",
             "The graph ranks, with a diagnostic and a metric. The next search tries again.",
-            "0 errors in 15 faults with 3 strategies, 4 of a real service and 1 timeout",
+            "0 errors in 15 faults with 3 strategies",
             {
                 "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
@@ -249,7 +244,7 @@ THREATS: Mapping[str, Threat] = dict(
             "16-failing-normalizer",
             "A normalizer raises, hangs or answers nonsense.",
             "The original query is searched.",
-            "every search completes for 5 errors, 1 timeout and 16 hostile answers",
+            "every search completes for 16 hostile answers",
             {
                 "core/search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
                 "core/search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
@@ -260,7 +255,7 @@ THREATS: Mapping[str, Threat] = dict(
             "17-crashing-server",
             "A server crashes repeatedly.",
             "Its tools stay searchable, the next call restarts it, and no process is left.",
-            "30 of 30 searches and calls answered in 30 kills; 0 processes left",
+            "30 of 30 searches and calls answered in 30 kills",
             {
                 "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
@@ -286,7 +281,7 @@ THREATS: Mapping[str, Threat] = dict(
             "19-cache-stampede",
             "Many identical searches run at once, or the catalog changes under a cache.",
             "Identical work runs once. A changed catalog drops cached results.",
-            "1 embedding request for 200 identical searches; 0 old results",
+            "1 embedding request for 200 identical searches",
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
@@ -297,8 +292,7 @@ THREATS: Mapping[str, Threat] = dict(
             "20-concurrent-use",
             "Threads and event loops share one gateway.",
             "Shared state is locked or belongs to one loop.",
-            "776 searches with calls equal a serial run; 0 errors in 8,793 conversations "
-            "(`benchmarks/soak.py`)",
+            "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
                 "core/chat/test_together.py": "sixteen_threads_share_one_client",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
@@ -309,8 +303,7 @@ THREATS: Mapping[str, Threat] = dict(
             "21-growing-memory",
             "A long run leaves objects, tasks or files.",
             "Caches are bounded; everything else is released.",
-            "at most 4 objects, 0 tasks and 0 files more after 200 searches; 0.0 MB more over "
-            "6,400 searches (`benchmarks.longrun`)",
+            "at most 4 objects, 0 tasks and 0 files more after 200 searches",
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
@@ -333,7 +326,7 @@ THREATS: Mapping[str, Threat] = dict(
             "23-cut-stream",
             "A service splits a stream arbitrarily, or mixes two calls.",
             "Calls and text stay byte-identical.",
-            "0 differences in 10,000 streams of chats and 120 of responses",
+            "0 differences in 10,120 streams",
             {
                 "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
                 "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
@@ -344,7 +337,7 @@ THREATS: Mapping[str, Threat] = dict(
             "24-failing-telemetry",
             "A telemetry backend raises, hangs or is missing.",
             "Work continues, with one warning.",
-            "0 errors in 14 ways to raise, 1 warning each; 0 changed results of 200",
+            "0 errors in 14 ways to raise",
             {
                 "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
@@ -355,7 +348,7 @@ THREATS: Mapping[str, Threat] = dict(
             "25-forged-request-state",
             "A client returns the state of a waiting call changed, twice or as another caller.",
             "A state is valid once, for one call of one caller. Servers get their state unchanged.",
-            "0 of 4 wrong uses accepted for 3 kinds of servers; 0 by another caller",
+            "0 of 4 wrong uses accepted",
             {
                 "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
                 "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
@@ -418,7 +411,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A user's credential is used for another user, or for none.",
             "Each user has a separate session and credential; the server's own only lists. Rows "
             "copied to another user are unreadable.",
-            "0 tokens sent for another of 50 concurrent users; 0 calls without a user",
+            "0 tokens sent for another of 50 users",
             {
                 "core/mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
                 "the_servers_own_credential_lists_and_calls_nothing "
@@ -437,8 +430,7 @@ THREATS: Mapping[str, Threat] = dict(
             "The user is the one signed in at the provider, or whose token is typed. An answer is "
             "valid once, in the browser that started. Users who give their token away are not "
             "protected.",
-            "0 of 12 answers elsewhere or twice, 8 wrong ID tokens, 5 redirects and 7 foreign "
-            "forms accepted",
+            "0 of 12 misplaced answers, 8 ID tokens, 5 redirects and 7 foreign forms accepted",
             {
                 "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
                 "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
@@ -458,7 +450,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Programs run in a separate process with limits and only their calls, which count as "
             "the caller's direct calls. Destructive calls need permission and a separate "
             "approval.",
-            "0 of 79 attempts escape; at most 100 MiB more host memory; 0 calls of hidden tools",
+            "0 of 79 attempts escape; at most 100 MiB more memory",
             {
                 "plugins/programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
                 "nothing_gets_out_of_bubblewrap_either "
