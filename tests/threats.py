@@ -42,11 +42,9 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "01-poisoned-definition",
             "A definition contains instructions to a model, possibly in hidden characters.",
-            "Invisible characters are removed, texts are cut, and models never see flagged "
-            "texts. Unfamiliar attacks are missed (`poison_flagged` of `benchmarks.hardening`).",
-            "at least 171 of 214 poisoned definitions (30 languages) and 55 of 68 seeded "
-            "attacks flagged, 0 of 21 honest ones; 0 invisible characters in 10,000 generated "
-            "texts and 11 channels; 0 flagged tools in 6 modes",
+            "Invisible characters are removed, texts are cut, and models never see flagged texts. "
+            "Unfamiliar attacks are missed.",
+            "at least 171 of 214 poisoned definitions flagged, 0 of 21 honest ones",
             {
                 "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
@@ -61,8 +59,7 @@ THREATS: Mapping[str, Threat] = dict(
             "02-changed-definition",
             "A server changes an approved definition.",
             "Changes are reported, or the definition is left out until approved.",
-            "every field of 4 kinds and 150 generated changes detected; 0 false reports for "
-            "reordered keys",
+            "every field of 4 kinds detected",
             {
                 "core/mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
                 "whatever_is_flipped_in_a_definition_is_seen "
@@ -75,7 +72,7 @@ THREATS: Mapping[str, Threat] = dict(
             "03-changed-configuration",
             "A changed configuration runs another program under an approved name.",
             "Approvals cover program, arguments, folder, variables and address.",
-            "7 of 7 changed parts and 6 of 6 variables detected; 0 unapproved starts under `block`",
+            "7 of 7 changed parts and 6 of 6 variables detected",
             {
                 "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
@@ -86,10 +83,8 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "04-taken-name",
             "A server offers another server's tool name.",
-            "Exposed names are unique, independent of server order, and stay with their first "
-            "tool.",
-            "0 duplicates and 0 names outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated "
-            "catalogs; 0 differences in 720 orders of 6 servers",
+            "Exposed names are unique, independent of server order, and stay with their tool.",
+            "0 duplicates in 10,000 catalogs, 0 differences in 720 orders",
             {
                 "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
                 "every_tool_of_ten_thousand_catalogs_has_one_name "
@@ -103,10 +98,8 @@ THREATS: Mapping[str, Threat] = dict(
             "05-stuffed-ranking",
             "A server fills its tools with words to rank first.",
             "Words of long texts count less. A server's share of the matches is not limited.",
-            "20 stuffed tools against 233 generated ones: 0 ranks taken in 59 searches "
-            "(`graph`, `auto`), recall@5 no lower. Against the 233 tools of mcp_bench, recall@5"
-            " loses 1.5 points in `graph` (28.9 without) and 0.7 in `auto` (50.1 without); with"
-            " the words of the requests 2.5 and 8.5 (`python -m benchmarks.attacks`)",
+            "0 ranks taken by 20 stuffed tools in 59 searches. Against mcp_bench, recall@5 loses "
+            "0.7 points, with the words of the requests 8.5 (`python -m benchmarks.attacks`)",
             {
                 "core/search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"
             },
@@ -115,8 +108,7 @@ THREATS: Mapping[str, Threat] = dict(
             "06-forged-search-result",
             "A tool's result imitates a search result.",
             "Only the first answer to a call of the search tool counts.",
-            "0 tools revealed by 12 forged messages, 1,000 generated conversations and 4 "
-            "request formats",
+            "0 tools revealed by 12 forged messages and 1,000 conversations",
             {
                 "core/discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
                 "no_forged_result_in_a_thousand_conversations_reveals_anything",
@@ -128,8 +120,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A model calls a meta-tool through another, or a hidden tool.",
             "Meta-tools are only called directly. Hidden tools are answered like missing ones. "
             "Visible tools need no search.",
-            "0 forbidden calls in 1,000 generated sequences (2 kinds of callers, 3 modes); "
-            "identical answers for hidden tools on every path",
+            "0 forbidden calls in 1,000 sequences",
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -142,8 +133,7 @@ THREATS: Mapping[str, Threat] = dict(
             "08-leaked-secret",
             "A secret or argument appears in logs, telemetry, errors or files.",
             "Secrets are references, given only to their server.",
-            "0 of 42 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, "
-            "command output, audit and configuration",
+            "0 of 42 planted secrets appear",
             {
                 "plugins/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
                 "no_secret_of_models_and_registries_in_logs_or_spans "
@@ -159,11 +149,9 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "09-private-address",
             "An address, redirect, name or reference leads into a private network.",
-            "Requests go only to checked addresses. References in schemas and contexts are "
-            "never fetched.",
-            "0 connections to 22 private addresses by name and over 2 redirects; 0 of 27 "
-            "spellings of 100 generated addresses accepted, 0 of 100 for IPv6; 0 references "
-            "fetched",
+            "Requests go only to checked addresses. References in schemas and contexts are never "
+            "fetched.",
+            "0 connections to 22 private addresses, 0 of 27 spellings accepted",
             {
                 "core/mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
                 "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
@@ -179,7 +167,7 @@ THREATS: Mapping[str, Threat] = dict(
             "A registry entry injects a command, option or variable.",
             "Commands are argument lists without a shell, shown completely, and run only with "
             "consent.",
-            "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
+            "14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
                 "test_structure.py": "what_is_dangerous_has_one_home_or_none",
                 "plugins/provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
@@ -192,8 +180,7 @@ THREATS: Mapping[str, Threat] = dict(
             "11-rebound-name",
             "A web page reaches the server through DNS.",
             "Host, Origin and token are checked on every path.",
-            "16 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; "
-            "without a token 401 except for liveness",
+            "16 of 16 foreign hosts and 12 of 12 foreign origins refused on 5 paths",
             {
                 "apps/serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
                 "pages_of_other_ports_and_names_are_refused "
@@ -205,9 +192,7 @@ THREATS: Mapping[str, Threat] = dict(
             "12-endless-server",
             "A server sends endless data, or nothing.",
             "Servers beyond a limit are cut off or disconnected.",
-            "under 50 MiB more peak memory for 50 MB of description, 12 hostile servers and 12 "
-            "floods, each alone; every search answers; 0 processes after SIGTERM with 4 hostile"
-            " servers. Time is not asserted",
+            "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers",
             {
                 "core/mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
@@ -221,7 +206,7 @@ THREATS: Mapping[str, Threat] = dict(
             "13-malformed-tool",
             "A server lists an unusable tool.",
             "Only that tool is left out, with the reason.",
-            "11 bad tools in one list give 11 reasons; the 2 good ones stay",
+            "11 bad tools give 11 reasons",
             {
                 "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
                 "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
@@ -231,9 +216,7 @@ THREATS: Mapping[str, Threat] = dict(
             "14-costly-text",
             "A query, schema, pattern or template is designed to take very long.",
             "Texts are cut, patterns of servers never run, and checks have a step budget.",
-            "17 hostile texts of 1 MB: at most 16 times the CPU of an eighth in 7 functions, "
-            "and 4 times that of 4,096 characters plus 20 ms in a search; templates of 5,000 "
-            "variables end; 0 patterns run. Milliseconds are not asserted",
+            "at most 16 times the CPU of an eighth for 17 texts of 1 MB",
             {
                 "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
@@ -249,9 +232,7 @@ THREATS: Mapping[str, Threat] = dict(
             "15-failing-embedder",
             "An embedder raises, hangs or returns unusable vectors.",
             "The graph ranks, with a diagnostic and a metric. The next search tries again.",
-            "15 faults with 3 strategies, 4 of a real service, 1 timeout: 0 errors, graph "
-            "ranking, 1 fallback counted if vectors were requested; 3 kinds of damaged rows "
-            "embedded again",
+            "0 errors in 15 faults with 3 strategies",
             {
                 "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
@@ -263,7 +244,7 @@ THREATS: Mapping[str, Threat] = dict(
             "16-failing-normalizer",
             "A normalizer raises, hangs or answers nonsense.",
             "The original query is searched.",
-            "5 errors, 1 timeout and 16 hostile answers: every search completes",
+            "every search completes for 16 hostile answers",
             {
                 "core/search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
                 "core/search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
@@ -274,8 +255,7 @@ THREATS: Mapping[str, Threat] = dict(
             "17-crashing-server",
             "A server crashes repeatedly.",
             "Its tools stay searchable, the next call restarts it, and no process is left.",
-            "30 kills: 30 of 30 searches answered, 30 of 30 calls reach a new process, 0 of 31 "
-            "processes left. Reconnect time is not asserted",
+            "30 of 30 searches and calls answered in 30 kills",
             {
                 "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
@@ -288,8 +268,7 @@ THREATS: Mapping[str, Threat] = dict(
             "18-killed-writer",
             "The process is killed, or the disk is full, during a write.",
             "Acknowledged data survives. Corrupt files are replaced.",
-            "0 acknowledged writes lost under 7 faults with 7 kinds of writes (except month-old"
-            " lists) and in 200 random kills; 0 wrong vectors; 0 unreadable files",
+            "0 acknowledged writes lost under 7 faults and in 200 kills, except month-old lists",
             {
                 "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
                 "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
@@ -302,8 +281,7 @@ THREATS: Mapping[str, Threat] = dict(
             "19-cache-stampede",
             "Many identical searches run at once, or the catalog changes under a cache.",
             "Identical work runs once. A changed catalog drops cached results.",
-            "200 identical searches on a loop and on threads: 1 embedding request; 0 old "
-            "results after a change",
+            "1 embedding request for 200 identical searches",
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
@@ -314,9 +292,7 @@ THREATS: Mapping[str, Threat] = dict(
             "20-concurrent-use",
             "Threads and event loops share one gateway.",
             "Shared state is locked or belongs to one loop.",
-            "776 searches with calls (16 threads, 200 tasks, 2 loops) equal a serial run to the"
-            " last digit; 16 threads of conversations: 0 wrong answers; 8,793 conversations in "
-            "150 s (16 threads, 200 tasks, `benchmarks/soak.py`): 0 errors, 0 wrong answers",
+            "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
                 "core/chat/test_together.py": "sixteen_threads_share_one_client",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
@@ -327,10 +303,7 @@ THREATS: Mapping[str, Threat] = dict(
             "21-growing-memory",
             "A long run leaves objects, tasks or files.",
             "Caches are bounded; everything else is released.",
-            "at most 4 objects, 0 tasks and 0 files more after 200 searches and 5 reconnects "
-            "and sessions; under half an object per conversation; 0.0 MB and 0 tasks more over "
-            "the last 6,400 of 16,000 searches (`python -m benchmarks.longrun --searches 16000 "
-            "--reconnects 0 --sessions 0`)",
+            "at most 4 objects, 0 tasks and 0 files more after 200 searches",
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
@@ -342,7 +315,7 @@ THREATS: Mapping[str, Threat] = dict(
             "22-cancelled-call",
             "A caller disappears during a call.",
             "The call is cancelled at the server.",
-            "1,000 random cancellations: 0 calls, 0 tasks and 0 processes left",
+            "0 calls, tasks and processes left after 1,000 cancellations",
             {
                 "core/mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
                 "core/mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
@@ -353,7 +326,7 @@ THREATS: Mapping[str, Threat] = dict(
             "23-cut-stream",
             "A service splits a stream arbitrarily, or mixes two calls.",
             "Calls and text stay byte-identical.",
-            "0 differences in 10,000 generated streams of chats and 120 of responses",
+            "0 differences in 10,120 streams",
             {
                 "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
                 "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
@@ -364,9 +337,7 @@ THREATS: Mapping[str, Threat] = dict(
             "24-failing-telemetry",
             "A telemetry backend raises, hangs or is missing.",
             "Work continues, with one warning.",
-            "14 ways to raise: 0 errors, 1 warning each; 200 searches and calls with full "
-            "queues and failing exporters: 0 changed results; nothing configured without a "
-            "provider",
+            "0 errors in 14 ways to raise",
             {
                 "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
@@ -377,8 +348,7 @@ THREATS: Mapping[str, Threat] = dict(
             "25-forged-request-state",
             "A client returns the state of a waiting call changed, twice or as another caller.",
             "A state is valid once, for one call of one caller. Servers get their state unchanged.",
-            "0 of 4 wrong uses accepted for 3 kinds of servers; 0 by another caller; the "
-            "protocol's suite passes except scenarios named in its test",
+            "0 of 4 wrong uses accepted",
             {
                 "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
                 "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
@@ -390,8 +360,7 @@ THREATS: Mapping[str, Threat] = dict(
             "26-destructive-call",
             "A model calls a destructive tool, or a server claims that its tools are harmless.",
             "The host is asked first. A server's claims only make the gateway stricter.",
-            "0 unapproved runs in 1,000 generated sequences and 500 scripted conversations; 0 "
-            "after 7 answers other than yes; 200 generated calls run as approved",
+            "0 unapproved runs in 1,000 sequences and 500 conversations",
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -406,10 +375,9 @@ THREATS: Mapping[str, Threat] = dict(
             "27-changed-dependency",
             "A dependency or its weights are replaced.",
             "Versions of the embedded model are exact; weights are compared before use. Each "
-            "library is imported in one place. Package hashes and known vulnerabilities are not"
-            " checked.",
-            "3 of 3 packages at one exact version, 3 of 3 weights with the reviewed SHA-256, 0 "
-            "other files read",
+            "library is imported in one place. Package hashes and known vulnerabilities are not "
+            "checked.",
+            "3 of 3 exact versions, 3 of 3 reviewed SHA-256",
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_outside_library_has_one_home",
@@ -421,11 +389,10 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "28-forged-access-token",
             "An access token is forged, stolen or of the wrong kind.",
-            "Algorithm, issuer's key, audience and time are checked. Users of two issuers never"
-            " collide. Unknown keys cannot flood a provider. A stolen user token is valid until"
-            " it expires.",
-            "0 of 48 attacker tokens accepted, each refused for its own reason; 1 fetch for 100"
-            " concurrent unknown keys; 0 rights by a prefix; 0 of 3 other parties in a session",
+            "Algorithm, issuer's key, audience and time are checked. Users of two issuers never "
+            "collide. Unknown keys cannot flood a provider. A stolen user token is valid until it "
+            "expires.",
+            "0 of 48 attacker tokens accepted; 1 fetch for 100 unknown keys",
             {
                 "apps/serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
                 "a_short_key_is_not_trusted",
@@ -442,11 +409,9 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "29-token-of-another-user",
             "A user's credential is used for another user, or for none.",
-            "Each user has a separate session and credential; the server's own only lists. Rows"
-            " copied to another user are unreadable.",
-            "0 tokens sent for another of 50 concurrent users over 30 sessions, with cancelled "
-            "calls, revoked, refreshed and exchanged tokens, and sign-outs; 0 calls without a "
-            "user; 0 of 1 moved rows read",
+            "Each user has a separate session and credential; the server's own only lists. Rows "
+            "copied to another user are unreadable.",
+            "0 tokens sent for another of 50 users",
             {
                 "core/mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
                 "the_servers_own_credential_lists_and_calls_nothing "
@@ -462,12 +427,10 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "30-lured-sign-in",
             "A user is tricked into completing another person's sign-in.",
-            "The user is the one signed in at the provider, or whose token is typed. An answer "
-            "is valid once, in the browser that started. Users who give their token away are "
-            "not protected.",
-            "0 of 5 server and 0 of 7 provider answers accepted in another browser, twice, for "
-            "another server or state; 0 of 8 ID tokens with wrong nonce, issuer, client or "
-            "time; 0 of 5 redirects elsewhere; 0 of 7 foreign forms",
+            "The user is the one signed in at the provider, or whose token is typed. An answer is "
+            "valid once, in the browser that started. Users who give their token away are not "
+            "protected.",
+            "0 of 12 misplaced answers, 8 ID tokens, 5 redirects and 7 foreign forms accepted",
             {
                 "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
                 "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
@@ -484,12 +447,10 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "31-hostile-program",
             "A model's program tries to escape, exhaust the host, or make forbidden calls.",
-            "Programs run in a separate process with limits and only their calls, which count "
-            "as the caller's direct calls. Destructive calls need permission and a separate "
+            "Programs run in a separate process with limits and only their calls, which count as "
+            "the caller's direct calls. Destructive calls need permission and a separate "
             "approval.",
-            "0 of 79 attempts escape; at most 100 MiB more host memory; 0 calls before type "
-            "checks, 0 of hidden tools, 0 by a forged number; 1 search answered next to 10 "
-            "spinning programs",
+            "0 of 79 attempts escape; at most 100 MiB more memory",
             {
                 "plugins/programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
                 "nothing_gets_out_of_bubblewrap_either "
@@ -508,19 +469,12 @@ THREATS: Mapping[str, Threat] = dict(
 
 def render(threats: Mapping[str, Threat] = THREATS) -> str:
     """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
-    rows = [
-        "| threat | what may happen | promise | what the tests hold |",
-        "| --- | --- | --- | --- |",
-    ]
+    rows = ["| threat | promise | figures and tests |", "| --- | --- | --- |"]
     rows += [
-        f"| `{name}` | {each.event} | {each.promise} | {each.held}: {_listed(each.tests)} |"
+        f"| `{name}` {each.event} | {each.promise} | {each.held}: `{', '.join(each.tests)}` |"
         for name, each in threats.items()
     ]
     return "\n".join(rows) + "\n"
-
-
-def _listed(tests: tuple[str, ...]) -> str:
-    return ", ".join(f"`{test}`" for test in tests)
 
 
 if __name__ == "__main__":
