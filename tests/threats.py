@@ -469,7 +469,7 @@ THREATS: Mapping[str, Threat] = dict(
 
 def render(threats: Mapping[str, Threat] = THREATS) -> str:
     """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
-    rows = ["| threat | promise | figures and tests |", "| --- | --- | --- |"]
+    rows = ["| threat | promise | figures and tests |", "|---|---|---|"]
     rows += [
         f"| `{name}` {each.event} | {each.promise} | {each.held}: `{', '.join(each.tests)}` |"
         for name, each in threats.items()
