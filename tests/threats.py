@@ -61,11 +61,10 @@ THREATS: Mapping[str, Threat] = dict(
             "Changes are reported, or the definition is left out until approved.",
             "every field of 4 kinds detected",
             {
-                "core/mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
-                "whatever_is_flipped_in_a_definition_is_seen "
-                "what_a_resource_holds_today_is_no_part_of_its_definition",
-                "core/sources/test_cached.py": "a_definition_that_changed_is_reported_until_it_"
-                "is_approved",
+                "core/mcp/test_definitions.py": "digest_changes_with_every_field "
+                "digest_changes_with_any_value_of_a_definition "
+                "digest_ignores_the_state_of_a_resource",
+                "core/sources/test_cached.py": "changed_definition_is_reported_until_it_is_approved",
             },
         ),
         _threat(
@@ -74,8 +73,8 @@ THREATS: Mapping[str, Threat] = dict(
             "Approvals cover program, arguments, folder, variables and address.",
             "7 of 7 changed parts and 6 of 6 variables detected",
             {
-                "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
-                "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
+                "core/mcp/test_servers.py": "approval_digest_covers_every_variable "
+                "fingerprint_covers_values_and_launch_only_names_of_variables",
                 "core/servers/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
                 "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
             },
@@ -90,8 +89,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "every_tool_of_ten_thousand_catalogs_has_one_name "
                 "names_do_not_depend_on_the_order_of_registration "
                 "names_are_the_same_in_all_720_orders_of_six_servers",
-                "core/sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
-                "renames_none",
+                "core/sources/test_name_bindings.py": "server_with_copied_tool_names_renames_no_other_tool",
             },
         ),
         _threat(
@@ -140,7 +138,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "no_secret_of_clients_in_logs_answers_or_metrics "
                 "no_secret_of_requests_in_logs_of_the_http_server "
                 "no_secret_in_what_commands_print",
-                "core/mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
+                "core/mcp/test_servers.py": "repr_of_a_server_contains_no_secret",
                 "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
                 "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
                 "the_audit",
@@ -153,10 +151,11 @@ THREATS: Mapping[str, Threat] = dict(
             "fetched.",
             "0 connections to 22 private addresses, 0 of 27 spellings accepted",
             {
-                "core/mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
-                "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
-                "a_redirect_is_judged_like_any_request "
-                "a_request_goes_to_the_address_that_was_judged_under_its_own_name",
+                "core/mcp/test_ssrf_guard.py": "name_that_resolves_to_a_private_address_is_refused "
+                "every_spelling_of_a_special_address_is_refused "
+                "special_ipv6_addresses_are_refused "
+                "redirect_is_checked_like_any_request "
+                "request_goes_to_the_checked_address_with_its_own_host_name",
                 "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
                 "followed",
                 "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
@@ -194,11 +193,11 @@ THREATS: Mapping[str, Threat] = dict(
             "Servers beyond a limit are cut off or disconnected.",
             "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers",
             {
-                "core/mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
-                "one_hostile_server_costs_the_others_nothing",
-                "core/mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
-                "a_silent_server_costs_its_limit_and_says_which",
-                "core/mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
+                "core/mcp/test_error_mapping.py": "huge_description_is_not_held_in_memory "
+                "hostile_server_does_not_affect_other_servers",
+                "core/mcp/test_mcp_hostile.py": "endless_listing_is_cut "
+                "silent_server_times_out_with_the_name_of_the_option",
+                "core/mcp/test_floods.py": "flooding_server_is_disconnected_and_skipped",
                 "apps/cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
             },
         ),
@@ -208,7 +207,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Only that tool is left out, with the reason.",
             "11 bad tools give 11 reasons",
             {
-                "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
+                "core/mcp/test_mcp_hostile.py": "malformed_tool_is_left_out",
                 "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
             },
         ),
@@ -237,7 +236,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
                 "core/search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
-                "core/embed/test_documents.py": "a_damaged_stored_row_is_embedded_again",
+                "core/embed/test_documents.py": "damaged_stored_vector_is_embedded_again",
             },
         ),
         _threat(
@@ -259,9 +258,8 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
-                "core/mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
-                "core/mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"
-                "closes_it",
+                "core/mcp/test_stdio.py": "stopped_process_ends_with_its_whole_group",
+                "core/mcp/test_supervisor.py": "repeated_failures_open_the_breaker_and_a_success_closes_it",
             },
         ),
         _threat(
@@ -317,8 +315,8 @@ THREATS: Mapping[str, Threat] = dict(
             "The call is cancelled at the server.",
             "0 calls, tasks and processes left after 1,000 cancellations",
             {
-                "core/mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
-                "core/mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
+                "core/mcp/test_error_mapping.py": "thousand_cancellations_leave_no_tasks_or_processes",
+                "core/mcp/test_mcp_hostile.py": "cancelled_call_is_cancelled_at_the_server",
                 "core/chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
             },
         ),
@@ -352,7 +350,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
                 "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
-                "core/mcp/test_server_requests.py": "rounds_are_played_until_the_server_is_content",
+                "core/mcp/test_server_requests.py": "call_is_repeated_until_the_result_requires_no_input",
                 "apps/serve/test_conformance.py": "the_suite_passes",
             },
         ),
@@ -413,10 +411,10 @@ THREATS: Mapping[str, Threat] = dict(
             "copied to another user are unreadable.",
             "0 tokens sent for another of 50 users",
             {
-                "core/mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
-                "the_servers_own_credential_lists_and_calls_nothing "
-                "while_the_store_is_down_a_user_keeps_its_session "
-                "the_token_of_a_caller_is_shown_nowhere",
+                "core/mcp/test_user_sessions.py": "token_of_a_user_is_never_sent_for_another_user "
+                "server_credential_is_used_for_listings_only "
+                "user_keeps_the_session_while_the_store_is_down "
+                "token_of_a_caller_is_never_shown",
                 "plugins/postgres/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
                 "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
                 "apps/serve/identity/test_token_exchange.py": (

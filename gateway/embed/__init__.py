@@ -1,4 +1,4 @@
-"""Embedders: the protocol, the cache, and the OpenAI client."""
+"""Embedders: protocol, cache of vectors, and OpenAI client."""
 
 from gateway.embed.cache import BLANK as BLANK
 from gateway.embed.cache import Embed as Embed

@@ -1,7 +1,7 @@
-"""Requests to an embedder, and queries that are embedded once for as long as they are cached.
+"""Requests to an embedder, and a cache for the vectors of queries.
 
-* Vectors of documents are kept in a store: see `gateway.embed.documents`.
-* Equal queries at the same time make one request, even if the first caller goes away.
+* Vectors of documents are in a store. See `gateway.embed.documents`.
+* Equal queries at the same time cause one request, even if the first caller is cancelled.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Matrix, Vector, unit_rows, usable
 
 BLANK = "-"
-"""Sent for a blank text: services refuse the empty string."""
+"""Text sent in place of a blank text, because services refuse empty strings."""
 
 
 def fit_text(text: str, limits: EmbeddingLimits) -> str:
-    """Return *text* as any embedder takes it: no lone surrogate, no NUL, not blank, not too long.
+    """Return *text* in a form for any embedder.
 
-    The end is cut, since names and purposes stand first.
+    Lone surrogates and NUL are replaced, and a blank text becomes `BLANK`. The end of a long text
+    is cut, because names and purposes come first.
     """
     clipped = text[: limits.max_chars].encode("utf-8", "replace").decode().replace("\x00", " ")
     return clipped if clipped.strip() else BLANK
@@ -60,14 +61,15 @@ async def request_vectors(
 
     Args:
         embedder: The embedder.
-        texts: At most ``limits.max_texts``; each is cut to ``limits.max_chars``.
-        role: Whether they are documents or a query.
+        texts: At most ``limits.max_texts`` texts. Each is cut to ``limits.max_chars``.
+        role: Role of all texts: documents or a query.
         telemetry: Records the span, the duration and the tokens.
-        dimensions: The length that each vector must have; None if that is not known yet.
+        dimensions: Required length of the vectors; None if unknown.
 
     Raises:
-        EmbeddingError: The answer has another count or length, NaN, or a vector of zeros.
-        Exception: Whatever the embedder raises.
+        EmbeddingError: If the number or length of the vectors is wrong, or a vector contains NaN or
+            only zeros.
+        Exception: Any error of the embedder.
     """
     info = embedder.info
     endpoint = info.endpoint or ModelEndpoint(model=info.model_id, provider=info.provider)
@@ -91,19 +93,19 @@ class MemoryVectorStore:
         self._rows: dict[tuple[str, str], Vector] = {}
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return those of *keys* that are stored."""
+        """Return the stored vectors of *keys*, keyed by text key."""
         return {key: self._rows[model_id, key] for key in keys if (model_id, key) in self._rows}
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Store *vectors*."""
+        """Store *vectors*, keyed by text key."""
         self._rows.update({(model_id, key): row.copy() for key, row in vectors.items()})
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing, because no file is open."""
 
 
 def text_key(text: str) -> str:
-    """Return the key of a document's text: SHA-256, hex."""
+    """Return the key of a document's text: SHA-256 (hex)."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -112,43 +114,43 @@ class QueryEmbeddings:
     """The vectors of a search's texts, and their cost."""
 
     vectors: Matrix
-    """Unit rows, one a text, in the order of the texts."""
+    """Unit vectors in the order of the texts. Shape: (texts, dimensions)."""
     embedded: int = 0
-    """How many texts were sent to the embedder, by this search or by one that it waited for."""
+    """Number of texts sent to the embedder, by this search or by an equal one."""
     tokens: int = 0
 
 
 Embed: TypeAlias = Callable[[Sequence[str], int | None], Awaitable[QueryEmbeddings]]
-"""Query texts and the length of the index's vectors -> one unit row for each text, and the cost."""
+"""Function from query texts and the length of the index's vectors to unit vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEmbedder:
-    """Embeds queries, each text once for as long as it is cached."""
+    """Embeds queries through a cache."""
 
     embedder: Embedder
-    """Embeds what the cache lacks."""
+    """Embedder of texts that are not in the cache."""
     cache: Cache[Vector]
-    """Vectors by model and text."""
+    """Vectors, keyed by model and text."""
     share: Share[QueryEmbeddings]
-    """Joins equal requests."""
+    """Joins equal requests that run at the same time."""
     telemetry: Telemetry
     timeout_s: float | None = None
-    """Seconds after which a request is given up; None is never."""
+    """Maximum time of a request, in seconds; None sets no limit."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
-        """Return one unit row for each text.
+        """Return a unit vector for each text.
 
         Args:
-            texts: Not empty.
-            dimensions: The length of the index's vectors; others raise.
+            texts: One or more texts.
+            dimensions: Length of the index's vectors. Vectors of another length raise an error.
 
         Raises:
-            GatewayError: The embedder is skipped, since it hangs.
-            Exception: Whatever the embedder raises.
+            GatewayError: If the embedder is skipped because it does not respond.
+            Exception: Any error of the embedder.
         """
         model_id = self.embedder.info.model_id
-        rows = self._find(texts, dimensions, self.cache.get)
+        rows = self._cached_rows(texts, dimensions, self.cache.get)
         missing = tuple(text for text in dict.fromkeys(texts) if text not in rows)
         answer = QueryEmbeddings(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
@@ -159,22 +161,25 @@ class QueryEmbedder:
         vectors = np.array([rows[text] for text in texts])
         return QueryEmbeddings(vectors=vectors, embedded=answer.embedded, tokens=answer.tokens)
 
-    def _find(
+    def _cached_rows(
         self,
         texts: Iterable[str],
         dimensions: int | None,
         read: Callable[[Hashable], Vector | None],
     ) -> dict[str, Vector]:
-        """Return the cached rows of *texts*; a model may have changed under its name."""
+        """Return the cached rows of *texts* that have the length *dimensions*.
+
+        Another length means that the model behind the name has changed.
+        """
         keyed = {text: (self.embedder.info.model_id, text) for text in texts}
         rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}
         return {text: row for text, row in rows.items() if dimensions in (None, row.shape[0])}
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryEmbeddings:
-        # An equal request may have ended since its caller looked.
-        found = self._find(texts, dimensions, self.cache.peek)
-        if len(found) == len(texts):
-            return QueryEmbeddings(vectors=np.stack([found[text] for text in texts]))
+        # An equal request may have filled the cache since the caller checked it.
+        cached = self._cached_rows(texts, dimensions, self.cache.peek)
+        if len(cached) == len(texts):
+            return QueryEmbeddings(vectors=np.stack([cached[text] for text in texts]))
         model_id, limits = self.embedder.info.model_id, self.embedder.info.limits
         rows: list[Vector] = []
         tokens = 0

@@ -1,13 +1,13 @@
-"""Vectors of documents: each text is embedded once, and kept in a store.
+"""Vectors of documents: each text is embedded once and stored.
 
-* The key of a document is the SHA-256 of its text; the store keeps it by model id and key.
-* Where several processes share the store, each text is embedded by one of them: it claims the
-  texts of a request, and the others take their vectors from the store. If it fails or is gone,
-  another claims them.
-* If the service refuses a batch, the batch is halved until the refused text is found: only that
-  text has no vector.
-* A store that fails leaves a diagnostic: vectors then live in memory only, and this process
-  embeds all by itself.
+* The store's key is the model id and the SHA-256 of the text.
+* If several processes share the store, one of them embeds each text. It claims the texts of a
+  request, and the others read their vectors from the store. If the process fails or ends, another
+  process claims the texts.
+* If the service refuses a batch, the batch is halved until the refused text is found. Only this
+  text gets no vector.
+* A failing store causes a diagnostic. Vectors are then only in memory, and this process embeds all
+  texts itself.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from gateway.runtime.vectors import SharedVectorStore, Vector, VectorStore, usab
 from gateway.types import Code, Diagnostic
 
 Progress = Callable[[int, int], None]
-"""Called with how many texts are done, and of how many."""
+"""Called with the number of finished texts and the total number."""
 MAX_REQUEST_S = 300.0
-"""How long one request for documents may take: on a slow machine the first one takes a minute."""
-_PART_TEXTS = 8192
-"""So many texts are embedded before their vectors are handed on."""
-_FAILURES = frozenset({"embedding_failed", "vectors_unavailable"})
+"""Time limit of one request for documents, in seconds. The first may take a minute."""
+_TEXTS_PER_PART = 8192
+"""Number of texts that are embedded before their vectors are passed on."""
+_FAILURE_CODES = frozenset({"embedding_failed", "vectors_unavailable"})
 _MAX_REFUSALS = 256
 """Maximum number of refused batches that are halved; the texts of later ones are given up."""
-_LOOK_S = 0.05
-"""How long to wait before another look at texts that other processes embed."""
+_POLL_S = 0.05
+"""Interval of checks for texts that other processes embed, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +45,16 @@ class DocumentVectors:
     """The vectors of an index build."""
 
     rows: Mapping[str, Vector]
-    """By text key. A text that could not be embedded is absent."""
+    """Vectors, keyed by text key. Texts that could not be embedded are absent."""
     embedded: int = 0
-    """How many texts were sent to the embedder."""
+    """Number of texts sent to the embedder."""
     tokens: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Reasons of the service, keyed by the text that it refuses."""
+    """Reasons of the service, keyed by refused text."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def followed_by(self, other: DocumentVectors) -> DocumentVectors:
-        """Return the costs and notes of both, without any rows."""
+        """Return the costs and diagnostics of both, without vectors."""
         return DocumentVectors(
             rows={},
             embedded=self.embedded + other.embedded,
@@ -65,13 +65,13 @@ class DocumentVectors:
 
     @property
     def store_faults(self) -> tuple[Code, ...]:
-        """How the store failed, each time."""
+        """Codes of all failures of the store."""
         return tuple(note.code for note in self.diagnostics if note.stage == "store")
 
     @property
     def failed(self) -> bool:
-        """Whether the embedder was asked and failed, or what is made of vectors was not kept."""
-        return any(note.code in _FAILURES for note in self.diagnostics)
+        """True if the embedder failed, or an index of vectors could not be stored."""
+        return any(note.code in _FAILURE_CODES for note in self.diagnostics)
 
 
 async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
@@ -85,25 +85,25 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     max_new: int | None = None,
     timeout_s: float = MAX_REQUEST_S,
 ) -> DocumentVectors:
-    """Return the vector of each of *texts*, embedding only those that *store* lacks.
+    """Return the vector of each of *texts*. Only texts missing in *store* are embedded.
 
     Args:
-        texts: Documents; equal ones are embedded once.
-        embedder: Embeds the missing ones.
-        store: Where vectors persist.
-        telemetry: Records the requests' spans and tokens.
-        dimensions: The length of the vectors that the index has already; None if it has none.
-        progress: Called before the first request and after each.
-        max_new: If more texts would have to be embedded, none is: only what *store* has is
-            returned. None sets no limit.
-        timeout_s: Seconds that one request may take, > 0; one that hangs counts as failed. So
-            long does it wait for vectors of other processes, too, as long as none comes.
+        texts: Documents. Equal ones are embedded once.
+        embedder: Embedder of the missing texts.
+        store: Store of vectors.
+        telemetry: Records the spans and tokens of the requests.
+        dimensions: Length of the index's vectors; None if the index is empty.
+        progress: Called before the first request and after each request.
+        max_new: Maximum number of texts to embed. If more are missing, none is embedded, and only
+            stored vectors are returned. None sets no limit.
+        timeout_s: Maximum time of one request, in seconds (> 0). It is also the maximum time
+            without a new vector of another process.
 
     Returns:
-        In every case: a text that could not be embedded is absent. It is in ``refused``, or a
-        diagnostic says why.
+        Vectors of all texts that could be embedded; other texts are in ``refused``, or a diagnostic
+        gives the reason.
     """
-    work = _Documents(
+    work = _EmbeddingJob(
         {text_key(text): text for text in texts},
         embedder=embedder,
         store=store,
@@ -135,36 +135,36 @@ async def embed_in_parts(
     take: Callable[[Mapping[str, Vector]], Awaitable[tuple[Diagnostic, ...]]],
     progress: Progress,
 ) -> DocumentVectors:
-    """Embed *texts* part by part, so that not all vectors are held at once.
+    """Embed *texts* in parts, so that not all vectors are in memory at once.
 
     Args:
-        texts: Documents, different ones; what belongs together stands together.
-        embed: Returns the vectors of a part, as `embed_documents` does; it gets ``progress``.
-        take: Called with the vectors of each part, by text key; returns what went wrong.
-        progress: Called with how many of all texts are done.
+        texts: Distinct documents. Related ones are adjacent.
+        embed: Returns the vectors of a part, as `embed_documents` does. Receives ``progress``.
+        take: Called with the vectors of each part, keyed by text key. Returns diagnostics.
+        progress: Called with the number of finished texts and the total number.
 
     Returns:
-        What it cost, without vectors. After a part that failed no other is embedded.
+        The cost, without vectors. Embedding stops after a failed part.
     """
     cost, total = DocumentVectors(rows={}), len(texts)
-    for start in range(0, total, _PART_TEXTS):
+    for start in range(0, total, _TEXTS_PER_PART):
         if cost.failed:
             break
-        part = texts[start : start + _PART_TEXTS]
-        found = await embed(
+        part = texts[start : start + _TEXTS_PER_PART]
+        vectors = await embed(
             part, progress=lambda done, _, before=start: progress(before + done, total)
         )
-        faults = await take(found.rows)
-        cost = cost.followed_by(replace(found, diagnostics=(*found.diagnostics, *faults)))
+        faults = await take(vectors.rows)
+        cost = cost.followed_by(replace(vectors, diagnostics=(*vectors.diagnostics, *faults)))
     return cost
 
 
 @dataclass(slots=True)
-class _Documents:
-    """The vectors of some texts, as far as they are there."""
+class _EmbeddingJob:
+    """State of embedding some texts."""
 
     texts: Mapping[str, str]
-    """By key."""
+    """Texts, keyed by text key."""
     _: KW_ONLY
     embedder: Embedder
     store: VectorStore
@@ -177,64 +177,68 @@ class _Documents:
     tokens: int = 0
     notes: list[Diagnostic] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons, keyed by text."""
+    """Reasons of the service, keyed by refused text."""
     _refusals: int = 0
     """Number of requests that were refused."""
-    _patience: int = 3
-    """Number of refusals after which the service may refuse everything; 0 after a vector."""
+    _refusals_before_test: int = 3
+    """Number of refusals after which a test request is sent, because the service may refuse
+    everything. It is 0 after the first vector."""
     _shared: SharedVectorStore | None = None
-    """The store, as long as others may embed the same texts and it says which."""
+    """The store, while it coordinates processes that embed the same texts; else None."""
 
     async def embed(self, keys: Sequence[str]) -> None:
-        """Embed the texts of *keys*, but for those that another process embeds."""
+        """Embed the texts of *keys*, or wait for the vectors of another process."""
         if isinstance(self.store, SharedVectorStore):
-            # Keys that begin alike are claimed at once.
+            # Sorted, because keys with the same prefix are claimed together.
             self._shared, keys = self.store, sorted(keys)
         texts, limits = [self.texts[key] for key in keys], self.embedder.info.limits
         batches: deque[Sequence[str]] = deque()
-        batches += ([keys[at] for at in batch] for batch in split_into_batches(texts, limits))
-        self._patience = min(3, 2 * len(keys) - 1)
-        looks, lost = math.ceil(self.timeout_s / _LOOK_S), 0
+        batches += (
+            [keys[position] for position in batch] for batch in split_into_batches(texts, limits)
+        )
+        self._refusals_before_test = min(3, 2 * len(keys) - 1)
+        max_checks, idle_checks = math.ceil(self.timeout_s / _POLL_S), 0
         while batches:
             batch, before = batches.popleft(), len(self.rows) + self._refusals
-            left = await self._embed_own(batch)
-            if left is None:
+            remaining = await self._embed_unclaimed(batch)
+            if remaining is None:
                 return
-            batches.extend(left)
+            batches.extend(remaining)
             if len(self.rows) + self._refusals > before:
-                lost = 0
+                idle_checks = 0
                 self.progress(len(self.rows) + len(self.refused), len(self.texts))
                 continue
-            lost += 1
-            if lost % len(batches) == 0:
-                await asyncio.sleep(_LOOK_S)
-            if lost >= looks * len(batches):
+            idle_checks += 1
+            if idle_checks % len(batches) == 0:
+                await asyncio.sleep(_POLL_S)
+            if idle_checks >= max_checks * len(batches):
                 self._shared = None
 
-    async def _embed_own(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
-        """Get the vectors of *keys* that no other process embeds.
+    async def _embed_unclaimed(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
+        """Get the vectors of *keys*, except of texts that another process embeds.
 
         Returns:
-            Batches that are left: the halves of a refused one, and the texts of other processes.
+            Remaining batches: the halves of a refused batch, and texts claimed by other processes.
             None if the embedder failed.
         """
-        async with self._claimed(keys) as own:
+        async with self._claimed(keys) as claimed:
             if self._shared:
-                self.keep_usable(await self.read_store([*own]))
-            wanted = dict.fromkeys(key for key in own if key not in self.rows)
-            halves = await self._request([*wanted])
-        others = [key for key in keys if key not in self.rows and key not in wanted]
+                self.keep_usable(await self.read_store([*claimed]))
+            missing = dict.fromkeys(key for key in claimed if key not in self.rows)
+            halves = await self._request([*missing])
+        others = [key for key in keys if key not in self.rows and key not in missing]
         return None if halves is None else [batch for batch in (*halves, others) if batch]
 
     async def _request(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
-        """Embed the texts of *keys* in one request, and keep the vectors.
+        """Embed the texts of *keys* in one request, and store the vectors.
 
         Returns:
-            The halves of *keys* if the service refuses one of the texts; None if it failed.
+            The halves of *keys* if the service refuses one of the texts; None if the embedder
+            failed.
         """
         if not keys:
             return ()
-        answer = await self._ask([self.texts[key] for key in keys])
+        answer = await self._embed_texts([self.texts[key] for key in keys])
         is_refused = isinstance(answer, Failed) and await self._accepts_others(answer)
         middle = len(keys) // 2
         if is_refused and middle and self._refusals <= _MAX_REFUSALS:
@@ -242,7 +246,7 @@ class _Documents:
         self.embedded += len(keys)
         if not isinstance(answer, Failed):
             new = dict(zip(keys, answer.vectors, strict=True))
-            self._patience, self.dimensions = 0, answer.vectors.shape[1]
+            self._refusals_before_test, self.dimensions = 0, answer.vectors.shape[1]
             self.rows.update(new)
             await self._write_store(new)
         elif is_refused:
@@ -254,7 +258,7 @@ class _Documents:
             return None
         return ()
 
-    async def _ask(self, texts: Sequence[str]) -> Embedded | Failed:
+    async def _embed_texts(self, texts: Sequence[str]) -> Embedded | Failed:
         """Send one request, and count the tokens of the answer."""
         request = request_vectors(
             self.embedder,
@@ -270,18 +274,21 @@ class _Documents:
         return answer
 
     async def _accepts_others(self, answer: Failed) -> bool:
-        """Return whether the service refused the texts of one request, and embeds others.
+        """Return whether the service refused this request because of its texts.
 
-        Refusals without any vector may mean that it refuses everything: a plain text decides.
+        Refusals without any vector may mean that the service refuses everything. A plain text then
+        tests it.
         """
         if not is_refusal(answer.error):
             return False
         self._refusals += 1
-        return self._refusals != self._patience or not isinstance(await self._ask([BLANK]), Failed)
+        return self._refusals != self._refusals_before_test or not isinstance(
+            await self._embed_texts([BLANK]), Failed
+        )
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[Collection[str]]:
-        """Yield those of *keys* that no other process embeds until the end of the block."""
+        """Claim *keys* during the block; yield those not claimed by other processes."""
         if self._shared is None:
             yield keys
             return
@@ -293,11 +300,11 @@ class _Documents:
                 self._shared, answer = None, keys
             yield answer
         finally:
-            # If the connection is gone, so is the claim.
+            # A lost connection also ends the claim.
             await attempt(in_thread(claim.release))
 
     def keep_usable(self, rows: Mapping[str, Vector]) -> None:
-        """Take those of *rows* that have the right length."""
+        """Add the *rows* that have the right length."""
         self.rows |= {
             key: row
             for key, row in rows.items()
@@ -305,7 +312,7 @@ class _Documents:
         }
 
     async def read_store(self, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return what the store has of *keys*; nothing and a diagnostic if it fails."""
+        """Return the stored vectors of *keys*; if the store fails, none and a diagnostic."""
         if not keys:
             return {}
         answer = await attempt(in_thread(self.store.get, self.embedder.info.model_id, keys))
@@ -323,7 +330,10 @@ class _Documents:
 
 
 def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
-    """Return the stated length, else the commonest: a model may have changed under its name."""
+    """Return the stated length, else the most frequent one.
+
+    Lengths differ if the model behind the name has changed.
+    """
     if stated is not None or not rows:
         return stated
     lengths = [int(row.shape[0]) for row in rows.values()]

@@ -1,4 +1,4 @@
-"""Embeddings from any service that speaks the OpenAI wire format."""
+"""Embedder for any service with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -17,23 +17,29 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 
 
 def endpoint_of(client: OpenAI | AsyncOpenAI, model: str) -> ModelEndpoint:
-    """Return what *model* is to telemetry, asked by *client*."""
+    """Return the model endpoint of *client* for telemetry."""
     is_azure = isinstance(client, AzureOpenAI | AsyncAzureOpenAI)
     provider = "azure.ai.openai" if is_azure else ""
     return ModelEndpoint.at(model, str(client.base_url), provider=provider)
 
 
 class OpenAIEmbedder:
-    """Embeds by an OpenAI-compatible endpoint; retries and time limits are the client's own.
+    """Embeds by an OpenAI-compatible endpoint. The client sets retries and time limits.
 
     Args:
-        client: Sync or async. A sync client is called in a worker thread. An async one must be
-            for the gateway alone, since its connections belong to the gateway's loop.
+        client: Sync or async client. A sync client is called in a worker thread. An async client
+            must be used only by the gateway, because its connections belong to the gateway's event
+            loop.
         model: The service's name for the model.
-        dimensions: Ask for shorter vectors, where the model can.
-        limits: What one request may hold; the defaults are OpenAI's, other servers allow less.
-        query_prefix: Put before a query, for models that were trained with one.
-        document_prefix: Put before a document.
+        dimensions: Length of the requested vectors, if the model supports shorter ones.
+        limits: Limits of one request. The defaults are OpenAI's; other servers allow less.
+        query_prefix: Prefix of queries, for models trained with one.
+        document_prefix: Prefix of documents.
+
+    Example:
+        >>> client = OpenAI(base_url="http://127.0.0.1:8080/v1", api_key="unused")
+        >>> OpenAIEmbedder(client, model="bge-m3").info.model_id
+        '127.0.0.1:8080/bge-m3'
     """
 
     def __init__(
@@ -63,15 +69,15 @@ class OpenAIEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """The model's name and bounds."""
+        """Identity of the model, and its limits."""
         return self._info
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in one request, order kept.
+        """Embed *texts* in one request; return the vectors in the same order.
 
         Raises:
-            openai.OpenAIError: As the client raises it, after its own retries.
-            EmbeddingError: The service answered with other positions than were asked for.
+            openai.OpenAIError: If the client still fails after its own retries.
+            EmbeddingError: If the vectors do not match the texts.
         """
         prefixed = [self._prefixes[role] + text for text in texts]
         answer = await self._request(prefixed)
@@ -81,7 +87,7 @@ class OpenAIEmbedder:
         if len({len(row.embedding) for row in rows}) > 1:
             raise EmbeddingError(f"{self._model!r} gave vectors of different lengths")
         vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
-        # Some servers leave the usage out, whatever the type says.
+        # Some servers omit the usage, although the type requires it.
         usage = getattr(answer, "usage", None)
         return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else None)
 

@@ -1,7 +1,4 @@
-"""The values and protocols of embedders: texts in, unit vectors out.
-
-The embedder that a host names or gives.
-"""
+"""Protocol of embedders, their limits and answers, and the choice of an embedder by name."""
 
 from __future__ import annotations
 
@@ -15,20 +12,20 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
-"""Some models prefix or project the two differently."""
-_REFUSALS = frozenset({400, 413, 422})
-"""HTTP statuses by which a service refuses the texts of a request, rather than the caller."""
+"""Role of a text. Some models use different prefixes or projections for the two roles."""
+_REFUSAL_STATUSES = frozenset({400, 413, 422})
+"""HTTP statuses that mean that a service refuses the texts of a request, not the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingLimits:
-    """What one request to an embedder may hold."""
+    """Limits of one request to an embedder."""
 
     max_texts: int = 2048
     max_chars: int = 24_000
-    """A longer text is cut here: about 8,000 tokens of English."""
+    """Maximum length of a text in characters (about 8,000 English tokens); the rest is cut."""
     max_request_chars: int = 600_000
-    """For all texts of a request together."""
+    """Maximum length of all texts of a request together, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,62 +33,74 @@ class Embedded:
     """The answer to one request."""
 
     vectors: Matrix
-    """Shape (n, d) float32, one row for each text, in the order of the texts."""
+    """Vectors in the order of the texts. Shape: (texts, dimensions), float32."""
     tokens: int | None = None
-    """Input tokens as the model counted them; None if it does not say."""
+    """Number of input tokens as the model counted them; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderInfo:
-    """What identifies an embedder and bounds its requests."""
+    """Identity of an embedder, and limits of its requests."""
 
     model_id: str
-    """Names model, version and every setting that changes a vector: the key of stored vectors."""
+    """Id of the model, its version and all settings that change a vector."""
     provider: str
-    """For telemetry: ``openai``, ``local``, …"""
+    """Provider for telemetry, such as ``openai`` or ``local``."""
     dimensions: int | None = None
-    """None until the first answer tells."""
+    """Length of the vectors; None if unknown before the first answer."""
     limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
     endpoint: ModelEndpoint | None = field(default=None, compare=False, repr=False)
-    """For telemetry: the exact model and its service; None is ``model_id`` and ``provider``."""
+    """Model and service for telemetry; None uses ``model_id`` and ``provider``."""
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors. May be called from any task of the gateway's own loop."""
+    """Converts texts to vectors. May be called from any task of the gateway's event loop.
+
+    Example:
+        >>> import numpy as np
+        >>> class LengthEmbedder:
+        ...     info = EmbedderInfo(model_id="length", provider="local", dimensions=2)
+        ...
+        ...     async def embed(self, texts, *, role):
+        ...         rows = [[len(text), 1] for text in texts]
+        ...         return Embedded(vectors=np.array(rows, np.float32))
+        >>> isinstance(LengthEmbedder(), Embedder)
+        True
+    """
 
     @property
     def info(self) -> EmbedderInfo:
-        """What this is; ``model_id`` never changes while it lives."""
+        """Identity and limits. ``model_id`` never changes during the embedder's life."""
         ...
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts*, which keep to the limits and are never blank.
+        """Embed *texts*, which are within the limits and not blank.
 
         Raises:
-            Exception: Anything; the caller falls back and leaves a diagnostic. If its
-                ``status_code`` is 400, 413 or 422, the caller looks for the text that the service
-                refuses, and embeds the others.
+            Exception: Any error. The caller continues without vectors and leaves a diagnostic. If
+                its ``status_code`` is 400, 413 or 422, the caller finds the refused text and embeds
+                the others.
         """
         ...
 
 
 def is_refusal(error: BaseException) -> bool:
     """Return whether an embedder raised *error* because of the texts of a request."""
-    return getattr(error, "status_code", None) in _REFUSALS
+    return getattr(error, "status_code", None) in _REFUSAL_STATUSES
 
 
 @runtime_checkable
 class Preparable(Protocol):
-    """An embedder whose model has to be made ready first, which takes longer than a search."""
+    """An embedder whose model must be prepared before use, which takes longer than a search."""
 
     @property
     def preparing(self) -> bool:
-        """Whether the model is not ready yet; False after a failure, which each use then raises."""
+        """True if the model is not ready yet. False after a failure, which each use then raises."""
         ...
 
     async def prepare(self) -> None:
-        """Make the model ready.
+        """Prepare the model.
 
         Raises:
             Exception: As `Embedder.embed`.
@@ -107,14 +116,14 @@ def is_preparing(embedder: Embedder | None) -> bool:
 def resolve_embedder(
     embedder: Embedder | str | None, named: Mapping[str, Callable[[], Embedder]]
 ) -> Embedder | None:
-    """Return the embedder that a host names or brings.
+    """Return the given embedder, or create the named one.
 
     Args:
         embedder: An embedder, the name of one, or None.
-        named: Functions that make embedders, keyed by name.
+        named: Functions that create embedders, keyed by name.
 
     Raises:
-        ConfigError: If the name is unknown, or *embedder* is none.
+        ConfigError: If the name is unknown, or *embedder* has the wrong type.
         MissingExtraError: If the package of the named embedder is not installed.
     """
     if isinstance(embedder, str):

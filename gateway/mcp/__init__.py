@@ -1,4 +1,4 @@
-"""The MCP client: servers, sessions, transports, and checks of listings."""
+"""MCP client: servers, sessions, transports, and checks of listings."""
 
 from gateway.mcp.collector import DefinitionCollector as DefinitionCollector
 from gateway.mcp.definitions import MAX_DEPTH as MAX_DEPTH

@@ -1,8 +1,8 @@
-"""The tokens of an earlier sign-in, on requests; refreshed once for all that share them.
+"""Bearer tokens of an earlier sign-in: sent with each request and refreshed once for all requests.
 
-* A refresh goes on to its end even if the request that began it is cancelled: the authorization
-  server has taken the old refresh token by then, and only the new one is worth anything.
-* Of several processes one refreshes, where their store has a lock; the others take what it got.
+* A refresh runs to its end even if the request that started it is cancelled, because the
+  authorization server has then already invalidated the old refresh token.
+* If the token store has a lock, only one process refreshes. The others read the new tokens.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from gateway.mcp.servers import OAuth, TokenStore
 from gateway.runtime.background_loop import run_to_end
 
 Flow: TypeAlias = AsyncGenerator[httpx2.Request, httpx2.Response]
-"""Of `httpx2.Auth`: yields requests, and is sent their responses."""
+"""Auth flow of `httpx2.Auth`: yields requests and receives their responses."""
 MakeClient: TypeAlias = Callable[[], httpx2.AsyncClient]
-"""Makes a client for an authorization server, which is closed after one use."""
+"""Creates a client for an authorization server. The client is closed after one use."""
 UNAUTHORIZED = 401
 _MAX_TRIES = 3
 _MAX_LOCKS = 4
-"""Held or waited for at a time. In a store each takes a connection, and to wait for it a thread, of
-which the others have need to go on.
+"""Maximum number of locks held or waited for at a time. Each lock takes a connection of the store,
+and waiting for it takes a thread, so that more locks could starve other work.
 """
-_LOCKING = RunVar[anyio.CapacityLimiter]("gateway_locking")
-"""Of a loop."""
+_LIMITERS = RunVar[anyio.CapacityLimiter]("gateway_locking")
+"""Limiter of locks, one per event loop."""
 
 
 class RefreshError(RuntimeError):
-    """Tokens could not be refreshed, for a reason that no sign-in mends."""
+    """Tokens could not be refreshed, and signing in again would not help."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"its tokens cannot be refreshed ({reason}): try again")
 
 
 class BearerAuth(httpx2.Auth):
-    """Sends the tokens of an earlier sign-in; asks no person.
+    """Sends the tokens of an earlier sign-in, without asking a person.
 
     Args:
-        url: The server's address.
-        auth: Whose tokens.
-        make_client: Makes what refreshes them.
-        timeout_s: How long the authorization server may take.
+        url: URL of the server.
+        auth: OAuth settings, with the store of the tokens.
+        make_client: Creates the client that refreshes tokens.
+        timeout_s: Maximum time for an answer of the authorization server, in seconds.
     """
 
     def __init__(self, url: str, auth: OAuth, make_client: MakeClient, *, timeout_s: float) -> None:
@@ -60,20 +60,20 @@ class BearerAuth(httpx2.Auth):
         self._timeout_s = timeout_s
         self._refreshing = anyio.Lock()
         self._record = SignInRecord()
-        """As it was read last: it serves while the store cannot be read."""
+        """Record from the last successful read, used while the store cannot be read."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> Flow:
-        """Send *request* with the token; refresh it once if it ran out or is refused.
+        """Send *request* with the token. Refresh the token once if it has expired or is refused.
 
-        Not the SDK's own flow: that lets one request through at a time.
+        The SDK's own flow is not used because it sends one request at a time.
 
         Raises:
-            RefreshError: The authorization server or the store is away.
+            RefreshError: If the authorization server or the token store is unavailable.
         """
         refused, is_tried = "", False
         version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
         for _ in range(_MAX_TRIES):
-            record = await self._read()
+            record = await self._read_record()
             if record.needs_refresh(refused) and not is_tried:
                 try:
                     record, is_tried = await run_to_end(self._refresh(refused, version))
@@ -88,19 +88,25 @@ class BearerAuth(httpx2.Auth):
                 return
             refused = record.access_token
 
-    async def _read(self) -> SignInRecord:
+    async def _read_record(self) -> SignInRecord:
         with suppress(StoreError):
-            record, own = await read_record(self._auth), self._record.sign_in
-            # Who signed in anew may be somebody else at the server: its session is another one.
-            self._record = record if own in {"", record.sign_in} else SignInRecord(sign_in=own)
+            record, last_sign_in = await read_record(self._auth), self._record.sign_in
+            # After a new sign-in the user may be a different one, who needs a session of their own.
+            self._record = (
+                record
+                if last_sign_in in {"", record.sign_in}
+                else SignInRecord(sign_in=last_sign_in)
+            )
         return self._record
 
     async def _refresh(self, refused: str, version: str) -> tuple[SignInRecord, bool]:
-        """Return the tokens, refreshed unless another request or process did so meanwhile, and
-        whether this one tried.
+        """Refresh the tokens, unless another request or process has already done so.
+
+        Returns:
+            The current record, and whether this call tried to refresh it.
         """
         async with self._refreshing, locked(self._auth.tokens):
-            record, is_tried = await self._read(), False
+            record, is_tried = await self._read_record(), False
             if record.needs_refresh(refused):
                 request = httpx2.Request("POST", self._url)
                 if version:
@@ -110,25 +116,25 @@ class BearerAuth(httpx2.Auth):
                     step = await anext(flow)
                     while step is not request:
                         is_tried = True
-                        # Meanwhile a lock is held, and a connection to the store with it.
+                        # The lock and a connection to the store are held until the answer arrives.
                         async with asyncio.timeout(self._timeout_s):
                             response = await client.send(step)
                         if response.is_server_error:
                             raise RefreshError(f"HTTP {response.status_code}")
                         step = await flow.asend(response)
                 await flow.aclose()
-                record = await self._read()
+                record = await self._read_record()
             return record, is_tried
 
 
 @asynccontextmanager
 async def locked(tokens: TokenStore | None) -> AsyncIterator[None]:
-    """Hold the lock of *tokens* for the block, without blocking the loop.
+    """Hold the lock of *tokens* during the block, without blocking the event loop.
 
     Raises:
-        StoreError: It cannot be had.
+        StoreError: If the lock cannot be acquired.
     """
-    async with _limiter():
+    async with _get_limiter():
         stack = ExitStack()
         lock = nullcontext() if tokens is None else tokens.lock()
         entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, lock))
@@ -136,15 +142,15 @@ async def locked(tokens: TokenStore | None) -> AsyncIterator[None]:
             await asyncio.shield(entering)
             yield
         finally:
-            # Also what is had only after its caller has gone.
+            # Also release a lock that is acquired only after the caller was cancelled.
             await run_to_end(_release(entering, stack))
 
 
-def _limiter() -> anyio.CapacityLimiter:
-    limiter = _LOCKING.get(None)
+def _get_limiter() -> anyio.CapacityLimiter:
+    limiter = _LIMITERS.get(None)
     if limiter is None:
         limiter = anyio.CapacityLimiter(_MAX_LOCKS)
-        _LOCKING.set(limiter)
+        _LIMITERS.set(limiter)
     return limiter
 
 

@@ -1,8 +1,8 @@
-"""A user's sign-in to a server in two steps: an address to go to, and the code that comes back.
+"""Sign-in of a user in two steps: the URL to open, and the authorization code that comes back.
 
-Between the two nothing is held in memory, so another replica may take the second one: what the
-first one found out is kept where the user's tokens are to be. The SDK's client does the discovery,
-the registration, the state and PKCE; its request for tokens is kept until there is a code for it.
+Another replica may handle the second step. The state between the steps is therefore in the token
+store of the user, not in memory. The SDK's client does the discovery, the registration, the state
+and PKCE. Its request for tokens is stored until the code arrives.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from gateway.mcp.transports import guarded_client
 from gateway.mcp.user_sessions import UserSignIn
 
 LIFE_S = 600.0
-"""How long a person may take to sign in."""
-_PLACEHOLDER = "code"
+"""Maximum time for a person to sign in, in seconds."""
+_PLACEHOLDER_CODE = "code"
 _UNAUTHORIZED = 401
-_OK = frozenset({200, 201})
+_OK_STATUSES = frozenset({200, 201})
 
 
 class _PendingSignIn(BaseModel):
-    """What is kept between the two steps."""
+    """State stored between the two steps of a sign-in."""
 
     state: str
     until: float
-    """Seconds since the epoch."""
+    """End of validity, in seconds since the epoch."""
     token_url: str
     form: str
-    """The request for tokens, all but the code; it holds the verifier of PKCE."""
+    """Body of the token request, without the code. It contains the PKCE verifier."""
     authorization: str
-    """Its header, where the client has a secret that goes there."""
+    """``Authorization`` header of the token request; empty if the client does not use one."""
     record: SignInRecord
-    """The client and its issuer."""
+    """Record with the registered client and its issuer, but without tokens."""
 
 
 class _Redirect:
-    """`gateway.mcp.oauth.SignInHandler` that goes on without the person.
+    """A `gateway.mcp.oauth.SignInHandler` that stores the URL instead of waiting for the person.
 
     Args:
-        address: Where the browser is sent back to.
+        address: Redirect URL, to which the browser returns.
     """
 
     context: OAuthContext
@@ -62,26 +62,25 @@ class _Redirect:
     def __init__(self, address: str) -> None:
         self.address = address
         self.url = ""
-        """Where the person signs in; empty until it is known."""
+        """URL at which the person signs in; empty until `show` is called."""
 
     async def show(self, url: str) -> None:
-        """See `SignInHandler.show`."""
         self.url = url
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Return a placeholder: the request that is made of it is never sent as it is."""
+        """Return a placeholder code. The token request built from it is never sent in that form."""
         metadata = self.context.oauth_metadata
         issuer = str(metadata.issuer) if metadata is not None else None
         state = query_value(self.url, "state")
-        return AuthorizationCodeResult(code=_PLACEHOLDER, state=state, iss=issuer)
+        return AuthorizationCodeResult(code=_PLACEHOLDER_CODE, state=state, iss=issuer)
 
 
 async def begin(sign_in: UserSignIn) -> str:
-    """Return the address at which a user signs in; what was begun before is forgotten.
+    """Return the URL at which the user signs in. A pending sign-in of the user is discarded.
 
     Raises:
-        UpstreamError: The server offers no sign-in, or cannot be reached.
-        ConfigError: An address may not be used.
+        UpstreamError: If the server offers no sign-in or cannot be reached.
+        ConfigError: If a URL is not allowed.
     """
     target, options = sign_in.target, sign_in.options
     redirect = _Redirect(sign_in.callback)
@@ -96,15 +95,16 @@ async def begin(sign_in: UserSignIn) -> str:
         ):
             step = await anext(flow)
             while not redirect.url:
-                send = _challenge(client, step) if step is request else client.send(step)
+                send = _request_challenge(client, step) if step is request else client.send(step)
                 step = await flow.asend(await send)
             await step.aread()
     except (httpx2.HTTPError, OAuthFlowError, StopAsyncIteration, TimeoutError) as error:
-        detail = f"cannot be signed in to ({type(error).__name__}): look at its log"
-        raise _failure(sign_in, detail) from error
+        detail = f"the sign-in cannot start ({type(error).__name__}): look at its log"
+        raise _sign_in_error(sign_in, detail) from error
     finally:
         await flow.aclose()
-    # The browser of a person is sent there: that must be as safe as where we would go ourselves.
+    # The person's browser opens this URL, so it must pass the same checks as the gateway's
+    # requests.
     check_url(redirect.url, options.private_hosts, local=is_local(target.url))
     pending = _PendingSignIn(
         state=query_value(redirect.url, "state"),
@@ -123,8 +123,10 @@ async def begin(sign_in: UserSignIn) -> str:
     return redirect.url
 
 
-async def _challenge(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Return how the server refuses *request*; a plain refusal if it does not."""
+async def _request_challenge(
+    client: httpx2.AsyncClient, request: httpx2.Request
+) -> httpx2.Response:
+    """Return the server's response if it refuses *request*, else a plain 401 response."""
     async with client.stream(request.method, request.url, headers=request.headers) as response:
         if response.status_code == _UNAUTHORIZED:
             await response.aread()
@@ -133,59 +135,63 @@ async def _challenge(client: httpx2.AsyncClient, request: httpx2.Request) -> htt
 
 
 async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | None) -> None:
-    """Take what the browser brought back, and keep the tokens of the user.
+    """Exchange the code for tokens, and store the tokens of the user.
 
     Args:
-        sign_in: Of the user.
-        code: What stands in the address that the browser came to.
-        state: Likewise. It is good once.
-        issuer: Likewise (RFC 9207); None if nothing does.
+        sign_in: Sign-in of the user.
+        code: Authorization code from the redirect URL.
+        state: State from the redirect URL. It is valid once.
+        issuer: Issuer from the redirect URL (RFC 9207); None if missing.
 
     Raises:
-        UpstreamError: It answers nothing that was begun, or gets no tokens.
+        UpstreamError: If *state* belongs to no pending sign-in, or the token request fails.
     """
     target, options, pending = sign_in.target, sign_in.options, sign_in.pending
-    begun = _begun(await asyncio.to_thread(pending.read), state)
-    if begun is None:
-        detail = "the sign-in is over or was not begun here: begin it anew"
-        raise _failure(sign_in, detail)
+    pending_sign_in = _parse_pending(await asyncio.to_thread(pending.read), state)
+    if pending_sign_in is None:
+        detail = "the sign-in has expired or was not started here: start it again"
+        raise _sign_in_error(sign_in, detail)
     await asyncio.to_thread(pending.forget)
     try:
-        validate_authorization_response_iss(issuer, begun.record.issuer)
+        validate_authorization_response_iss(issuer, pending_sign_in.record.issuer)
         async with (
             asyncio.timeout(options.connect_timeout_s),
             guarded_client(target.url, Traffic(options)) as client,
         ):
-            tokens = await _ask_for_tokens(client, begun, code)
+            tokens = await _request_tokens(client, pending_sign_in, code)
     except (httpx2.HTTPError, OAuthFlowError, TimeoutError, ValidationError) as error:
-        detail = f"gave no token ({type(error).__name__}): begin the sign-in anew"
-        raise _failure(sign_in, detail) from None
-    text = begun.record.with_tokens(tokens).model_dump_json(exclude_none=True)
+        detail = f"gave no token ({type(error).__name__}): start the sign-in again"
+        raise _sign_in_error(sign_in, detail) from None
+    text = pending_sign_in.record.with_tokens(tokens).model_dump_json(exclude_none=True)
     await asyncio.to_thread(sign_in.tokens.write, text)
 
 
-def _failure(sign_in: UserSignIn, detail: str) -> UpstreamError:
+def _sign_in_error(sign_in: UserSignIn, detail: str) -> UpstreamError:
     return UpstreamError(sign_in.server, detail, kind="authorization", sent=False)
 
 
-def _begun(text: str | None, state: str) -> _PendingSignIn | None:
-    """Return the sign-in that *text* keeps; None if it is over, or *state* is not its own."""
+def _parse_pending(text: str | None, state: str) -> _PendingSignIn | None:
+    """Parse the pending sign-in *text*; return None if it has expired or has another state."""
     try:
-        begun = _PendingSignIn.model_validate_json(text or "")
+        pending_sign_in = _PendingSignIn.model_validate_json(text or "")
     except ValidationError:
         return None
-    is_own = secrets.compare_digest(begun.state.encode(), state.encode("utf-8", "replace"))
-    return begun if is_own and begun.until >= time.time() else None
+    is_own = secrets.compare_digest(
+        pending_sign_in.state.encode(), state.encode("utf-8", "replace")
+    )
+    return pending_sign_in if is_own and pending_sign_in.until >= time.time() else None
 
 
-async def _ask_for_tokens(
-    client: httpx2.AsyncClient, begun: _PendingSignIn, code: str
+async def _request_tokens(
+    client: httpx2.AsyncClient, pending_sign_in: _PendingSignIn, code: str
 ) -> OAuthToken:
-    form = dict(parse_qsl(begun.form)) | {"code": code}
+    form = dict(parse_qsl(pending_sign_in.form)) | {"code": code}
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    if begun.authorization:
-        headers["Authorization"] = begun.authorization
-    response = await client.post(begun.token_url, content=urlencode(form), headers=headers)
-    if response.status_code not in _OK:
+    if pending_sign_in.authorization:
+        headers["Authorization"] = pending_sign_in.authorization
+    response = await client.post(
+        pending_sign_in.token_url, content=urlencode(form), headers=headers
+    )
+    if response.status_code not in _OK_STATUSES:
         raise OAuthFlowError(f"HTTP {response.status_code}")
     return OAuthToken.model_validate_json(response.content)

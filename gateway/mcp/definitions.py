@@ -1,10 +1,10 @@
-"""Definitions of tools, resources and prompts, checked and brought into a form to be trusted.
+"""Definitions of tools, resources and prompts: checks, digests and parsing.
 
-* A definition that cannot be used has a fault that says why; the others are not touched.
-* Names and URIs stay as they are, since they go back to the server; every text is cleaned.
-* A definition is pinned by all that a model or a person reads of it. What describes the state of a
-  resource (``size``, ``lastModified``) is no part of that.
-* The input schema of a prompt or a template names the values that it must be filled with.
+* A definition with a fault cannot be used. The other definitions of the listing stay usable.
+* Names and URIs stay unchanged because they are sent back to the server. All texts are cleaned.
+* The digest of a definition covers everything that a model or a person reads of it. It does not
+  cover the state of a resource (``size``, ``lastModified``).
+* The input schema of a prompt or a template contains the values to fill in.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
 MAX_DEPTH = 64
-"""How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
+"""Maximum nesting depth of a definition; real definitions are below 20."""
 MAX_SCHEMAS_OF_A_VALUE = 5000
-"""How many schemas may apply to one value; more than that is no schema but an attack on whoever
-checks by it. Real ones stay below some hundreds."""
-_SINGLE = frozenset({"additionalProperties", "contains", "items", "not", "propertyNames"})
-"""Keywords of one schema; of an empty one as of a missing one."""
-_LONG_CHARS = 1 << 20
+"""Maximum number of schemas that apply to one value. More would make validation too slow, as an
+attack does. Real schemas have at most a few hundred."""
+_SINGLE_SCHEMA_KEYWORDS = frozenset(
+    {"additionalProperties", "contains", "items", "not", "propertyNames"}
+)
+"""Keywords whose value is one schema. An empty schema means the same as a missing one."""
+_MIN_DIGEST_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
-_PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-_PINNED = (
+_TOOL_DIGEST_KEYS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_DIGEST_KEYS = (
     *("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments"),
     "annotations",
 )
-_DETAILS: Mapping[str, type] = {
+_DETAIL_TYPES: Mapping[str, type] = {
     "mimeType": str,
     "size": int,
     "annotations": dict,
@@ -56,36 +58,36 @@ _DETAILS: Mapping[str, type] = {
 
 
 class ListMethod(NamedTuple):
-    """One kind of list that a server may offer."""
+    """One list method of MCP, and the form of its pages."""
 
     method: str
     key: str
-    """The key under which a page holds its definitions."""
+    """Key of a page that contains its definitions."""
     kind: Kind
     id_key: str
-    """The key of what goes back to the server: a name or a URI."""
-    pinned: tuple[str, ...] = _PINNED
-    """The keys of a definition that its digest covers."""
+    """Key of the name or URI by which requests refer to a definition."""
+    pinned: tuple[str, ...] = _DIGEST_KEYS
+    """Keys of a definition that its digest covers."""
 
 
-TOOLS = ListMethod("tools/list", "tools", "tool", "name", _PINNED_OF_TOOL)
+TOOLS = ListMethod("tools/list", "tools", "tool", "name", _TOOL_DIGEST_KEYS)
 RESOURCES = ListMethod("resources/list", "resources", "resource", "uri")
 TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resource", "uriTemplate")
 PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
 SKILLS = ListMethod("skills/list", "skills", "skill", "uri", ("uri", FRONT, FILES))
 LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
-"""By method."""
+"""List methods, keyed by their MCP method."""
 
 
 def read_php(item: object, method: ListMethod) -> object:
-    """Return *item*; a tool with ``{}`` where PHP has written ``[]`` for an empty map."""
+    """Return *item*; in a tool, replace ``[]``, which PHP writes for an empty map, by ``{}``."""
     if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
         return item
-    return read_empty_maps(item, MAPS | _SINGLE)
+    return read_empty_maps(item, MAPS | _SINGLE_SCHEMA_KEYWORDS)
 
 
 def find_fault(item: object, method: ListMethod) -> str:
-    """Return why the definition *item* cannot be used; empty if it can."""
+    """Return the fault that makes the definition *item* unusable, or an empty string."""
     if not isinstance(item, dict):
         return "it is not an object"
     if is_too_deep(item, MAX_DEPTH):
@@ -98,23 +100,23 @@ def find_fault(item: object, method: ListMethod) -> str:
 
 
 def find_name_fault(item: JsonObject, method: ListMethod) -> str:
-    """Return why the name or URI of *item* cannot be used; empty if it can."""
+    """Return the fault of the name or URI of *item*, or an empty string."""
     name, key = item_name(item, method), method.id_key
     limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
     if not name.strip():
         return f"it has no {key}"
     if len(name) > limit:
         return f"its {key} is longer than {limit} characters"
-    return "" if is_visible(name) else f"its {key} holds invisible characters"
+    return "" if is_visible(name) else f"its {key} contains invisible characters"
 
 
 def item_name(item: object, method: ListMethod) -> str:
-    """Return the name or URI of *item*; empty if it has none."""
+    """Return the name or URI of *item*; empty if missing."""
     return as_text(item.get(method.id_key)) if isinstance(item, dict) else ""
 
 
 def measure_size(item: JsonObject, method: ListMethod) -> int:
-    """Return the length of *item* as JSON; of a tool, that of its schemas alone."""
+    """Return the length of *item* as JSON; for a tool, only the length of its schemas."""
     if method is not TOOLS:
         return len(json.dumps(item, default=str))
     schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
@@ -122,47 +124,53 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 
 def find_inner_fault(item: JsonObject) -> str:
-    """Return why the schemas of the tool *item* cannot be used, if only a walk shows it; or ""."""
+    """Return the fault inside the schemas of the tool *item*, or an empty string.
+
+    These checks walk through the whole schemas.
+    """
     values = (item.get(key) for key in ("inputSchema", "outputSchema"))
     schemas = [value for value in values if isinstance(value, dict)]
     names = "\n".join({name for schema in schemas for part in objects_in(schema) for name in part})
     if visible(names) != names:
-        return "a name in its schemas holds invisible characters"
+        return "a name in its schemas contains invisible characters"
     try:
         json.dumps(schemas, allow_nan=False)
     except ValueError:
         return "a number in its schemas is too large for JSON, or not a number"
     most = max(map(count_in_place, schemas))
     if most == math.inf:
-        return "a schema of it refers to itself without end"
+        return "one of its schemas refers to itself endlessly"
     if most > MAX_SCHEMAS_OF_A_VALUE:
-        return f"a schema of it applies more than {MAX_SCHEMAS_OF_A_VALUE} schemas to one value"
+        return f"one of its schemas applies more than {MAX_SCHEMAS_OF_A_VALUE} schemas to one value"
     return ""
 
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
-    """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
-    pinned = {key: _digest_long(item.get(key)) for key in method.pinned}
+    """Return the SHA-256 (hex) of a definition as sent. The order of its keys has no effect."""
+    pinned = {key: _shorten_text(item.get(key)) for key in method.pinned}
     if method is not TOOLS:
         hints = as_object(item.get("annotations"))
         pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
     return hashlib.sha256(json.dumps(pinned, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _digest_long(value: object) -> object:
-    """Return *value*; of a very long text its SHA-256: as JSON it may take six times the memory."""
-    if isinstance(value, str) and len(value) > _LONG_CHARS:
+def _shorten_text(value: object) -> object:
+    """Return *value*, or the SHA-256 of a very long text.
+
+    As JSON, such a text may take six times its memory.
+    """
+    if isinstance(value, str) and len(value) > _MIN_DIGEST_CHARS:
         return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
     return value
 
 
 def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
-    """Return the definition that *item*, which has no fault, stands for.
+    """Parse the definition *item*, which has no fault.
 
     Args:
-        item: As the server sent it.
-        method: The list it stood in.
-        max_chars: The longest description.
+        item: Definition as the server sent it.
+        method: List that contained the definition.
+        max_chars: Maximum length of the description, in characters.
     """
     if method is SKILLS:
         return parse_skill(item, item_name(item, method), max_chars=max_chars)
@@ -185,7 +193,7 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
 
 
 def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefinition:
-    """Return what a host's source lists with the texts that a server's would have."""
+    """Clean the texts of a definition of the host's own source, as for a definition of a server."""
     output = definition.output_schema
     return replace(
         definition,
@@ -204,12 +212,12 @@ def _read_schema(item: JsonObject, method: ListMethod, max_chars: int) -> JsonOb
     return _prompt_schema(item, max_chars) if method is PROMPTS else {}
 
 
-_HINTS = "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"
+_HINT_NAMES = "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"
 
 
 def _read_hints(annotations: JsonObject) -> Hints:
     read_only, destructive, idempotent, open_world = (
-        hint if isinstance(hint, bool) else None for hint in map(annotations.get, _HINTS)
+        hint if isinstance(hint, bool) else None for hint in map(annotations.get, _HINT_NAMES)
     )
     return Hints(
         read_only=read_only, destructive=destructive, idempotent=idempotent, open_world=open_world
@@ -229,7 +237,7 @@ def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
 
 
 def is_too_deep(value: object, limit: int) -> bool:
-    """Whether objects and lists lie in each other more than *limit* levels deep in *value*."""
+    """Return whether *value* is nested more than *limit* levels deep."""
     level = [value]
     for _ in range(limit + 1):
         level = [
@@ -255,11 +263,11 @@ def _find_schema_fault(schema: object) -> str:
     required = [] if required is None else required
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         return "the required names of its input schema are not a list of names"
-    return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not an address"
+    return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not a URI"
 
 
 def _template_schema(uri: str) -> JsonObject:
-    """Return the variables of a URI template (RFC 6570) as a schema."""
+    """Return a schema of the variables of a URI template (RFC 6570)."""
     expressions = (part.partition("}")[0] for part in uri.split("{")[1:])
     names = (
         _VARIABLE.match(name.lstrip("+#./;?&"))
@@ -271,7 +279,7 @@ def _template_schema(uri: str) -> JsonObject:
 
 
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
-    """Return the arguments of a prompt as a schema."""
+    """Return a schema of the arguments of a prompt."""
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
     for argument in as_objects(prompt.get("arguments")):
@@ -287,7 +295,9 @@ def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
 
 
 def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
-    details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    details = {
+        key: item[key] for key in _DETAIL_TYPES if isinstance(item.get(key), _DETAIL_TYPES[key])
+    }
     details = visible_json(details)
     if "mimeType" in details:
         details["mimeType"] = clean(as_text(item["mimeType"]), limit=MAX_NAME_CHARS)

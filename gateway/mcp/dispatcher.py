@@ -1,7 +1,7 @@
-"""Requests to a server, with a record of how each was answered.
+"""Dispatcher that sends requests to a server and records how each of them was answered.
 
-The SDK reports its own failures (a lost connection, an HTTP status) by the same errors as the
-server's answers. Only the record tells them apart.
+The SDK uses the same errors for its own failures (a lost connection, an HTTP status) and for
+answers of the server. Only the record distinguishes the two.
 """
 
 from __future__ import annotations
@@ -30,63 +30,65 @@ from gateway.mcp.validation import hide_raw, read_message
 _NOT_FOUND = 404
 _SESSION_STATUSES = frozenset({400, _NOT_FOUND, 410, 422})
 _SESSION_WORDS = re.compile(rb"session|initiali[sz]e", re.IGNORECASE)
-_HANDLED = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INTERNAL_ERROR})
+_HANDLER_ERRORS = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INTERNAL_ERROR})
 """Error codes of a request that reached its handler."""
-_MAX_WORDS = 4096
+_MAX_SEARCH_BYTES = 4096
 
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request, and how the transport saw it answered."""
+    """One request, and how the transport received its answer."""
 
     request_id: RequestId | None = None
     status: int = 0
     """HTTP status of the last answer, or 0."""
     is_answered: bool = True
-    """False while HTTP has brought no message: an error is the SDK's own then."""
+    """False while HTTP has delivered no message; an error then comes from the SDK."""
     is_expired: bool = False
-    """True if the server has forgotten the session, so it has not handled the request."""
+    """True if the server no longer knows the session, so that it did not handle the request."""
 
     async def note(self, response: httpx2.Response) -> None:
-        """Record the status of *response*, and its body if it is a refusal."""
+        """Record the status of *response*, and read the body of an error response."""
         self.status, self.is_answered = response.status_code, False
         if not response.is_error:
             return
         body, code = b"", None
-        # Too long, or not a message.
+        # The body may be too long, or not a message.
         with suppress(httpx2.StreamError, ValueError, RecursionError):
             body = await response.aread()
             message = read_message(body)
             code = message.error.code if isinstance(message, JSONRPCError) else None
         self.is_answered = code is not None
         if "mcp-session-id" in response.request.headers and self.status in _SESSION_STATUSES:
-            names_session = _SESSION_WORDS.search(body[:_MAX_WORDS]) is not None
-            self.is_expired = code not in _HANDLED and (self.status == _NOT_FOUND or names_session)
+            names_session = _SESSION_WORDS.search(body[:_MAX_SEARCH_BYTES]) is not None
+            self.is_expired = code not in _HANDLER_ERRORS and (
+                self.status == _NOT_FOUND or names_session
+            )
 
 
 EXCHANGE: ContextVar[Exchange | None] = ContextVar("gateway_exchange", default=None)
-"""The request that the present code sends, or whose answer it reads."""
+"""Request that the current code sends or whose answer it reads."""
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
-    """Keeps from the SDK what it would refuse, and says when the connection is over."""
+    """Passes on results that the SDK would reject, and reports the end of the connection."""
 
     def __init__(self, read: Any, write: Any, callbacks: Any) -> None:
-        super().__init__(read, _CountedAnswers(write, callbacks.traffic))
+        super().__init__(read, _LimitedSender(write, callbacks.traffic))
         self._callbacks = callbacks
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **routing: Any
     ) -> dict[str, Any]:
-        """Send a request with what its caller can do; return its result, see `hide_raw`.
+        """Send a request with the capabilities of its caller; return the result after `hide_raw`.
 
         Raises:
-            BrokenPipeError: The server did not get the request, or has forgotten the session.
-            NoAnswerError: The server did not answer by JSON-RPC.
-            MCPError: The server answered with an error.
+            BrokenPipeError: If the server did not get the request, or no longer knows the session.
+            NoAnswerError: If the server did not answer by JSON-RPC.
+            MCPError: If the server answered with an error.
         """
         if self._closed:
-            # The SDK would raise the same as for a request that was lost under way.
+            # The SDK would raise the same error as for a request that was lost in transit.
             raise BrokenPipeError
         self._callbacks.traffic.expect_answer()
         declared = declare_capabilities(
@@ -108,13 +110,13 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
         return hide_raw(method, result)
 
     async def run(self, *handlers: Any, **options: Any) -> None:
-        """Read messages until there are no more."""
+        """Read messages until the connection ends."""
         await super().run(*handlers, **options)
         self._callbacks.on_end()
 
 
-class _CountedAnswers(ObjectSendStream[SessionMessage]):
-    """Sends messages, and no answers while too many wait to be read."""
+class _LimitedSender(ObjectSendStream[SessionMessage]):
+    """Sends messages, but no answers while too many of them are unread."""
 
     def __init__(self, inner: Any, traffic: Traffic) -> None:
         self._inner = inner
@@ -134,7 +136,7 @@ class _CountedAnswers(ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            # The SDK would raise the same as for a request that was lost under way.
+            # The SDK would raise the same error as for a request that was lost in transit.
             raise BrokenPipeError from None
 
     async def aclose(self) -> None:

@@ -1,7 +1,7 @@
-"""From an error of the SDK, the operating system or the network to one of ours, with the remedy.
+"""Mapping of errors of the SDK, the operating system and the network to errors of this package.
 
-Only codes, kinds and origins are shown: what a foreign message holds may be a secret. The one
-exception is the error of a tool, which is an answer as good as any other result: `answer_text`.
+Messages contain only codes, kinds and origins, because the text of a foreign error may contain a
+secret. The error of a tool is an exception, because it is a result for the caller (`answer_text`).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ _HTTP_REMEDIES = {
     405: "correct the path of the url",
 }
 UNAUTHORIZED = frozenset({401, 403})
-_SIGN_IN: Mapping[type[BaseException], str] = {
+_SIGN_IN_FAILURES: Mapping[type[BaseException], str] = {
     OAuthRegistrationError: "failed: it registers no client like this one; give auth a client_id",
     OAuthTokenError: "failed: it gave no token; try again, and look at its log",
 }
-_NOT_STARTED: Mapping[type[BaseException], str] = {
+_START_FAILURES: Mapping[type[BaseException], str] = {
     FileNotFoundError: "was not found: install it or correct the config",
     NotADirectoryError: "was not found: install it or correct the config",
     PermissionError: "may not be run: make it executable or correct the config",
 }
 
 OVERSIZED = -32098
-"""The JSON-RPC error code that our transports give a request whose answer was too long."""
+"""JSON-RPC error code of a request whose answer was too long; set by the gateway's transports."""
 MALFORMED = -32097
-"""The JSON-RPC error code that our transports give a request whose answer was malformed."""
-_NOT_OF_SERVERS = frozenset({OVERSIZED, MALFORMED, MISSING_REQUIRED_CLIENT_CAPABILITY})
+"""JSON-RPC error code of a request whose answer was malformed; set by the gateway's transports."""
+_GATEWAY_CODES = frozenset({OVERSIZED, MALFORMED, MISSING_REQUIRED_CLIENT_CAPABILITY})
 _MAX_ANSWER_CHARS = 4000
 
 SDK_ERRORS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx2.HTTPError)
-"""What opening or using a connection may raise. `TimeoutError` is an `OSError`."""
+"""Errors raised when a connection is opened or used. `TimeoutError` is an `OSError`."""
 
 
 class NoAnswerError(MCPError):
-    """An error that the SDK made, because the server did not answer by JSON-RPC.
+    """An error raised by the SDK because the server did not answer by JSON-RPC.
 
     Args:
-        error: What the SDK raised.
-        status: The HTTP status of the answer, or 0.
+        error: Error of the SDK.
+        status: HTTP status of the answer, or 0.
     """
 
     def __init__(self, error: MCPError, *, status: int) -> None:
@@ -63,8 +63,8 @@ class NoAnswerError(MCPError):
 
 
 def answer_text(error: MCPError) -> str:
-    """Return the server's own words of *error*; empty if it is not the server's."""
-    if isinstance(error, NoAnswerError) or error.code in _NOT_OF_SERVERS:
+    """Return the server's message in *error*; empty if the error does not come from the server."""
+    if isinstance(error, NoAnswerError) or error.code in _GATEWAY_CODES:
         return ""
     words = filter(None, dict.fromkeys((error.message, as_text(error.error.data))))
     text = clean("\n".join(words), limit=_MAX_ANSWER_CHARS)
@@ -74,7 +74,7 @@ def answer_text(error: MCPError) -> str:
 def timeout_error(
     server: str, action: str, options: UpstreamOptions, option: str, *, sent: bool = True
 ) -> UpstreamTimeoutError:
-    """Return the error of a server that did not do *action* in time; *option* sets the limit."""
+    """Return the error for a server that did not do *action* within the limit of *option*."""
     limit_s = getattr(options, option)
     return UpstreamTimeoutError(
         server,
@@ -86,7 +86,10 @@ def timeout_error(
 def connect_error(
     server: str, target: object, error: BaseException, *, status: int
 ) -> UpstreamError:
-    """Return why *target* could not be opened; *status* is its last HTTP answer, or 0."""
+    """Return the error for a *target* that could not be opened.
+
+    *status* is the last HTTP status, or 0.
+    """
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):
         return cause
@@ -95,7 +98,7 @@ def connect_error(
     kind: UpstreamFault = "connect"
     if isinstance(target, StdioServer):
         detail = _stdio_detail(target, cause)
-        if type(cause) in _NOT_STARTED:
+        if type(cause) in _START_FAILURES:
             kind = "config"
     elif isinstance(target, HttpServer):
         detail = _http_detail(server, target, cause, status)
@@ -112,13 +115,13 @@ def connect_error(
 def request_error(
     server: str, method: str, error: BaseException, *, target: object = None
 ) -> UpstreamError:
-    """Return why the request *method* failed on an open connection.
+    """Return the error for a request that failed on an open connection.
 
     Args:
-        server: Whose.
-        method: Of the request.
-        error: What the SDK raised.
-        target: What is connected.
+        server: Name of the server.
+        method: MCP method of the request.
+        error: Error of the SDK.
+        target: Target of the connection.
     """
     cause = _first_cause(error)
     status = cause.status if isinstance(cause, NoAnswerError) else 0
@@ -127,7 +130,7 @@ def request_error(
         outcome = "which may or may not have been done" if sent else "which was not done"
         return UpstreamError(
             server,
-            f"the connection ended during {method}, {outcome}; the next use connects anew",
+            f"the connection ended during {method}, {outcome}; the next use reconnects",
             kind="lost",
             sent=sent,
         )
@@ -136,22 +139,22 @@ def request_error(
         return UpstreamError(
             server,
             f"its answer to {method} is longer than UpstreamOptions.max_message_bytes, has more "
-            "values than max_message_values, is nested without end, or is no message",
+            "values than max_message_values, is nested too deeply, or is not a message",
         )
     if isinstance(cause, ValidationError) or code == MALFORMED:
-        return UpstreamError(server, f"answered {method} in a form that MCP does not know")
+        return UpstreamError(server, f"answered {method} in a form that MCP does not define")
     if status in UNAUTHORIZED:
         detail = f"refused {method} with HTTP {status}: {_remedy(server, target, status)}"
         failure = UpstreamError(server, detail, kind="authorization")
         failure.status = status
         return failure
     reason = f"HTTP {status}" if status else _error_name(cause)
-    return UpstreamError(server, f"refused {method} ({reason}); its own log says more")
+    return UpstreamError(server, f"refused {method} ({reason}): look at its log")
 
 
 def is_closed(error: BaseException) -> bool:
-    """Whether *error* says that the connection is over."""
-    # A live server may answer by the same code.
+    """Return whether *error* means that the connection has ended."""
+    # A server that is connected may answer with the same code.
     is_lost = isinstance(error, NoAnswerError) and error.code == CONNECTION_CLOSED
     return is_lost or isinstance(error, BrokenPipeError)
 
@@ -165,14 +168,14 @@ def _stdio_detail(target: StdioServer, cause: BaseException) -> str:
             "log of 'gateway.upstream', or run it by hand"
         )
     else:
-        unknown = f"is no MCP server that we understand ({_error_name(cause)})"
-        detail = _NOT_STARTED.get(type(cause), unknown)
+        unknown = f"is not a usable MCP server ({_error_name(cause)})"
+        detail = _START_FAILURES.get(type(cause), unknown)
     return f"command {target.command!r} {detail}"
 
 
 def _http_detail(server: str, target: HttpServer, cause: BaseException, status: int) -> str:
     if isinstance(cause, OAuthFlowError):
-        return f"signing in {_SIGN_IN.get(type(cause), 'failed')}"
+        return f"signing in {_SIGN_IN_FAILURES.get(type(cause), 'failed')}"
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"nothing answers at {target.origin}: start the server or correct the url"
     if status in _HTTP_REMEDIES:

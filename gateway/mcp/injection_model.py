@@ -1,11 +1,12 @@
-"""A linear model that tells orders to a model from text about a tool. Pure.
+"""Linear classifier that separates instructions to a model from text about a tool. Pure.
 
-A text is cut into sentences. The features of a sentence are its n-grams of characters, and its
-words with pairs of near stems; each is hashed to a weight. The score of a sentence is the sum of
-its weights, of characters and of words apart, each divided by the root of their number. The best
-sentence of a text counts, or the best two neighbours: an order is found in a long honest text.
+A text is split into sentences. The features of a sentence are its character n-grams, its words, and
+pairs of nearby stems. Each feature is hashed to a weight. The sum of the weights of characters is
+divided by the square root of their number, and so is the sum of the weights of words. The score of
+a sentence adds the two. The score of a text is that of its best sentence or of its best two
+adjacent sentences, so that a long honest text cannot hide an instruction.
 
-`injection_weights.md` says what the weights were learned from, and by which command.
+`injection_weights.md` describes the training data and the training command.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ import numpy.typing as npt
 from gateway.runtime.text import normalize, visible
 
 MIN_WORDS = 4
-"""Of a sentence, or of two neighbours: fewer are no evidence."""
+"""Minimum number of words of a sentence, or of two adjacent ones. Fewer words are not scored."""
 BITS = 18
-"""The binary logarithm of the number of weights of characters, and of words."""
+"""Binary logarithm of the number of weights of characters, and of words."""
 MIN_FEATURES = (100, 40)
-"""A run with fewer features, of characters and of words, is divided as if it had as many: it has
-little evidence."""
+"""Minimum divisor (number of characters, words) of a sum. Short sentences have little evidence."""
 _CHAR_SIZES = (2, 3, 4, 5)
 _WORD_GAPS = (1, 2, 3, 4, 5)
 _STEM_CHARS = 5
@@ -44,7 +44,7 @@ _LOOKALIKES = str.maketrans(
 )
 _HOST = re.compile(r"(://|@)[\w-]+(?:\.[\w-]+)+")
 _WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
-"""A character of Chinese or Japanese, which do not part words, is one."""
+"""A word. Each Chinese or Japanese character is a word, because they are written without spaces."""
 _JOINERS = "[\u200c\u200d\ufe0e\ufe0f]"
 _TWO_SCRIPTS = re.compile("[a-z\u0370-\u03ff\u0400-\u052f]{3,}")
 _SENTENCE_END = re.compile(
@@ -53,11 +53,11 @@ _SENTENCE_END = re.compile(
 _THREE_LETTERS = re.compile(r"(?:[^\W\d_][^\n]*){3}")
 
 Features = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""The weight of each feature, and the sentence that it stands in."""
+"""Index of the weight of each feature, and index of the feature's sentence."""
 
 
 def fold(text: str) -> str:
-    """Return *text* as the model reads it: without disguise, digits and hosts, in lower case."""
+    """Return *text* as the model reads it: lower case, without disguises, digits and hosts."""
     text = normalize("NFKC", text)[: 2 * len(text)]
     text = _HOST.sub(r"\1host", re.sub(_JOINERS, "", visible(text)))
     text = text.replace("<", " <").replace(">", "> ")
@@ -73,9 +73,9 @@ def _replace_lookalikes(word: re.Match[str]) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of *text*, folded, each once; a long one in pieces that overlap.
+    """Return the distinct sentences of *text*, folded; a long sentence in overlapping pieces.
 
-    What has less than three letters is none.
+    Sentences with fewer than three letters are left out.
     """
     parts = _SENTENCE_END.split(fold(text))
     sentences = dict.fromkeys(" ".join(part.split()).strip(_PUNCTUATION) for part in parts)
@@ -88,12 +88,15 @@ def split_sentences(text: str) -> list[str]:
 
 
 def count_words(sentence: str) -> int:
-    """Return the number of words of *sentence*; each Chinese and Japanese character is one."""
+    """Return the number of words of *sentence*. A Chinese or Japanese character is a word."""
     return len(_WORD.findall(sentence))
 
 
 def hash_features(sentences: Sequence[str]) -> tuple[Features, Features]:
-    """Return the features of all *sentences*, of characters and of words; none is of two."""
+    """Return the character features and the word features of *sentences*.
+
+    No feature spans two sentences.
+    """
     text = "".join(f" {sentence} \n" for sentence in sentences)
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32).astype(np.uint64)
     owner = np.cumsum(codes == ord("\n"))
@@ -127,18 +130,18 @@ def _to_buckets(parts: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int
 
 
 def score_order(sentences: Sequence[str]) -> float:
-    """Return how much *sentences* read like an order to a model: above 0 one of them does.
+    """Return the score of *sentences* as instructions to a model; above 0 means an instruction.
 
-    The highest score of one of them, or of two neighbours, with `MIN_WORDS` words or more; minus
-    infinity without any.
+    The score is the highest one of a sentence, or of two adjacent sentences, with at least
+    `MIN_WORDS` words. It is minus infinity if there is none.
     """
     if not sentences:
         return -np.inf
     weights, bias = _load_weights()
     words = np.array([count_words(sentence) for sentence in sentences])
     scores = np.zeros((2, len(sentences)))
-    for found, block, least in zip(hash_features(sentences), weights, MIN_FEATURES, strict=True):
-        buckets, owners = found
+    for features, block, least in zip(hash_features(sentences), weights, MIN_FEATURES, strict=True):
+        buckets, owners = features
         sums = np.bincount(owners, block[buckets], len(sentences))
         numbers = np.bincount(owners, minlength=len(sentences))
         scores[0] += sums / np.sqrt(np.maximum(numbers, least))

@@ -1,10 +1,11 @@
-"""The lists of an open connection, read page by page within the limits, and changes of them.
+"""Lists of an open connection: reading them page by page within limits, and watching for changes.
 
-* A definition with a fault is left out alone, with a diagnostic.
-* Resources and prompts are read after the tools, and no failure of theirs costs the tools.
-* Since 2026-07-28 a client opens a stream for changes; before, it hears them in its session, those
-  of a resource after it subscribed.
-* A server may report a change of a part of what is watched: then the whole has changed too.
+* A definition with a fault is left out and causes a diagnostic. The others stay.
+* Resources and prompts are read after the tools, so that their failures do not affect the tools.
+* Since protocol version 2026-07-28, a client opens a stream for changes. Before that version, the
+  changes arrive in the session. Changes of a resource then need a subscription.
+* A server may report a change of a part of a watched resource. The whole resource then counts as
+  changed.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 _STREAMED_SINCE = "2026-07-28"
 Watchers = list[tuple[str, WatchCallbacks]]
-"""The watched resources of a connection where the server reports changes unasked."""
+"""Watched resources (URI, callbacks) of a connection without streams of changes."""
 
 
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
-    """Read all that *server* offers, within the limits. Raises what the SDK raises."""
+    """Read all that *server* offers, within the limits. Raises the errors of the SDK."""
     collector = DefinitionCollector(server, options, session.instructions or "")
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
     methods += [PROMPTS] if capabilities.prompts is not None else []
     methods += [SKILLS] if EXTENSION in (capabilities.extensions or {}) else []
-    # A server that has nothing else is asked for tools, whatever it declares.
+    # Ask for tools even if the server declares no capability at all.
     if capabilities.tools is not None or not methods:
         await _read_pages(session, TOOLS, collector)
     collector.begin("resources and prompts", options.max_resources)
@@ -65,11 +66,11 @@ async def _read_pages(
     async with asyncio.timeout(options.list_timeout_s):
         while len(cursors) <= options.max_pages:
             items, cursor, accepted = await _fetch_page(session, method, cursors[-1])
-            # Scanning megabytes of text takes seconds, which other sessions need.
+            # Scanning megabytes of text takes seconds, during which other sessions must continue.
             try:
                 await asyncio.to_thread(collector.add_page, method, items, accepted)
             except asyncio.CancelledError:
-                collector.is_full = True  # The thread ends too.
+                collector.is_full = True  # The thread then also stops.
                 raise
             if cursor is None or collector.is_full:
                 return
@@ -83,11 +84,11 @@ async def _read_pages(
 async def _fetch_page(
     session: ClientSession, method: ListMethod, cursor: str | None
 ) -> tuple[object, str | None, frozenset[str] | None]:
-    """Return the items of a page, the next cursor, and the names of tools that the SDK accepts."""
+    """Return the items of a page, the next cursor, and the names that the SDK accepts."""
     if method is not TOOLS:
         page = await send_request(session, method.method, {"cursor": cursor} if cursor else {})
         return page.get(method.key), page.get("nextCursor"), None
-    # The SDK must see the tools: it makes headers of calls from their x-mcp-header marks.
+    # The SDK must see the tools, because it derives headers of calls from their x-mcp-header marks.
     params = types.PaginatedRequestParams(cursor=cursor)
     with keep_raw() as raw:
         tools = await session.list_tools(params=params)
@@ -96,7 +97,7 @@ async def _fetch_page(
 
 
 def notify(watchers: Watchers, uri: str) -> None:
-    """Report a change to all that watch *uri*, or a whole that it is part of."""
+    """Report a change to all watchers of *uri*, or of a resource that contains it."""
     for watched, callbacks in tuple(watchers):
         if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
             callbacks.on_change()
@@ -105,17 +106,17 @@ def notify(watchers: Watchers, uri: str) -> None:
 async def stream_changes(
     session: ClientSession, uri: str, callbacks: WatchCallbacks, limit_s: float
 ) -> None:
-    """Report changes of *uri* from a stream until it ends. Raises what the SDK raises.
+    """Report changes of *uri* from a stream until the stream ends. Raises the errors of the SDK.
 
     Args:
-        session: The connection; see `is_streamed`.
-        uri: As its server calls the resource.
+        session: Connection for which `is_streamed` is true.
+        uri: The server's own URI of the resource.
         callbacks: Called when the watching begins, and at each change.
-        limit_s: How many seconds it may take to begin.
+        limit_s: Maximum time until the watching begins, in seconds.
 
     Raises:
-        InvalidRequestError: The server does not report changes of this one.
-        TimeoutError: It did not begin in time.
+        InvalidRequestError: If the server does not report changes of this resource.
+        TimeoutError: If the watching did not begin in time.
     """
     async with (
         asyncio.timeout(limit_s) as limit,
@@ -125,20 +126,20 @@ async def stream_changes(
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         limit.reschedule(None)
         callbacks.on_start()
-        # How a stream ends says nothing about the server's health.
+        # The end of a stream is no evidence of a fault of the server.
         with suppress(SubscriptionLost):
             async for _ in events:
                 callbacks.on_change()
 
 
 def is_streamed(session: ClientSession) -> bool:
-    """Whether the server reports changes in streams."""
+    """Return whether the server reports changes in streams."""
     return (session.protocol_version or "") >= _STREAMED_SINCE
 
 
 @asynccontextmanager
 async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> AsyncIterator[None]:
-    """Call *on_change* whenever the server reports in a stream that a list changed."""
+    """Call *on_change* during the block whenever a stream reports a changed list."""
     capabilities = session.server_capabilities or types.ServerCapabilities()
     tools, prompts, resources = (
         capability is not None and bool(capability.list_changed)
@@ -149,7 +150,7 @@ async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> 
         return
 
     async def follow() -> None:
-        # If the stream ends, so does the watching: the listing still has its lifetime.
+        # After the end of the stream, changes are found only when the lifetime of the listing ends.
         with suppress(*SDK_ERRORS):
             async with listen(
                 session,

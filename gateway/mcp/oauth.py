@@ -1,9 +1,10 @@
-"""Signing in to HTTP servers: the SDK's OAuth client, with what it learns made to last.
+"""Sign-in to HTTP servers: the SDK's OAuth client with persistent state.
 
-* A request bears the token. One that ran out, or is refused, is refreshed, by one request for all.
-* No person is asked unless the host says how: a refusal (401) is returned as it came.
-* A person's browser brings its answer to a loopback address, for one answer (RFC 8252).
-* Beside the tokens stands who issued them: after a restart a refresh must not guess where to go.
+* Each request carries the token. An expired or refused token is refreshed once for all requests.
+* A person is asked only if the host provides a way to ask. Otherwise a refusal (401) is returned
+  unchanged.
+* The browser returns to a loopback address, which accepts one answer (RFC 8252).
+* The issuer is stored with the tokens, so that a refresh after a restart knows where to go.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from gateway.errors import ConfigError, StoreError, UpstreamError
 from gateway.mcp.servers import OAuth, TokenStore
 
 _EXPIRY_MARGIN_S = 30.0
-"""A token that ends sooner than this is refreshed first."""
-_EXPIRED = 1.0
-"""A moment that is over; the SDK takes 0 for none."""
-_WRITE_AGAIN_S = (0.2, 1.0, 4.0)
-"""How long is waited before tokens that could not be stored are stored again."""
+"""Remaining lifetime of a token, in seconds, below which it is refreshed before use."""
+_EXPIRED_AT = 1.0
+"""Time in the past that marks a token as expired; the SDK treats 0 as missing."""
+_WRITE_DELAYS_S = (0.2, 1.0, 4.0)
+"""Delays before each new attempt to store tokens, in seconds."""
 _PATH = "/callback"
 _MAX_LINE_BYTES = 8192
 _LINE_TIMEOUT_S = 10.0
@@ -47,27 +48,27 @@ _PAGE = (
 
 
 class SignInHandler(Protocol):
-    """How a person is asked to sign in."""
+    """Way in which a person is asked to sign in."""
 
     address: str
-    """Where the browser is sent back to."""
+    """Redirect URL, to which the browser returns."""
     record: str
-    """What the sign-in gave, to be stored; empty until then."""
+    """Record of the finished sign-in, as JSON to store; empty until then."""
 
     async def show(self, url: str) -> None:
-        """Bring the person to *url*."""
+        """Send the person to *url*."""
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has decided."""
+        """Wait until the person has signed in or refused."""
 
 
 class LoopbackSignIn:
-    """Asks a person to sign in, and listens on this machine for the answer.
+    """Asks a person to sign in, and receives the answer of the browser on this machine.
 
     Args:
-        server: For messages.
-        port: Where it listens.
-        on_address: Called with the address at which the person signs in.
+        server: Name of the server, for messages.
+        port: Port of the listener for the browser's answer.
+        on_address: Called with the URL at which the person signs in.
     """
 
     def __init__(self, server: str, port: int, on_address: Callable[[str], None]) -> None:
@@ -77,33 +78,33 @@ class LoopbackSignIn:
         loop = asyncio.get_running_loop()
         self._response: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
         self.address = f"http://127.0.0.1:{port}{_PATH}"
-        """Where the browser is sent back to."""
+        """Redirect URL, to which the browser returns."""
         self.record = ""
-        """What the sign-in gave, to be stored; empty until then."""
+        """Record of the finished sign-in, as JSON to store; empty until then."""
 
     async def show(self, url: str) -> None:
-        """Bring the person to *url*."""
+        """Send the person to *url*."""
         self._state = query_value(url, "state")
         self._on_address(url)
 
     async def wait(self) -> AuthorizationCodeResult:
-        """Wait until the person has decided.
+        """Wait until the person has signed in.
 
         Raises:
-            UpstreamError: The answer was no.
+            UpstreamError: If the person refused, or the answer has no code.
         """
         return await self._response
 
     def receive(self, target: str) -> tuple[str, str]:
-        """Take the request of a browser; return the status and the text of the page.
+        """Handle a request of the browser; return the status and the text of the page.
 
-        Any page can send a browser here, so a request without the state that we made is ignored.
+        Any web page can send a browser here, so requests without the expected state are ignored.
         """
         if urlsplit(target).path != _PATH:
-            return "404 Not Found", "Nothing is here."
+            return "404 Not Found", "Page not found."
         state = query_value(target, "state")
         if not self._state or state != self._state or self._response.done():
-            return "400 Bad Request", "This is no answer to a sign-in that was asked for."
+            return "400 Bad Request", "No sign-in is waiting for this answer."
         fault, code = query_value(target, "error"), query_value(target, "code")
         if fault or not code:
             reason = fault if _ERROR_CODE.fullmatch(fault) else "no code"
@@ -120,15 +121,15 @@ class LoopbackSignIn:
 async def listen_for_sign_in(
     server: str, on_address: Callable[[str], None], *, port: int = 0
 ) -> AsyncIterator[LoopbackSignIn]:
-    """Listen for one answer while the block lasts.
+    """Listen for one answer of a browser during the block.
 
     Args:
-        server: For messages.
-        on_address: Called with the address at which the person signs in.
-        port: 0 takes a free one.
+        server: Name of the server, for messages.
+        on_address: Called with the URL at which the person signs in.
+        port: Port to listen on; 0 chooses a free one.
 
     Raises:
-        ConfigError: The port cannot be had.
+        ConfigError: If the port is not available.
     """
     sign_in: LoopbackSignIn
 
@@ -156,38 +157,38 @@ async def listen_for_sign_in(
 
 
 class SignInRecord(BaseModel):
-    """What one sign-in gave, as it is stored."""
+    """Result of one sign-in, as it is stored."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     tokens: OAuthToken | None = None
     expires_at: float | None = None
-    """Seconds since the epoch; None is not known."""
+    """Time at which the tokens expire, in seconds since the epoch; None if unknown."""
     client: OAuthClientInformationFull | None = None
     issuer: OAuthMetadata | None = Field(default=None, alias="giver")
     resource: ProtectedResourceMetadata | None = None
     sign_in: str = ""
-    """A random text of each sign-in of a user."""
+    """Random id of the sign-in of a user."""
 
     @property
     def access_token(self) -> str:
-        """The token; empty if there is none."""
+        """The access token; empty if missing."""
         return self.tokens.access_token if self.tokens is not None else ""
 
     def with_tokens(self, tokens: OAuthToken) -> SignInRecord:
-        """Return the record with new *tokens*."""
+        """Return a copy of the record with new *tokens*."""
         life_s = tokens.expires_in
         end = time.time() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None
         return self.model_copy(update={"tokens": tokens, "expires_at": end})
 
     def needs_refresh(self, refused: str) -> bool:
-        """Whether the token ran out, or is the one that was *refused*."""
+        """Return whether the token has expired or equals the *refused* one."""
         is_expired = self.expires_at is not None and self.expires_at <= time.time()
         return self.tokens is not None and (self.access_token == refused or is_expired)
 
 
 async def read_record(auth: OAuth) -> SignInRecord:
-    """Return what is stored; what cannot be read is an empty record."""
+    """Return the stored record; an empty record if missing or unreadable."""
     text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
     try:
         return SignInRecord.model_validate_json(text) if text else SignInRecord()
@@ -196,17 +197,17 @@ async def read_record(auth: OAuth) -> SignInRecord:
 
 
 class _Storage:
-    """The SDK's token storage on `TokenStore`, which also remembers what its client found out.
+    """Token storage of the SDK on a `TokenStore`, with the discovered state of the SDK's client.
 
-    While a person signs in it begins empty, and leaves what is stored alone.
+    During a sign-in it starts empty and does not change the stored record.
 
     Args:
-        auth: Whose tokens.
-        sign_in: How a person is asked; None asks no person.
+        auth: OAuth settings, with the store of the tokens.
+        sign_in: Way to ask a person; None asks no person.
     """
 
     context: OAuthContext
-    """Of the SDK's client that this is the storage of."""
+    """Context of the SDK's client that uses this storage."""
 
     def __init__(self, auth: OAuth, sign_in: SignInHandler | None) -> None:
         self._auth = auth
@@ -214,11 +215,11 @@ class _Storage:
         self._record = SignInRecord()
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens, taken for expired, and what else the SDK's client needs for them."""
+        """Return the tokens, marked as expired, and restore the state of the SDK's client."""
         if self._sign_in is None:
             self._record = await read_record(self._auth)
         record, context = self._record, self.context
-        context.token_expiry_time = _EXPIRED
+        context.token_expiry_time = _EXPIRED_AT
         context.oauth_metadata = record.issuer
         context.protected_resource_metadata = record.resource
         servers = record.resource.authorization_servers if record.resource is not None else []
@@ -226,12 +227,13 @@ class _Storage:
         return record.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store new tokens and their issuer, unless the user signed out or in anew meanwhile.
+        """Store new tokens and their issuer, unless the user signed out or in again meanwhile.
 
-        A store that is away is tried again for a while: the old refresh token is worth nothing now.
+        A failing store is retried for a few seconds, because the old refresh token is already
+        invalid.
 
         Raises:
-            StoreError: It stays away.
+            StoreError: If the store still fails.
         """
         issuer = {
             "issuer": self.context.oauth_metadata,
@@ -246,7 +248,7 @@ class _Storage:
             await self._write(self._auth.tokens, text, before)
 
     async def _write(self, tokens: TokenStore, text: str, before: SignInRecord) -> None:
-        for wait_s in (*_WRITE_AGAIN_S, None):
+        for wait_s in (*_WRITE_DELAYS_S, None):
             try:
                 stored = await read_record(self._auth)
                 if (stored.sign_in, stored.tokens) == (before.sign_in, before.tokens):
@@ -275,8 +277,8 @@ class _Storage:
 
 
 class _ClientMetadata(OAuthClientMetadata):
-    """What the client says of itself. A scope that the host chose stays; the SDK would replace it
-    by the one that the server names.
+    """Metadata of the OAuth client. A scope chosen by the host stays, although the SDK would
+    replace it by the scope of the server.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -287,12 +289,12 @@ class _ClientMetadata(OAuthClientMetadata):
 def oauth_client(
     url: str, auth: OAuth, sign_in: SignInHandler | None = None
 ) -> OAuthClientProvider:
-    """Return the SDK's client. Its flow refreshes the tokens first, where that can be.
+    """Return the SDK's OAuth client. Its flow first tries to refresh the tokens.
 
     Args:
-        url: The server's address.
-        auth: Whose tokens.
-        sign_in: How a person is asked to sign in; None asks no person.
+        url: URL of the server.
+        auth: OAuth settings, with the store of the tokens.
+        sign_in: Way to ask a person to sign in; None asks no person.
     """
     storage = _Storage(auth, sign_in)
     client = OAuthClientProvider(
@@ -313,5 +315,5 @@ def oauth_client(
 
 
 def query_value(url: str, name: str) -> str:
-    """Return the parameter *name* of *url*; empty if it has none."""
+    """Return the query parameter *name* of *url*; empty if missing."""
     return parse_qs(urlsplit(url).query).get(name, [""])[0]

@@ -1,14 +1,13 @@
-"""What a server asks while a call runs, and the way back to the caller.
+"""Requests of a server to its caller while a call runs (sampling, elicitation, roots).
 
-* Code that calls on behalf of a client sets `CALLING_CLIENT`; a call without one has no client to
-  ask.
-* A server is told what the caller can do and no more (`declare_capabilities`). What the caller
-  cannot do is never asked of it.
-* Since 2026-07-28 the answer to a call may be that input is required: the caller is asked, and the
-  call is sent again with its answers, round by round.
-* Before, a server sends a request of its own, which names no call. The caller of the active calls
-  answers it, if all of them have the same one; otherwise it is refused.
-* While a caller is asked, the call's own time limit rests.
+* Code that calls on behalf of a client sets `CALLING_CLIENT`. Without it, no client can be asked.
+* `declare_capabilities` passes on only the capabilities of the caller, so that a server asks for
+  nothing else.
+* Since protocol version 2026-07-28, a result may require input. The caller is asked, and the call
+  is sent again with the answers, round by round.
+* Before that version, the server sends a separate request, which names no call. If all active calls
+  have the same caller, it answers. Otherwise the request is refused.
+* While a caller is asked, the time limit of the call is suspended.
 """
 
 from __future__ import annotations
@@ -31,45 +30,45 @@ from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import visible, visible_json
 from gateway.types import JsonObject
 
-_FORWARDED = ("elicitation", "roots", "sampling")
+_FORWARDED_CAPABILITIES = ("elicitation", "roots", "sampling")
 _INPUT_REQUIRED = "input_required"
 _MAX_ROUNDS = 16
 _RETRY_PAUSE_S = 0.05
-"""How long a server that asks for nothing but patience is left alone."""
+"""Pause before a call is sent again to a server that requires no input, in seconds."""
 _MAX_REPORTS = 64
-"""Reports of progress of one call that wait for its caller; more are dropped."""
+"""Maximum number of progress reports of one call that wait for its caller; more are dropped."""
 _MAX_QUESTIONS = 16
-"""Requests of one server that wait for a caller's answer; more are refused."""
-_PROGRESS_GRACE_S = 1.0
-"""How long after an answer its caller may take to hear the progress before it."""
+"""Maximum number of requests of one server that wait for a caller's answer; more are refused."""
+_FLUSH_TIMEOUT_S = 1.0
+"""Maximum time to deliver the remaining progress reports after an answer, in seconds."""
 
 Send = Callable[[JsonObject], Awaitable[dict[str, Any]]]
 
 
 class CallingClient(Protocol):
-    """A client that waits for a call. Its methods may be awaited on any loop."""
+    """A client that waits for the result of a call. Its methods may run on any event loop."""
 
     @property
     def who(self) -> Hashable:
-        """Which client it is: equal values are the same client."""
+        """Identity of the client: equal values mean the same client."""
 
     @property
     def capabilities(self) -> JsonObject:
-        """The capabilities that it declared, as the protocol writes them."""
+        """Capabilities that the client declared, as MCP writes them."""
 
     @property
     def listens(self) -> bool:
-        """Whether it wants to hear of progress."""
+        """True if the client wants progress reports."""
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Have *requests* answered, all of which it can do.
+        """Return the client's answers to *requests*, all of which it supports.
 
         Raises:
-            CallerError: It refused, or went away.
+            CallerError: If the client refused or disconnected.
         """
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Hear how far the call is."""
+        """Report the progress of the call to the client."""
 
 
 CALLING_CLIENT: ContextVar[CallingClient | None] = ContextVar(
@@ -79,7 +78,7 @@ CALLING_CLIENT: ContextVar[CallingClient | None] = ContextVar(
 
 @contextmanager
 def on_behalf_of(caller: CallingClient) -> Iterator[None]:
-    """Make every call in this context one of *caller*."""
+    """Make *caller* the client of all calls in the block."""
     token = CALLING_CLIENT.set(caller)
     try:
         yield
@@ -89,29 +88,29 @@ def on_behalf_of(caller: CallingClient) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class ActiveCall:
-    """One call that waits for its answer."""
+    """A call that waits for its answer."""
 
     caller: CallingClient | None
-    """The client that waits for it; None if no client can be asked."""
+    """Client that waits for the call; None if no client can be asked."""
     limit: asyncio.Timeout
     limit_s: float
     questions: int = field(default=0)
-    """How many times its caller is being asked at the moment."""
+    """Number of requests that currently wait for an answer of the caller."""
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while progress is passed on, so that it arrives in order."""
+    """Lock that keeps progress reports in order."""
     reports: int = field(default=0)
-    """How many reports of progress are to be passed on."""
+    """Number of progress reports that wait to be passed on."""
 
     @property
     def progress_listener(self) -> ProgressFnT | None:
-        """The function that passes progress on; None if the caller does not want any."""
+        """Callback that passes progress on; None if the caller does not want any."""
         caller = self.caller
         if caller is None or not caller.listens:
             return None
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if self.reports == _MAX_REPORTS:
-                return  # A later one says more.
+                return  # A later report contains more recent progress.
             self.reports += 1
             try:
                 async with self.reporting:
@@ -121,10 +120,10 @@ class ActiveCall:
 
         return report
 
-    async def flush_progress(self, within_s: float = _PROGRESS_GRACE_S) -> None:
-        """Wait until all progress is passed on: after the answer it would be lost.
+    async def flush_progress(self, within_s: float = _FLUSH_TIMEOUT_S) -> None:
+        """Wait until all progress reports are passed on. After the answer they would be lost.
 
-        A caller that does not take it in time loses the rest of the progress, not the answer.
+        A caller that is too slow loses the remaining reports, but not the answer.
         """
         if not self.limit.expired():
             self.limit.reschedule(None)
@@ -134,7 +133,7 @@ class ActiveCall:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let the time limit rest for the block, and begin it anew after the last question."""
+        """Suspend the time limit during the block, and restart it after the last request."""
         self.questions += 1
         self.limit.reschedule(None)
         try:
@@ -149,8 +148,8 @@ class ActiveCalls:
     """The calls of one connection that wait for an answer, and their callers.
 
     Args:
-        server: For messages.
-        options: How long a call and an answer may take.
+        server: Name of the server, for messages.
+        options: Time limits of calls and of answers.
     """
 
     def __init__(self, server: str, options: UpstreamOptions) -> None:
@@ -161,7 +160,7 @@ class ActiveCalls:
 
     @asynccontextmanager
     async def start(self) -> AsyncIterator[ActiveCall]:
-        """Hold a call of the current caller, within its time limit without the time of asking."""
+        """Run a call of the current caller within its time limit, without the time of waiting."""
         limit_s = self._options.call_timeout_s
         async with asyncio.timeout(limit_s) as limit:
             call = ActiveCall(caller=CALLING_CLIENT.get(), limit=limit, limit_s=limit_s)
@@ -173,14 +172,14 @@ class ActiveCalls:
                 self._calls.remove(call)
 
     async def input_rounds(self, call: ActiveCall, send: Send) -> dict[str, Any]:
-        """Send a request until its result is no longer that input is required.
+        """Send a call again with the caller's input, until its result requires no more input.
 
         Args:
-            call: The request.
-            send: Sends it, with more parameters.
+            call: Active call.
+            send: Sends the call with additional parameters.
 
         Raises:
-            CallerError: What is asked for cannot be had.
+            CallerError: If the caller cannot provide the input.
         """
         more: dict[str, Any] = {}
         for answers in range(_MAX_ROUNDS + 1):
@@ -194,31 +193,31 @@ class ActiveCalls:
             if required.request_state is not None:
                 more["requestState"] = required.request_state
             if required.input_requests:
-                more["inputResponses"] = await self._ask(call, required.input_requests)
+                more["inputResponses"] = await self._ask_caller(call, required.input_requests)
             else:
                 await asyncio.sleep(_RETRY_PAUSE_S)
         raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Answer a request that the server sent of its own."""
+        """Answer a request that the server sent outside of a result."""
         calls = {call.caller.who: call for call in self._calls if call.caller is not None}
-        # Not INVALID_REQUEST: from a server that passes it on, that would mean a lost session.
+        # Not INVALID_REQUEST, which means a lost session if a server passes it on.
         code = types.INVALID_PARAMS
         if len(calls) > 1:
-            detail = "asks for input while several clients wait, and does not say which it means"
+            detail = "asks for input while several clients wait, and does not name one"
             return types.ErrorData(code=code, message=detail)
         if self._questions == _MAX_QUESTIONS:
-            return types.ErrorData(code=code, message="asks for too many things at once")
+            return types.ErrorData(code=code, message="sends too many requests at once")
         call = next(iter(calls.values()), None)
         self._questions += 1
         try:
-            return (await self._ask(call, {"request": request}))["request"]
+            return (await self._ask_caller(call, {"request": request}))["request"]
         except CallerError as error:
             return types.ErrorData(code=code, message=error.detail)
         finally:
             self._questions -= 1
 
-    async def _ask(
+    async def _ask_caller(
         self, call: ActiveCall | None, requests: Mapping[str, types.InputRequest]
     ) -> types.InputResponses:
         caller = call.caller if call is not None else None
@@ -226,39 +225,39 @@ class ActiveCalls:
             missing = missing_capabilities(caller, request)
             if missing:
                 reason = (
-                    "the client cannot do it"
+                    "the client does not support it"
                     if caller
-                    else "no client that can be asked waits here"
+                    else "no client that can be asked is waiting"
                 )
                 detail = f"asks for {', '.join(missing)}, and {reason}"
                 raise CallerError(self.server, detail, needed=missing)
         assert call is not None  # noqa: S101  (else something is missing)
         assert caller is not None  # noqa: S101
         limit_s = self._options.ask_timeout_s
-        requests = {key: _clean(request) for key, request in requests.items()}
+        requests = {key: _clean_request(request) for key, request in requests.items()}
         try:
             with call.paused():
                 async with asyncio.timeout(limit_s):
                     return await caller.ask(requests)
         except TimeoutError as error:
-            detail = f"the client did not answer what it asks for within {limit_s} s"
+            detail = f"the client did not answer the request within {limit_s} s"
             raise CallerError(self.server, detail, needed={}) from error
 
 
 async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
-    """Ask the client that waits for the call to have its user open *address*.
+    """Ask the client that waits for the call to open *address* for its user.
 
     Returns:
-        Whether the user will; false if the client opens no addresses.
+        True if the user accepts; False if the user declines or the client cannot open URLs.
 
     Raises:
-        CallerError: It went away, or did not answer in time.
+        CallerError: If the client disconnected or did not answer in time.
     """
     caller = CALLING_CLIENT.get()
     params = types.ElicitRequestURLParams(
         message=f"{server} needs a sign-in of your own. Only go on at an address of your gateway.",
         url=address,
-        # Of no use to anybody: the page asks its visitor for a token.
+        # The id has no use here, because the page of the sign-in itself asks for a token.
         elicitation_id=secrets.token_urlsafe(16),
     )
     request = types.ElicitRequest(params=params)
@@ -273,24 +272,29 @@ async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
     return getattr(responses["sign_in"], "action", "") == "accept"
 
 
-def _clean(request: types.InputRequest) -> types.InputRequest:
-    """Return *request* without what no reader can see: a person or a model reads it."""
+def _clean_request(request: types.InputRequest) -> types.InputRequest:
+    """Return *request* without invisible characters, because a person or a model reads it."""
     raw = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return type(request).model_validate(visible_json(raw), by_name=False)
 
 
 def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
-    """Return those of a client's capabilities that servers behind the gateway are told."""
-    return {key: capabilities[key] for key in _FORWARDED if capabilities.get(key) is not None}
+    """Return the client capabilities that are forwarded to servers."""
+    return {
+        key: capabilities[key]
+        for key in _FORWARDED_CAPABILITIES
+        if capabilities.get(key) is not None
+    }
 
 
 def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool) -> JsonObject:
-    """Return *params* with the capabilities of the caller that waits for the answer, if any.
+    """Return *params* with the forwarded capabilities of the current caller.
 
     Args:
-        method: A request on its way to a server.
-        params: Its parameters.
-        can_be_asked: Whether a session, which declares once for all its calls, declares any.
+        method: MCP method of a request to a server.
+        params: Parameters of the request.
+        can_be_asked: True if the session may declare capabilities. A session declares them once for
+            all its calls.
     """
     if method == "initialize" and not can_be_asked:
         return {**params, "capabilities": {}}
@@ -303,18 +307,18 @@ def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool)
 
 
 def missing_capabilities(caller: CallingClient | None, request: types.InputRequest) -> JsonObject:
-    """Return the capabilities that *caller* lacks for *request*; empty if none."""
+    """Return the capabilities that *request* needs and *caller* lacks; empty if none."""
     name, part = _required_capability(request)
     declared = caller.capabilities.get(name) if caller is not None else None
     if not isinstance(declared, Mapping):
         return {name: {part: {}} if part and caller is None else {}}
-    # An elicitation capability without parts means forms, once the only kind.
+    # An elicitation capability without parts means forms, which once were the only kind.
     parts = declared or ({"form": {}} if name == "elicitation" else {})
     return {name: {part: {}}} if part and part not in parts else {}
 
 
 def _required_capability(request: types.InputRequest) -> tuple[str, str]:
-    """Return the capability that a client needs for *request*, and which part of it, if any."""
+    """Return the capability that *request* needs, and the part of it (empty for none)."""
     if isinstance(request, types.ListRootsRequest):
         return "roots", ""
     if isinstance(request, types.ElicitRequest):
@@ -325,8 +329,8 @@ def _required_capability(request: types.InputRequest) -> tuple[str, str]:
 
 
 def capability_error(server: str, error: MCPError) -> CallerError:
-    """Return the error that says that *server* refused a call for what its caller cannot do."""
+    """Return the error for a call that *server* refused because the caller lacks a capability."""
     required = as_object(error.error.data).get("requiredCapabilities")
     missing = forwarded_capabilities(as_object(required))
-    detail = f"needs a client that can do {', '.join(missing) or 'more'}, and this one cannot"
+    detail = f"needs a client that supports {', '.join(missing) or 'more'}, and this one does not"
     return CallerError(server, detail, needed=missing)

@@ -1,6 +1,6 @@
-"""How an MCP server is reached and signed in to, as values. Their `repr` shows no secret.
+"""Targets of MCP servers: command or URL, and sign-in. Their `repr` contains no secrets.
 
-Tokens are never part of a configuration: they live in a `TokenStore`.
+Tokens are not part of a configuration. They are in a `TokenStore`.
 """
 
 from __future__ import annotations
@@ -20,57 +20,61 @@ from gateway.errors import ConfigError
 from gateway.types.caller import Secret
 
 TokenStoreKind = Literal["file", "keyring"]
-"""What keeps tokens: a file that only its owner can read, or the system's keyring."""
+"""Place of tokens: a file that only its owner can read, or the system's keyring."""
 _MAX_PORT = 65535
 
 
 class TokenStore(Protocol):
-    """Keeps what one sign-in gave, as a text. May block."""
+    """Store of the result of one sign-in, as a text. Methods may block."""
 
     @property
     def fault(self) -> str:
-        """Why the last `read` returned none though there is one, and what mends it; or empty."""
+        """Reason why the last `read` could not read an existing text, with the remedy; or empty."""
 
     def read(self) -> str | None:
-        """Return the text; None if there is none."""
+        """Return the stored text; None if missing or unreadable."""
 
     def write(self, text: str) -> None:
-        """Keep *text* in place of what was there."""
+        """Store *text* in place of the previous text."""
 
     def forget(self) -> None:
-        """Keep nothing. Twice is harmless."""
+        """Delete the text. Repeated calls are harmless."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold off every other process for the block, where that can be.
+        """Exclude other processes during the block, if the store supports locks.
 
-        Entered and left on any thread.
+        The lock may be acquired and released on different threads.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """OAuth 2.1 with PKCE, as MCP has it: the server names the authorization server."""
+    """OAuth 2.1 with PKCE as in MCP: the server names its authorization server.
+
+    Example:
+        >>> HttpServer("https://mcp.example.org/mcp", auth=OAuth(per_user=True)).is_per_user
+        True
+    """
 
     scope: str = ""
-    """What is asked for, separated by blanks; empty asks for what the server names."""
+    """Requested scopes, separated by spaces; empty requests the scopes that the server names."""
     client_id: str = ""
-    """Of a client that was registered by hand; empty registers one (RFC 7591)."""
+    """Id of a client that was registered by hand; empty registers a new client (RFC 7591)."""
     client_secret: str = field(default="", repr=False)
     client_metadata_url: str = ""
-    """An https address that describes the client and is its id, where the server takes that."""
+    """An https URL that describes the client and is its id, for servers that support this."""
     callback_port: int = 0
-    """Where the browser comes back to on this machine; 0 takes a free one."""
+    """Port on this machine to which the browser returns; 0 chooses a free one."""
     store: TokenStoreKind = "file"
-    """What keeps the tokens."""
+    """Place of the tokens."""
     per_user: bool = False
-    """Whether each user signs in; the server's own sign-in, if there is one, then only lists."""
+    """True if each user signs in. The server's own sign-in, if any, then only lists tools."""
     user_tokens: Callable[[str], TokenStore] | None = field(default=None, repr=False, compare=False)
-    """Opens where the tokens of one user are, by the key of the user."""
+    """Opens the token store of one user, by the key of the user."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
-    """Where they are; None has none, so every request is refused until a person signs in."""
+    """Token store; with None, every request is refused until a person signs in."""
 
     def __post_init__(self) -> None:
-        """Check what no server would take."""
         metadata = urlsplit(self.client_metadata_url)
         if self.client_metadata_url and (metadata.scheme != "https" or len(metadata.path) < 2):
             raise ConfigError("OAuth: client_metadata_url must be an https address with a path")
@@ -82,69 +86,73 @@ class OAuth:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
     def with_tokens(self, tokens: TokenStore) -> OAuth:
-        """Return the same with *tokens*, if it has none."""
+        """Return a copy with the store *tokens*, unless a store is already set."""
         return self if self.tokens is not None else replace(self, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenExchange:
-    """Each user's access token is exchanged for one of the server (RFC 8693)."""
+    """Exchange of each user's access token for a token of the server (RFC 8693)."""
 
     token_url: str = field(repr=False)
-    """The token endpoint."""
+    """URL of the token endpoint."""
     audience: str = ""
     resource: str = ""
     scope: str = ""
-    """What the new token is for, as the endpoint knows it; what is empty is not sent."""
+    """Scope of the new token. Audience, resource and scope are sent only if not empty."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
-    """Of the gateway, at the endpoint."""
+    """Client secret of the gateway at the token endpoint."""
     token: ExchangedToken | None = field(default=None, repr=False, compare=False)
-    """That of one user; None lists with the server's own headers alone."""
+    """Exchanged token of one user; with None, only the server's own headers are sent."""
 
 
 class ExchangedToken(Protocol):
-    """The token that one user's own was exchanged for."""
+    """Access token for a server, obtained in exchange for a user's own token."""
 
     subject: Secret
-    """The user's own token, as it came last."""
+    """The user's own token, as received last."""
 
     async def get(self, *, refused: str = "") -> str:
-        """Return it; a new one if it ran out or is the one that was *refused*.
+        """Return the exchanged token; a new one if it has expired or equals the *refused* one.
 
         Raises:
-            UpstreamError: There is none.
+            UpstreamError: If the exchange fails.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """A server that runs as a child process and speaks over its standard input and output."""
+    """An MCP server that runs as a child process and uses its standard input and output.
+
+    Example:
+        >>> StdioServer("npx", ("-y", "server-memory"), env={"API_KEY": "secret"})
+        StdioServer(command='npx', cwd=None)
+    """
 
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Added to the few variables that a child inherits (PATH, HOME and their like)."""
+    """Environment variables in addition to the inherited ones (such as PATH and HOME)."""
     cwd: Path | None = None
     written: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """The variables as their file has them, references unresolved; empty if there is no file."""
+    """Variables as in the configuration file, with unresolved references; empty without a file."""
 
     def __post_init__(self) -> None:
-        """Check what no operating system would run."""
         if not self.command.strip():
             raise ConfigError("StdioServer: command is empty; name the program to run")
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of what would run: program, arguments, folder, names of variables."""
+        """SHA-256 (hex) of the command: program, arguments, folder, and names of variables."""
         folder = "" if self.cwd is None else str(self.cwd)
         return _digest("stdio", self.command, self.args, folder, sorted(self.env))
 
     def approval_digest(self, key: bytes) -> str:
-        """Return the digest (hex) that is pinned: of what would run, and of each variable.
+        """Return the digest (hex) for the approval of the command and its variables.
 
-        Of a variable that its file gives by reference the reference counts, so that a secret may be
-        another one later; of any other one the value, under *key*.
+        A variable that the file gives by reference counts with its reference, so that the secret
+        may change. Any other variable counts with its value, under *key*.
         """
         if not self.env:
             return self.launch
@@ -153,34 +161,41 @@ class StdioServer:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
+        """SHA-256 (hex) of the whole configuration. Secrets cannot be derived from it."""
         return _digest(self.launch, _mask(self.env))
 
 
 ApiOpener: TypeAlias = Callable[["HttpServer", Any, int], Awaitable[Any]]
-"""Makes a server object of the mcp package out of an API, a client with all guards, and the maximum
-number of bytes of a document."""
+"""Creates a server object of the mcp package from an HTTP API.
+
+Receives the API, a client with all guards, and the maximum size of a document in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server that speaks streamable HTTP, or SSE as it was before that."""
+    """An MCP server reached by streamable HTTP, or by the older HTTP with SSE.
+
+    Example:
+        >>> HttpServer("https://mcp.example.org/mcp?key=k", {"X-Key": "secret"}).origin
+        'https://mcp.example.org'
+    """
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every request."""
+    """Headers of every request."""
     auth: OAuth | TokenExchange | None = None
-    """How to sign in; None does not."""
+    """Sign-in; None if the server needs none."""
     sse: bool = False
-    """Whether it speaks the HTTP with SSE of MCP 2024-11-05."""
+    """True if the server uses HTTP with SSE as in MCP 2024-11-05."""
     openapi: str = field(default="", repr=False)
-    """The address or file of an OpenAPI document, if it is an API that speaks no MCP: then ``url``
-    is where the API is, or the document itself, which names a place at the same host."""
+    """URL or file of the OpenAPI document of an HTTP API that is not an MCP server; else empty. For
+    an API, ``url`` is the base URL, or the document's URL. The document then names a base URL on
+    the same host.
+    """
     opener: ApiOpener | None = field(default=None, compare=False, repr=False)
-    """Opens such an API; the gateway takes it from a plugin."""
+    """Opens an HTTP API as a server object. The gateway takes it from a plugin."""
 
     def __post_init__(self) -> None:
-        """Check that it names a host, and a port that can be one, by which HTTP is spoken."""
         try:
             parts = urlsplit(str(self.url))
             is_possible = parts.port != 0 and parts.scheme in {"http", "https"} and parts.hostname
@@ -191,33 +206,33 @@ class HttpServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of what would be asked: address, names of headers, and identity."""
+        """SHA-256 (hex) of the URL, the names of headers, and the sign-in."""
         kind = ("openapi", self.openapi) if self.openapi else ("sse" if self.sse else "http",)
-        return _digest(*kind, self.url, sorted(self.headers), *_identity(self.auth))
+        return _digest(*kind, self.url, sorted(self.headers), *_auth_parts(self.auth))
 
     @property
     def is_per_user(self) -> bool:
-        """Whether calls go with the credentials of the user."""
+        """True if calls use the credentials of each user."""
         auth = self.auth
         return isinstance(auth, TokenExchange) or (isinstance(auth, OAuth) and auth.per_user)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
-        """Return the digest (hex) that is pinned."""
+        """Return the digest (hex) for the approval of the server."""
         return self.launch
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
+        """SHA-256 (hex) of the whole configuration. Secrets cannot be derived from it."""
         return _digest(self.launch, _mask(self.headers))
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port: what may be shown of the address."""
+        """Scheme, host and port of the URL, which contain no secrets."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _identity(auth: OAuth | TokenExchange | None) -> tuple[str, ...]:
+def _auth_parts(auth: OAuth | TokenExchange | None) -> tuple[str, ...]:
     if isinstance(auth, TokenExchange):
         parts = (auth.token_url, auth.audience, auth.resource, auth.scope, auth.client_id)
         return ("exchange", *parts)
@@ -232,36 +247,36 @@ def _digest(*parts: object) -> str:
 
 
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Eight digits tell two values apart, and are too few to find one by trying.
+    # Eight digits distinguish two values, but are too few to find a secret by trial.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
 def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServer:
-    """Return an API as a server.
+    """Return an HTTP API as a server.
 
     Args:
-        document: The address or file of its OpenAPI document.
-        url: Where it is; empty is where the document says, at the host of the document.
-        headers: Sent to the API alone.
+        document: URL or file of the OpenAPI document.
+        url: Base URL of the API; if empty, the document names it, on the host of the document.
+        headers: Headers for the API. They are not sent with the request for the document.
 
     Raises:
-        ConfigError: The document is a file and *url* is empty, or an address cannot be one.
+        ConfigError: If the document is a file and *url* is empty, or a URL is invalid.
     """
     if not url and "://" not in document:
-        raise ConfigError("the OpenAPI document is a file: say where the API is as 'url'")
+        raise ConfigError("the OpenAPI document is a file: give the base URL of the API as 'url'")
     return HttpServer(url or document, headers, openapi=document)
 
 
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:
-    """Return what a host named as one target: a child process, an address or a server object.
+    """Return the target of a server that the host adds: a command, a URL or a server object.
 
     Args:
-        name: For messages.
-        server: The object itself, if it is one.
-        arguments: The others of `Gateway.add_server` that say how a server is reached.
+        name: Name of the server, for messages.
+        server: Server object, if given.
+        arguments: Other arguments of `Gateway.add_server` that describe the target.
 
     Raises:
-        ConfigError: If it named not exactly one of the three, or something is of another type.
+        ConfigError: If not exactly one target is given, or an argument has the wrong type.
     """
     values: dict[str, Any] = {key: value for key, value in arguments.items() if value is not None}
     for key, value in values.items():
@@ -275,21 +290,21 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 
-# A library of such checks takes longer to load than all else that a start needs.
+# Hand-written, because importing a validation library would dominate the time of a start.
 def _find_fault(key: str, value: object) -> str:
-    """Return what is wrong with the type of *value*; empty if nothing is."""
-    expected, noun = _TYPES[key]
+    """Return a message about the wrong type of *value*; empty if the type is right."""
+    expected, noun = _ARGUMENT_TYPES[key]
     if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
         return f"{key} must be {noun}"
     texts: list[tuple[str, object]] = []
     if isinstance(value, Mapping):
         texts = [(f"{key}.{name}", text) for name, item in value.items() for text in (name, item)]
     elif isinstance(value, Sequence) and key == "args":
-        texts = [(f"{key}[{at}]", text) for at, text in enumerate(value)]
+        texts = [(f"{key}[{index}]", text) for index, text in enumerate(value)]
     return next((f"{name} must be a text" for name, text in texts if not isinstance(text, str)), "")
 
 
-_TYPES: Mapping[str, tuple[type | UnionType, str]] = {
+_ARGUMENT_TYPES: Mapping[str, tuple[type | UnionType, str]] = {
     "command": (str, "a text"),
     "args": (Sequence, "a list"),
     "env": (Mapping, "an object"),

@@ -1,9 +1,10 @@
-"""One open MCP connection.
+"""Session: one open MCP connection.
 
-* One task opens, holds and closes it: anyio's cancel scopes must be left by the task that entered
-  them.
-* Other tasks of the same loop use it directly; when one is cancelled, the SDK tells the server.
-* A session that ended stays ended. Nothing is ever sent twice.
+* One task opens, holds and closes the connection, because anyio requires that the task that entered
+  a cancel scope also leaves it.
+* Other tasks of the same event loop use the session directly. If a task is cancelled, the SDK
+  notifies the server.
+* A session that has ended is never reopened, and no request is sent twice.
 """
 
 from __future__ import annotations
@@ -49,37 +50,38 @@ from gateway.types import Content, InvokeResult, JsonObject
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
-_LIST_CHANGED = (
+_LIST_NOTIFICATIONS = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
     types.ResourceListChangedNotification,
 )
 _RESOURCE_NOT_FOUND = -32002
-_NOT_FOUND = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
-"""Codes by which a server says that it has no such resource; the second before 2026-07-28."""
-_RESERVED_META = "io.modelcontextprotocol/"
-"""What a server says of itself there is not what this gateway would say."""
+_NOT_FOUND_CODES = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
+"""Error codes for an unknown resource; the second one was used before 2026-07-28."""
+_RESERVED_META_PREFIX = "io.modelcontextprotocol/"
+"""Prefix of metadata that a server sends about itself, which is not passed on."""
 _MAX_MESSAGE_CHARS = 4000
 _UNSUBSCRIBE_TIMEOUT_S = 2.0
-"""How long to try to tell a server that a resource is no longer watched."""
+"""Maximum time to unsubscribe from a resource, in seconds."""
 
 
 @dataclass(eq=False, repr=False)
 class Session:
-    """A connection that begins to open when it is made, on the loop that uses it.
+    """A connection that starts to open when created, on the event loop that uses it.
 
     Args:
-        server: The host's name for the server.
-        target: What `open_session` takes.
+        server: Name that the host gave the server.
+        target: Target, as for `open_session`.
         options: Limits of time and size.
-        on_change: Called when the server says that its lists changed.
-        can_be_asked: Whether to tell servers that callers may be asked for something.
-        sign_in: How a person is asked to sign in; None asks no person.
+        on_change: Called when the server reports changed lists.
+        can_be_asked: True if the session tells the server that callers can be asked.
+        sign_in: Way to ask a person to sign in; None asks no person.
     """
 
     close_timeout_s = 8.0
-    """How long `close` waits for the end. A child that ignores every signal but SIGKILL takes 4 s,
-    and the SDK some time more."""
+    """Maximum time that `close` waits, in seconds. A child that ignores every signal but SIGKILL
+    takes 4 s, and the SDK needs a little more.
+    """
 
     server: str
     target: object
@@ -90,7 +92,6 @@ class Session:
     sign_in: LoopbackSignIn | None = None
 
     def __post_init__(self) -> None:
-        """Begin to open the connection."""
         self._calls = ActiveCalls(self.server, self.options)
         self._watchers: Watchers = []
         self._opened = asyncio.Event()
@@ -106,25 +107,25 @@ class Session:
         self._session: ClientSession | None = None
         self._failure: errors.GatewayError | None = None
         self._is_closed = False
-        self._owner = asyncio.create_task(self._hold(), name=f"session of {self.server}")
+        self._owner = asyncio.create_task(self._run(), name=f"session of {self.server}")
 
     @property
     def alive(self) -> bool:
-        """Whether it may still be used, as far as is known."""
+        """True if the session may still be usable."""
         return not self._ending.is_set()
 
     @property
     def flood(self) -> errors.UpstreamFloodError | None:
-        """Why it was ended, if the server sent too much."""
+        """Error of a server that was disconnected because it sent too much; else None."""
         why = self._callbacks.traffic.flood
         return errors.UpstreamFloodError(self.server, why) if why else None
 
     async def ready(self) -> ClientSession:
-        """Wait until it is open, and return the SDK's session.
+        """Wait until the connection is open, and return the SDK's session.
 
         Raises:
-            UpstreamError: It could not be opened.
-            ConfigError: The target is no kind of server.
+            UpstreamError: If the connection could not be opened.
+            ConfigError: If the type of the target is not supported.
         """
         await self._opened.wait()
         if self._failure is not None:
@@ -140,16 +141,17 @@ class Session:
         with self._map_errors("tools/list", "list_timeout_s"):
             listing = await read_listing(session, self.server, self.options)
             if self._is_closed:
-                # What is missing then is not the server's fault.
+                # The listing may be incomplete because of `close`, not because of the server.
                 raise BrokenPipeError
             return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call a tool, once; see `Source.call`."""
+        """Call a tool, once. See `Source.call`."""
         with self._map_errors("tools/call"):
             try:
-                # Not `ClientSession.call_tool`: that lists the tools after the call to check the
-                # answer by their schemas, and loses it if the listing or the check fails.
+                # `ClientSession.call_tool` is not used. It lists the tools after the call to check
+                # the answer
+                # against their schemas, and loses the answer if the listing or the check fails.
                 params = {"name": tool, "arguments": dict(arguments)}
                 result = await self._send("tools/call", params)
             except MCPError as error:
@@ -159,11 +161,11 @@ class Session:
             return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `ResourceSource.ask`."""
-        with self._map_errors(method, not_found=_NOT_FOUND):
+        """Send a request that changes nothing. See `ResourceSource.ask`."""
+        with self._map_errors(method, not_found=_NOT_FOUND_CODES):
             result = await self._send(method, params)
             meta = result.pop("_meta", {})
-            meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META)}
+            meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META_PREFIX)}
             if meta:
                 result["_meta"] = meta
             if len(json.dumps(result, ensure_ascii=False)) > self.options.max_result_bytes:
@@ -172,9 +174,9 @@ class Session:
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of *uri* until the watching ends; see `Watchable.watch`."""
+        """Report changes of *uri* until the watching ends. See `Watchable.watch`."""
         session = await self.ready()
-        not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
+        not_found = _NOT_FOUND_CODES | {types.METHOD_NOT_FOUND}
         with self._map_errors("resources/subscribe", not_found=not_found):
             if is_streamed(session):
                 await stream_changes(session, uri, callbacks, self.options.call_timeout_s)
@@ -202,7 +204,7 @@ class Session:
             raise
 
     async def close(self) -> None:
-        """End the connection and wait until the child is gone."""
+        """End the connection and wait until the child process has ended."""
         self._is_closed = True
         self._ending.set()
         if not self._opened.is_set():
@@ -212,7 +214,7 @@ class Session:
             owner.cancel()
 
     async def _send(self, method: str, params: JsonObject) -> dict[str, Any]:
-        """Send *method* with *params*, round by round if the server asks for input."""
+        """Send *method* with *params*; repeat it with the caller's input if required."""
         session = await self.ready()
         async with self._calls.start() as call:
 
@@ -223,7 +225,7 @@ class Session:
 
             return await self._calls.input_rounds(call, send)
 
-    async def _hold(self) -> None:
+    async def _run(self) -> None:
         options = self.options
         try:
             with quiet_libraries(self.server):
@@ -253,7 +255,7 @@ class Session:
             self._opened.set()
 
     async def _receive(self, message: types.ServerNotification | Exception) -> None:
-        if isinstance(message, _LIST_CHANGED):
+        if isinstance(message, _LIST_NOTIFICATIONS):
             self.on_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
             notify(self._watchers, message.params.uri)
@@ -262,12 +264,12 @@ class Session:
     def _map_errors(
         self, method: str, limit: str = "call_timeout_s", *, not_found: frozenset[int] = frozenset()
     ) -> Iterator[None]:
-        """Raise what the SDK raises in the block as an error of this package.
+        """Convert errors of the SDK in the block to errors of this package.
 
         Args:
-            method: The request.
-            limit: The option that limits the time.
-            not_found: Codes by which the server says that the caller asked wrongly.
+            method: MCP method of the request.
+            limit: Name of the option that limits the time.
+            not_found: Error codes for a request that was wrong.
         """
         try:
             with quiet_libraries(self.server):
@@ -297,7 +299,7 @@ class Session:
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:
-    """Return the result of a call; one above *max_bytes* as JSON becomes an error that says so."""
+    """Return the result of a call; if larger than *max_bytes* as JSON, an error result instead."""
     answer = {key: result[key] for key in ("content", "structuredContent") if key in result}
     size = len(json.dumps(answer, ensure_ascii=False))
     if size > max_bytes:
@@ -322,28 +324,29 @@ def _to_content(block: JsonObject) -> Content:
 async def sign_in(
     server: str, target: HttpServer, options: UpstreamOptions, on_address: Callable[[str], None]
 ) -> Listing:
-    """Have a person sign in to *target*, keep the tokens, and return what it lists.
+    """Let a person sign in to *target*, store the tokens, and return the listing of the server.
 
-    Old tokens are replaced only by new ones that work: a sign-in that fails loses nothing.
+    Tokens are replaced only after the new ones worked, so that a failed sign-in loses nothing.
 
     Args:
-        server: The host's name for it.
-        target: Its ``auth`` says as which client, and where the tokens are kept.
-        options: ``connect_timeout_s`` is how long the person may take.
-        on_address: Called with the address at which the person signs in.
+        server: Name that the host gave the server.
+        target: Server. Its ``auth`` has the OAuth client and the token store.
+        options: Options. ``connect_timeout_s`` limits the time of the person.
+        on_address: Called with the URL at which the person signs in.
 
     Raises:
-        ConfigError: It does not sign in, or the callback port cannot be had.
-        UpstreamError: The sign-in failed, or the server could not be listed after it.
+        ConfigError: If the server does not use OAuth, or the callback port is not available.
+        UpstreamError: If the sign-in or the listing after it failed.
     """
     auth = target.auth
     if not isinstance(auth, OAuth):
         raise errors.ConfigError(
-            f'server {server!r} does not sign in: add "auth": {{"type": "oauth"}} beside its url'
+            f'server {server!r} does not use OAuth: add "auth": {{"type": "oauth"}} next to its url'
         )
 
     def show_checked(url: str) -> None:
-        # A person's browser is sent there: that must be as safe as where we would go ourselves.
+        # The person's browser opens this URL, so it must pass the same checks as the gateway's
+        # requests.
         check_url(url, options.private_hosts, local=is_local(target.url))
         on_address(url)
 

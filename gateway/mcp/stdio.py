@@ -1,9 +1,10 @@
-"""JSON-RPC over a child's pipes, one message a line: a transport for the SDK.
+"""Transport for the SDK: JSON-RPC over the pipes of a child process, one message a line.
 
-* The child runs without a shell in a process group of its own, and ends with all that it started.
-* A line beyond the limit is read past, never held: the request it answers fails, the rest lives.
-* What is no message is skipped: real servers print to standard output.
-* A write to a child that is gone says that nothing left: then a call may be sent again.
+* The child runs without a shell in its own process group. All processes that it started end with
+  it.
+* A line beyond the limit is skipped, not stored. Only the request that it answers fails.
+* Lines that are not messages are skipped, because real servers print to standard output.
+* If the child ended before a request was written, the error shows that it may be sent again.
 """
 
 from __future__ import annotations
@@ -38,45 +39,51 @@ from gateway.runtime.secret_scanner import find_in_arguments, find_secret
 from gateway.runtime.text import clean
 
 _GRACE_S = 2.0
-"""How long a server may take to end once its standard input is closed, as the protocol asks, and
-its group to end after SIGTERM; then comes SIGKILL."""
-_KILL_S = 2.0
-"""How long the loop may take to see that it is gone."""
+"""Maximum time for a server to end after its standard input is closed, as MCP asks, and for its
+group to end after SIGTERM, in seconds. SIGKILL follows.
+"""
+_KILL_TIMEOUT_S = 2.0
+"""Maximum time until the event loop notices the end of the child, in seconds."""
 _POLL_S = 0.01
-_CHUNK = 1 << 16
-_MAX_SKIPPED = 16
-"""How many times as long as the longest message a line may be to be read past."""
+_CHUNK_BYTES = 1 << 16
+_MAX_SKIPPED_FACTOR = 16
+"""Maximum length of a skipped line, as a multiple of the longest message."""
 _END_BYTES = 200
-"""What is held of the beginning and of the end of a line that is too long."""
+"""Number of bytes stored from the beginning, and from the end, of a line that is too long."""
 _MAX_LOG_CHARS = 4096
 _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
-"""A child that writes more to standard error waits."""
+"""Burst of lines on standard error. A child that writes more has to wait."""
 _MIN_SECRET_CHARS = 6
-_HIDDEN = "***"
-_LAST_CHARS = 200
-"""What is kept of one of the last lines."""
-_READ_S = 0.5
-"""How long the last lines may take to be read, if a program outside of the group holds the pipe."""
-_MARKS = "TOOL_GATEWAY_CHILD"
-"""The variable by which all that a child started is known: its mark, after those around it."""
+_REDACTED = "***"
+_MAX_LAST_LINE_CHARS = 200
+"""Maximum length of each stored last line, in characters."""
+_LAST_LINES_TIMEOUT_S = 0.5
+"""Maximum time to read the last lines if another program holds the pipe, in seconds."""
+_MARK_VARIABLE = "TOOL_GATEWAY_CHILD"
+"""Environment variable that identifies all descendants of a child. It contains the marks of the
+outer children, then the mark of the child.
+"""
 _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
-"""The children that were not ended yet, each with its mark."""
+"""Marks of the children that have not been stopped, keyed by process."""
 
 
 @asynccontextmanager
 async def open_stdio(
     server: str, target: StdioServer, traffic: Traffic
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Start *target*, yield its two streams, and end it with all that it started.
+    """Start *target*, yield its two streams, and end it with all processes that it started.
 
     Args:
-        server: For the log.
-        target: What to run.
-        traffic: Counts what it sends, and has the limits of size.
+        server: Name of the server, for the log.
+        target: Command to run.
+        traffic: Counter of the incoming data, with the limits of size.
     """
     spans = find_in_arguments(target.args)
-    secrets = (*target.env.values(), *(target.args[at][slice(*span)] for at, _, span in spans))
+    secrets = (
+        *target.env.values(),
+        *(target.args[index][slice(*span)] for index, _, span in spans),
+    )
     stderr = open_stderr_log(server, secrets, traffic.stderr)
     try:
         process = await start_process(target, stderr)
@@ -89,18 +96,19 @@ async def open_stdio(
     finally:
         stderr.close()
         with anyio.CancelScope(shield=True):
-            await asyncio.to_thread(traffic.stderr.ended.wait, _READ_S)
+            await asyncio.to_thread(traffic.stderr.ended.wait, _LAST_LINES_TIMEOUT_S)
 
 
 def open_stderr_log(
     server: str, secrets: Iterable[str] = (), last: LastLines | None = None
 ) -> TextIO:
-    """Return a file for a child's standard error; its lines go to our log. The caller closes it.
+    """Return a file for a child's standard error, whose lines go to the log. The caller closes it.
 
     Args:
-        server: Stands before each line.
-        secrets: What is never written; short ones would hide half of every line and are ignored.
-        last: Gets the last lines, each short, and is told when there is no more.
+        server: Prefix of each line.
+        secrets: Texts that are never logged. Short ones are ignored, because they would hide too
+            much.
+        last: Receives the last lines, shortened, and an event at the end of the output.
     """
     read, write = os.pipe()
     lines = {line for text in secrets for line in text.splitlines()}
@@ -112,10 +120,10 @@ def open_stderr_log(
             while line := stderr.readline(_MAX_LOG_CHARS):
                 time.sleep(lines_left.take(1))
                 for secret in reversed(hidden):
-                    line = line.replace(secret, _HIDDEN)
+                    line = line.replace(secret, _REDACTED)
                 log.debug("%s: %s", server, line.rstrip())
-                if last and (shown := _redact(clean(line, limit=_LAST_CHARS))):
-                    last.lines.append(shown)
+                if last and (redacted := _redact(clean(line, limit=_MAX_LAST_LINE_CHARS))):
+                    last.lines.append(redacted)
         if last:
             last.ended.set()
 
@@ -124,28 +132,28 @@ def open_stderr_log(
 
 
 def _redact(line: str) -> str:
-    """Return *line* without what has the form of a secret."""
-    for _ in range(_LAST_CHARS):
+    """Return *line* without texts that look like a secret."""
+    for _ in range(_MAX_LAST_LINE_CHARS):
         span = find_secret("", line)
-        if span is None or line[slice(*span)] == _HIDDEN:
+        if span is None or line[slice(*span)] == _REDACTED:
             break
-        line = f"{line[: span[0]]}{_HIDDEN}{line[span[1] :]}"
+        line = f"{line[: span[0]]}{_REDACTED}{line[span[1] :]}"
     return line
 
 
 async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1) -> Process:
-    """Start the program of *target*, without a shell, in a process group of its own.
+    """Start the program of *target*, without a shell, in its own process group.
 
-    It inherits a few harmless variables (PATH, HOME and their like) and those of *target*, and this
-    process's umask, if no other is given.
+    The program inherits a few harmless variables (such as PATH and HOME), the variables of
+    *target*, and this process's umask unless *umask* is given.
 
     Raises:
-        OSError: It cannot be started.
-        ValueError: An argument holds a NUL.
+        OSError: If the program cannot be started.
+        ValueError: If an argument contains a NUL character.
     """
-    # Shielded: a process that started while its caller was cancelled would have no owner.
+    # Shielded, because a process that started while its caller was cancelled would have no owner.
     with anyio.CancelScope(shield=True):
-        inherited = variables(frozenset({_MARKS})).get(_MARKS, "")
+        inherited = variables(frozenset({_MARK_VARIABLE})).get(_MARK_VARIABLE, "")
         mark = uuid4().hex
         process = await asyncio.create_subprocess_exec(
             target.command,
@@ -153,9 +161,9 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
             stdin=PIPE,
             stdout=PIPE,
             stderr=stderr,
-            env={**get_default_environment(), **target.env, _MARKS: inherited + mark},
+            env={**get_default_environment(), **target.env, _MARK_VARIABLE: inherited + mark},
             cwd=target.cwd,
-            limit=_CHUNK,
+            limit=_CHUNK_BYTES,
             start_new_session=True,
             umask=umask,
         )
@@ -165,11 +173,11 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
 
 
 async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
-    """Close its input, wait, then end its whole group; it is gone and reaped afterwards.
+    """Close the input of *process*, wait, then end its whole group, and wait for the end.
 
     Args:
-        process: What `start_process` returned.
-        grace_s: How long it may take to end by itself, and as long again after SIGTERM.
+        process: Process from `start_process`.
+        grace_s: Maximum time to end by itself, and again after SIGTERM, in seconds.
     """
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
@@ -179,11 +187,12 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
                 _send_signal(process, force=False)
                 await _wait_until_gone(process, grace_s)
         finally:
-            # Also if it ended by itself: what it started may still live.
+            # Needed even if the process ended by itself, because its descendants may still run.
             kill_all(process)
-        await _wait_until_gone(process, _KILL_S)
-        # A grandchild outside of the group may hold the pipe open: then its reader would never
-        # end, and asyncio offers no public way to close it.
+        await _wait_until_gone(process, _KILL_TIMEOUT_S)
+        # A descendant outside the group may hold the pipe open. The reader of the pipe would then
+        # never end,
+        # and asyncio has no public way to close it.
         transport = getattr(process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
@@ -191,9 +200,9 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
 
 
 def kill_all(*processes: Process) -> None:
-    """Kill what *processes* are and started, at once; without any, all that still run.
+    """Kill *processes* and all their descendants at once; without arguments, all running children.
 
-    Where /proc tells (Linux), that holds for what has left the group too.
+    On systems with /proc (Linux), descendants that left the process group are also killed.
     """
     chosen = processes or tuple(_RUNNING)
     for process in chosen:
@@ -204,14 +213,13 @@ def kill_all(*processes: Process) -> None:
             variables = environment.read_bytes()
             if any(mark in variables for mark in marks):
                 os.kill(int(environment.parent.name), signal.SIGKILL)
-    # Only now: a second thread that ends this process must not find that nothing runs.
+    # Removed only now, because a second thread that ends this process must still find the children.
     for process in chosen:
         _RUNNING.pop(process, None)
 
 
 async def _wait_until_gone(process: Process, limit_s: float) -> bool:
-    # Not `process.wait()`: that waits until the pipes close too, and a child of the child may
-    # hold them.
+    # `process.wait()` would also wait until the pipes close, and a descendant may hold them open.
     with anyio.move_on_after(limit_s):
         while process.returncode is None:  # noqa: ASYNC110  (there is no such event)
             await asyncio.sleep(_POLL_S)
@@ -227,7 +235,7 @@ def _send_signal(process: Process, *, force: bool) -> None:
 
 
 class Outgoing(ObjectSendStream[SessionMessage]):
-    """Writes messages."""
+    """Writes messages to a child."""
 
     def __init__(self, pipe: asyncio.StreamWriter) -> None:
         self._pipe = pipe
@@ -236,14 +244,14 @@ class Outgoing(ObjectSendStream[SessionMessage]):
         """Write *item*.
 
         Raises:
-            BrokenPipeError: The child is gone, and not one byte of a request left.
-            anyio.BrokenResourceError: The same of another message.
+            BrokenPipeError: If the child has ended and no byte of a request was sent.
+            anyio.BrokenResourceError: The same for a message that is not a request.
         """
         message = item.message
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
         if not self._pipe.is_closing():
             self._pipe.write(text.encode("utf-8", "replace") + b"\n")
-        # A pipe whose reader is gone refuses the first byte, at once.
+        # A pipe without a reader refuses the first byte immediately.
         if self._pipe.is_closing():
             raise (
                 BrokenPipeError
@@ -253,15 +261,15 @@ class Outgoing(ObjectSendStream[SessionMessage]):
         try:
             await self._pipe.drain()
         except ConnectionError:
-            # Some of it left; the reader will notice that the connection is over.
+            # Some bytes were sent. The reader will notice the end of the connection.
             log.debug("a child ended while it was written to")
 
     async def aclose(self) -> None:
-        """Leave the pipe to `open_stdio`, which ends the child in the right order."""
+        """Do nothing. `open_stdio` closes the pipe and ends the child in the right order."""
 
 
 class Incoming(ObjectReceiveStream[SessionMessage]):
-    """Reads messages until the child closes its output, or sends more than it may."""
+    """Reads messages until the child closes its output or exceeds its limits."""
 
     def __init__(self, server: str, pipe: asyncio.StreamReader, traffic: Traffic) -> None:
         self._server = server
@@ -274,7 +282,7 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         """Return the next message.
 
         Raises:
-            anyio.EndOfStream: There is none.
+            anyio.EndOfStream: If the connection has ended.
         """
         while True:
             line, is_whole = await self._read_line()
@@ -290,13 +298,13 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
             except RecursionError:
                 return self._fail_request(line, "is nested too deeply")
             except ValueError:
-                log.debug("%s: a line on standard output is no message", self._server)
+                log.debug("%s: a line on standard output is not a message", self._server)
 
     async def aclose(self) -> None:
-        """See `Outgoing.aclose`."""
+        """Do nothing, as `Outgoing.aclose`."""
 
     def _fail_request(self, line: bytes, why: str) -> SessionMessage:
-        """Fail the request that *line* answers; if it does not say which, end the connection."""
+        """Fail the request that *line* answers; end the connection if the request is unknown."""
         log.debug("%s: a message %s", self._server, why)
         answer = ANSWER.match(line)
         request = answer and (answer["first"] or answer["last"])
@@ -306,10 +314,10 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(request), error=error))
 
     async def _read_line(self) -> tuple[bytes, bool]:
-        """Return the next line, and whether it is whole: of a long one, only the ends are held.
+        """Return the next line, and whether it is complete. A long line is cut in the middle.
 
         Raises:
-            anyio.EndOfStream: The child has closed its output.
+            anyio.EndOfStream: If the child has closed its output.
         """
         line = bytearray()
         size = 0
@@ -323,10 +331,10 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
             if newline:
                 return bytes(line), size <= self._max_bytes
             try:
-                chunk = await self._pipe.read(_CHUNK)
+                chunk = await self._pipe.read(_CHUNK_BYTES)
             except ConnectionError:
                 chunk = b""
-            if size > _MAX_SKIPPED * self._max_bytes:
+            if size > _MAX_SKIPPED_FACTOR * self._max_bytes:
                 self._traffic.end(f"sent a line of {size} bytes")
             if not chunk or self._traffic.flood:
                 raise anyio.EndOfStream

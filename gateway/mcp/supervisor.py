@@ -1,11 +1,11 @@
-"""One supervised session for each server: opened when needed, shared by all, replaced if it dies.
+"""Supervisor of one server's connection: opened when needed, shared by all callers, and replaced.
 
-* There are never two sessions of one server at a time: their children may hold the same files.
-* A session that could not be opened is tried again at growing intervals. A server that keeps
-  failing is left alone behind a circuit breaker. What a server *answers* is never a failure.
-* A caller that goes away takes nothing from the others: opening and closing belong to no caller.
+* A server never has two sessions at a time, because two child processes could use the same files.
+* Opening a session is retried at growing intervals. A circuit breaker skips a server that keeps
+  failing. An error that the server answers is not a failure.
+* A cancelled caller does not affect others, because opening and closing run in separate tasks.
 
-Everything here runs on one loop.
+All functions here run on one event loop.
 """
 
 from __future__ import annotations
@@ -27,35 +27,37 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 T = TypeVar("T")
 ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
-"""*idle*: ready to connect; *failed*: the last connection could not be opened, or died."""
+"""State of a connection. *idle*: ready to connect. *failed*: not opened, or lost."""
 
-_ANSWERED = frozenset({"refused", "authorization"})
-"""Faults of a server that is well."""
-_ENDED = frozenset({"lost", "flood"})
-"""Faults that end the connection."""
+_ANSWERED_FAULTS = frozenset({"refused", "authorization"})
+"""Kinds of errors that a working server answers."""
+_ENDING_FAULTS = frozenset({"lost", "flood"})
+"""Kinds of errors that end the connection."""
 
 
 class Connection(Protocol):
-    """An open session, or one that is opening."""
+    """A session that is open or opening."""
 
     @property
     def alive(self) -> bool:
-        """Whether it may still be used, as far as is known."""
+        """True if the connection may still be usable."""
 
     @property
     def flood(self) -> UpstreamError | None:
-        """Why it was ended, if the server sent too much."""
+        """Error of a server that was disconnected because it sent too much; else None."""
 
     async def ready(self) -> object:
-        """Wait until it is open, or raise why it cannot be."""
+        """Wait until the connection is open; raise the error if it cannot be opened."""
 
     async def close(self) -> None:
-        """End it."""
+        """End the connection."""
 
 
 class ServerSession(Connection, Protocol):
-    """The requests that an open session sends. `gateway.mcp.session.Session` is one; its module
-    imports mcp, for which a warm start must not pay.
+    """Requests that an open session sends.
+
+    `gateway.mcp.session.Session` implements it. That module imports mcp, which a warm start must
+    not load.
     """
 
     async def list_tools(self) -> Listing:
@@ -76,13 +78,13 @@ C = TypeVar("C", bound=Connection)
 
 @dataclass(eq=False, repr=False)
 class Supervisor(Generic[C]):
-    """Keeps the one connection of a server.
+    """Owner of the one connection of a server.
 
     Args:
-        server: For messages.
+        server: Name of the server, for messages.
         connect: Starts to open a connection.
-        options: Limits, and when to try again or leave the server alone.
-        clock: Seconds that only grow.
+        options: Limits, retries and circuit breaker.
+        clock: Monotonic clock, in seconds.
     """
 
     server: str
@@ -92,23 +94,22 @@ class Supervisor(Generic[C]):
     clock: Clock = time.monotonic
 
     def __post_init__(self) -> None:
-        """Begin without a connection."""
         self.breaker = Breaker(self.options, clock=self.clock)
-        """Says when the server is left alone."""
+        """Circuit breaker of the server."""
         self._slots = asyncio.Semaphore(self.options.max_in_flight)
         self._connection: C | None = None
         self._opening: asyncio.Task[C] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self.fault: UpstreamError | None = None
-        """Why the last use failed; None if it did not."""
+        """Error of the last use; None if it succeeded."""
         self.failing_since: float | None = None
-        """When it failed first since a use worked, by the clock; None if the last one did."""
+        """Time of the first failure since the last success, by the clock; None after a success."""
         self._last_failure_cause: object = None
         self._stale_connection: C | None = None
         self._closed = False
         self.in_flight = 0
-        """Uses that are under way."""
+        """Number of uses that currently run."""
 
     @property
     def state(self) -> ConnectionState:
@@ -123,21 +124,22 @@ class Supervisor(Generic[C]):
 
     @property
     def healthy(self) -> bool:
-        """Whether the next use may work, as far as is known; true before the first one."""
+        """True if the next use is expected to work; True before the first use."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
         return not self.breaker.is_open and (alive or not self.fault)
 
     async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
-        """Do *work* with an open connection.
+        """Run *work* with an open connection.
 
         Args:
-            work: What is done.
-            unlimited: Whether it goes on as long as the connection; it then takes up no turn.
+            work: Function that uses the connection.
+            unlimited: True if the work lasts as long as the connection. It then does not count
+                against `UpstreamOptions.max_in_flight`.
 
         Raises:
-            UpstreamUnavailableError: The server failed too often in a row.
-            UpstreamError: It could not be reached, or what *work* raised.
-            ClosedError: After `close`.
+            UpstreamUnavailableError: If the server failed too often in a row, or is busy.
+            UpstreamError: If the server cannot be reached, or *work* raised it.
+            ClosedError: If the supervisor is closed.
         """
         self._check_open()
         connection = self._connection
@@ -148,12 +150,12 @@ class Supervisor(Generic[C]):
             if wait_s:
                 raise UpstreamUnavailableError(
                     self.server,
-                    f"failed too often and is left alone for {wait_s:.1f} s; the last time it "
-                    f"said: {self.fault.detail if self.fault else ''}",
+                    f"failed too often and is skipped for {wait_s:.1f} s; last error: "
+                    f"{self.fault.detail if self.fault else ''}",
                     retry_after_s=wait_s,
                 )
             try:
-                async with self._turn(unlimited=unlimited):
+                async with self._slot(unlimited=unlimited):
                     connection = await self._usable_connection()
                     result = await work(connection)
             except UpstreamError as error:
@@ -164,12 +166,12 @@ class Supervisor(Generic[C]):
             return result
 
     def refuse(self) -> bool:
-        """Refuse every further use; return whether there is something that `close` must end."""
+        """Refuse all further uses; return whether a connection remains that `close` must end."""
         self._closed = True
         return any((self._connection, self._opening, self._closing))
 
     async def close(self) -> None:
-        """End the connection, also one that is opening. Twice is harmless."""
+        """End the connection, even while it opens. Repeated calls are harmless."""
         self._closed = True
         self._stop_idle_timer()
         opening = self._opening
@@ -183,8 +185,8 @@ class Supervisor(Generic[C]):
             await asyncio.wait({self._closing})
 
     @asynccontextmanager
-    async def _turn(self, *, unlimited: bool) -> AsyncIterator[None]:
-        """Wait for the turn of a use, and count it; after the last one the idle timer starts."""
+    async def _slot(self, *, unlimited: bool) -> AsyncIterator[None]:
+        """Wait for a free slot, and count the use. The idle timer starts after the last use."""
         if not unlimited:
             await self._acquire_slot()
         self.in_flight += 1
@@ -205,8 +207,8 @@ class Supervisor(Generic[C]):
         except TimeoutError as error:
             raise UpstreamUnavailableError(
                 self.server,
-                f"is busy: {self.options.max_in_flight} requests have been under way for "
-                f"{limit_s} s; ask later, or raise UpstreamOptions.max_in_flight",
+                f"is busy: no request could start within {limit_s} s; try again later, or raise "
+                f"UpstreamOptions.max_in_flight (now {self.options.max_in_flight})",
                 retry_after_s=self.options.breaker_s,
             ) from error
 
@@ -216,20 +218,20 @@ class Supervisor(Generic[C]):
 
     def _record_error(self, error: UpstreamError, connection: C | None) -> None:
         if error.kind == "unavailable":
-            return  # It was not asked.
+            return  # The server was not called.
         self.fault = error
         if self.failing_since is None:
             self.failing_since = self.clock()
-        if error.kind in _ANSWERED:
+        if error.kind in _ANSWERED_FAULTS:
             self.breaker.record_success()
             return
-        # One death is one failure, however many waited for an answer.
-        cause = error if connection is None or error.kind not in _ENDED else connection
+        # One lost connection is one failure, even if several calls waited for an answer.
+        cause = error if connection is None or error.kind not in _ENDING_FAULTS else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
             self.breaker.record_failure(trip=error.kind == "flood")
             if self.breaker.is_open:
-                # It may be stuck for good: the probe gets a new session.
+                # The connection may be stuck for good, so the next attempt opens a new session.
                 self._stale_connection = connection
 
     async def _usable_connection(self) -> C:
@@ -280,7 +282,7 @@ class Supervisor(Generic[C]):
             self._idle_timer = None
 
     def _close_idle(self) -> None:
-        """End the session until it is needed; the next use opens another."""
+        """End an idle session. The next use opens a new one."""
         self._idle_timer = None
         if self._opening is not None:
             return
@@ -291,6 +293,6 @@ class Supervisor(Generic[C]):
 
 def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
     task = asyncio.create_task(work, name=name)
-    # The caller may have gone: asyncio would complain that the outcome was never read.
+    # Read the outcome, because asyncio would warn about it if the caller was cancelled.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

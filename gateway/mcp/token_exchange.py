@@ -1,7 +1,7 @@
-"""The token of a user, exchanged for one that a server takes (RFC 8693).
+"""Exchange of a user's access token for a token of a server (RFC 8693).
 
-A user's own token goes to the token endpoint alone, never to a server. What it gives is kept for
-one user and one server, until it runs out or the server refuses it.
+A user's own token is sent only to the token endpoint, never to a server. The exchanged token is
+cached per user and server until it expires or the server refuses it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from gateway.mcp.servers import ExchangedToken, TokenExchange
 from gateway.runtime.cache import Clock
 from gateway.types.caller import Secret
 
-_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
-_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  (no secret: the name of a type)
+_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  (no secret: the name of a type)
 _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFE_S = 60.0
-"""How long a token is kept whose end the endpoint does not tell."""
-_OF_ONE_TOKEN = frozenset(
+"""Lifetime of a token without a stated expiry, in seconds."""
+_PER_TOKEN_CLAIMS = frozenset(
     {"exp", "iat", "nbf", "auth_time", "jti", "sid", "session_state", "uti", "aio", "rh"}
 )
-"""Claims that differ in each token, also if all the rest is equal; the last three are Entra's."""
+"""Claims that differ in each token of the same grant; the last three are Entra's."""
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 _OK = 200
 
@@ -42,29 +42,29 @@ class _Refusal(BaseModel):
 
 
 def grant_of(token: Secret) -> str:
-    """Return a digest of what *token* says beside its times and its number.
+    """Return a digest of the claims of *token*, without its times and ids.
 
-    An endpoint may decide by any of it. The signature was checked where the token came in; what is
-    no JSON Web Token stands for itself.
+    The token endpoint may decide by any claim. The signature was checked when the token arrived. A
+    token that is not a JSON Web Token is digested as a whole.
     """
     text = token.reveal()
     try:
         payload = text.split(".")[1]
         claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        members = sorted((name, claims[name]) for name in claims.keys() - _OF_ONE_TOKEN)
+        members = sorted((name, claims[name]) for name in claims.keys() - _PER_TOKEN_CLAIMS)
     except (ValueError, LookupError, AttributeError):
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
 class UserToken:
-    """`gateway.mcp.servers.ExchangedToken` of one user of one server.
+    """A `gateway.mcp.servers.ExchangedToken` of one user for one server.
 
     Args:
-        server: For messages.
-        exchange: The endpoint, and what the token is for.
-        make_client: Makes what asks the endpoint.
-        clock: Seconds that only grow.
+        server: Name of the server, for messages.
+        exchange: Token endpoint, and scope of the token.
+        make_client: Creates the HTTP client for the token endpoint.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(
@@ -83,26 +83,26 @@ class UserToken:
         self._token = ""
         self._until = 0.0
         self.subject = Secret("")
-        """The user's own token, as it came last."""
+        """The user's own token, as received last."""
 
     async def get(self, *, refused: str = "") -> str:
-        """See `ExchangedToken.get`."""
+        """Return the exchanged token; a new one if it has expired or equals the *refused* one."""
         async with self._lock:
             if not self._token or self._token == refused or self._clock() >= self._until:
                 self._token = ""
-                answer = await self._ask()
+                answer = await self._exchange_token()
                 life_s = _DEFAULT_LIFE_S if answer.expires_in is None else answer.expires_in
                 self._until = self._clock() + life_s - min(_EXPIRY_MARGIN_S, life_s / 2)
                 self._token = answer.access_token
             return self._token
 
-    async def _ask(self) -> OAuthToken:
+    async def _exchange_token(self) -> OAuthToken:
         exchange = self._exchange
         form = {
-            "grant_type": _GRANT,
+            "grant_type": _GRANT_TYPE,
             "subject_token": self.subject.reveal(),
-            "subject_token_type": _ACCESS_TOKEN,
-            "requested_token_type": _ACCESS_TOKEN,
+            "subject_token_type": _ACCESS_TOKEN_TYPE,
+            "requested_token_type": _ACCESS_TOKEN_TYPE,
             "audience": exchange.audience,
             "resource": exchange.resource,
             "scope": exchange.scope,
@@ -116,7 +116,7 @@ class UserToken:
                 response = await client.post(exchange.token_url, data=form, auth=auth)
                 if response.status_code == _OK:
                     return OAuthToken.model_validate_json(response.content)
-                detail = _reason(response)
+                detail = _refusal_reason(response)
         except httpx2.HTTPError as error:
             detail = f"the token endpoint cannot be asked ({type(error).__name__})"
         except ValidationError:
@@ -124,8 +124,8 @@ class UserToken:
         raise UpstreamError(self._server, detail, kind="authorization", sent=False)
 
 
-def _reason(response: httpx2.Response) -> str:
-    """Return why a token was refused: by its code alone, since the rest may be anything."""
+def _refusal_reason(response: httpx2.Response) -> str:
+    """Return the reason of a refused exchange. Only the error code is trusted."""
     try:
         code = _Refusal.model_validate_json(response.content).error
     except ValidationError:
@@ -135,17 +135,17 @@ def _reason(response: httpx2.Response) -> str:
 
 
 class ExchangeAuth(httpx2.Auth):
-    """Sends the token of one user; once more with a new one if it is refused.
+    """Sends the exchanged token of one user; if refused, retries once with a new token.
 
     Args:
-        token: That of the user.
+        token: Exchanged token of the user.
     """
 
     def __init__(self, token: ExchangedToken) -> None:
         self._token = token
 
     async def async_auth_flow(self, request: httpx2.Request) -> Flow:
-        """Send *request* with the token; without one it is not sent."""
+        """Send *request* with the token. If the exchange fails, the request is not sent."""
         token = await self._token.get()
         request.headers["Authorization"] = f"Bearer {token}"
         response = yield request

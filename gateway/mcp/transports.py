@@ -1,6 +1,6 @@
-"""From a target to an open session of the SDK, with every answer within its limit of size.
+"""Transports: an open session of the SDK for each type of target, with limits on answers.
 
-The SDK caps the events of a stream, but reads a JSON answer whole, whatever its length.
+The SDK limits the events of a stream, but reads a JSON answer of any length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.mcp.stdio import open_stdio
 from gateway.mcp.token_exchange import ExchangeAuth
 from gateway.mcp.traffic import Traffic, ValueCounter
-from gateway.mcp.validation import mend_message
+from gateway.mcp.validation import repair_message
 from gateway.options import UpstreamOptions
 
 _IDLE_TIMEOUT_S = 30.0
@@ -38,48 +38,48 @@ _HEX = rb"[0-9a-fA-F]{2}"
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|(\\u[dD][89a-fA-F]%b)|\\\\" % (_HEX, _HEX, _HEX)
 )
-"""An escape of JSON that matters here; the group is half of a surrogate pair."""
-_UNPACKED = frozenset({"", "identity"})
-_NO_ENCODING = {"Accept-Encoding": "identity"}
-"""A few packed bytes may unpack to any length."""
+"""JSON escapes of surrogates and backslashes; the group matches an unpaired surrogate."""
+_UNCOMPRESSED = frozenset({"", "identity"})
+_IDENTITY_ENCODING = {"Accept-Encoding": "identity"}
+"""Header that refuses compression, because a few compressed bytes may expand to any length."""
 _EVENT_STREAM = "text/event-stream"
-_LINE_BYTES = 2000
-"""A line of a stream takes about as long to read as so many bytes of it."""
-_PIECE = 8192
+_LINE_COST_BYTES = 2000
+"""Cost of a line of a stream, in bytes that take the same time to read."""
+_PIECE_BYTES = 8192
 _EMPTY_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionCallbacks:
-    """The callbacks of one connection, and its traffic."""
+    """Callbacks and traffic counter of one connection."""
 
     on_end: Callable[[], None]
-    """The connection is known to be over."""
+    """Called when the connection has ended."""
     on_message: MessageHandlerFnT
-    """What the server says unasked."""
+    """Called with each notification of the server."""
     answer: Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
-    """Answers what the server asks of a caller."""
+    """Answers requests of the server to a caller."""
     can_be_asked: bool = False
-    """Whether a session may say that callers can be asked."""
+    """True if the session may declare that callers can be asked."""
     sign_in: LoopbackSignIn | None = None
-    """How a person is asked to sign in; None asks no person."""
+    """Way to ask a person to sign in; None asks no person."""
     traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
-    """Counts what the server sends, and has the limits of size."""
+    """Counter of the data that the server sends, with the limits of size."""
 
 
 @asynccontextmanager
 async def open_session(
     server: str, target: object, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[ClientSession]:
-    """Open a session with *target*, hold it, close it: all in one task (anyio's rule).
+    """Open a session with *target*, and close it after the block, in one task as anyio requires.
 
     Args:
-        server: For the log.
+        server: Name of the server, for the log.
         target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
-        callbacks: Hear what happens.
+        callbacks: Callbacks of the connection.
 
     Raises:
-        ConfigError: *target* is none of these.
+        ConfigError: If *target* has another type.
     """
     answer = callbacks.answer
     session_options: dict[str, Any] = {
@@ -112,7 +112,7 @@ async def open_session(
 
 
 async def _negotiate(session: ClientSession) -> None:
-    """Take the protocol of 2026-07-28 if the server speaks it, else shake hands as before it."""
+    """Use the protocol of 2026-07-28 if the server supports it, else the older handshake."""
     try:
         await session.discover()
     except (MCPError, ValidationError, RuntimeError):
@@ -121,7 +121,7 @@ async def _negotiate(session: ClientSession) -> None:
         except MCPError as error:
             if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A server that was slow to start understood the first request after all.
+            # A server that started slowly did understand the first request.
             await session.discover()
 
 
@@ -135,7 +135,7 @@ def _transport(
     if isinstance(target, AbstractAsyncContextManager):
         return target
     raise ConfigError(
-        f"{server!r}: {type(target).__name__!r} is no kind of server: "
+        f"{server!r}: {type(target).__name__!r} is not a supported server: "
         "pass a StdioServer, an HttpServer, or a server object of the mcp package"
     )
 
@@ -143,10 +143,10 @@ def _transport(
 async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> httpx2.AsyncClient:
     """Return a client with all guards and limits; it is not open yet."""
     traffic, options = callbacks.traffic, callbacks.traffic.options
-    # The SDK would tell of a refusal only that something failed.
+    # Checked here because the SDK would hide the reason of a refusal.
     transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
-    # The document of an API may lie elsewhere, where its headers must not go.
+    # The document of an API may be on another host, which must not get the headers.
     headers = {} if target.openapi else target.headers
     client = guarded_client(target.url, traffic, headers)
     auth = target.auth
@@ -167,15 +167,15 @@ async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> ht
 def guarded_client(
     url: str, traffic: Traffic, headers: Mapping[str, str] = MappingProxyType({})
 ) -> httpx2.AsyncClient:
-    """Return a client for *url* and what it leads to, with all guards and limits; not open yet.
+    """Return a client for *url* and its redirects, with all guards and limits; it is not open yet.
 
     Args:
-        url: Where its first request goes.
-        traffic: Counts what comes, and has the limits of size.
-        headers: Sent with every request.
+        url: URL of the first request.
+        traffic: Counter of the incoming data, with the limits of size.
+        headers: Headers of every request.
 
     Raises:
-        ConfigError: It may not go there.
+        ConfigError: If *url* is not allowed.
     """
 
     async def on_response(response: httpx2.Response) -> None:
@@ -186,8 +186,8 @@ def guarded_client(
             await exchange.note(response)
 
     return httpx2.AsyncClient(
-        headers={**headers, **_NO_ENCODING},
-        # Our own limits end a call sooner; these only keep a dead connection from living for ever.
+        headers={**headers, **_IDENTITY_ENCODING},
+        # The gateway's own limits end a call sooner. These limits only end dead connections.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=guarded_transport(url, traffic.options.private_hosts),
         event_hooks={"response": [on_response]},
@@ -200,7 +200,7 @@ async def _open_http(
 ) -> AsyncIterator[tuple[Any, Any]]:
     client = await _http_client(target, callbacks)
     if target.sse:
-        # It opens and closes the client itself.
+        # `sse_client` opens and closes the client.
         async with sse_client(target.url, httpx_client_factory=lambda *_, **__: client) as streams:
             yield streams
         return
@@ -216,16 +216,17 @@ async def _open_http(
 
 
 def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
-    """Count what comes of *response*, and make reading it fail beyond the limits.
+    """Count the body of *response*, and make reading it fail beyond the limits.
 
-    A stream of events may be of any length.
+    A stream of events may have any length.
 
     Raises:
-        httpx2.DecodingError: It is packed, which was not asked for.
+        httpx2.DecodingError: If the body is compressed, although this was not requested.
     """
-    if response.headers.get("content-encoding", "").strip().lower() not in _UNPACKED:
-        raise httpx2.DecodingError("the answer is packed, which was not asked for")
-    # A refusal, or the answer of an authorization server, is read whole whatever it calls itself.
+    if response.headers.get("content-encoding", "").strip().lower() not in _UNCOMPRESSED:
+        raise httpx2.DecodingError("the answer is compressed, although this was not requested")
+    # The body of a refusal or of an authorization server is read whole, whatever its content type
+    # is.
     is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
         "accept", ""
     )
@@ -234,34 +235,34 @@ def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
         response.stream = _CountedStream(response.stream, traffic, kind)
 
 
-def _mend(text: bytes, exchange: Exchange, request_id: types.RequestId | None = None) -> bytes:
+def _repair(text: bytes, exchange: Exchange, request_id: types.RequestId | None = None) -> bytes:
     try:
-        text = mend_message(text, request_id)
+        text = repair_message(text, request_id)
     except (ValueError, RecursionError):
         return text
     exchange.is_answered = True
     return text
 
 
-def _mend_event(event: bytes, exchange: Exchange) -> bytes:
-    """Return *event* with a message that the SDK can read, if it has a message."""
+def _repair_event(event: bytes, exchange: Exchange) -> bytes:
+    """Return *event* with its message in a form that the SDK can read."""
     lines = event.splitlines()
     data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
-    if (mended := _mend(data, exchange)) == data:
+    if (repaired := _repair(data, exchange)) == data:
         return event
     others = (line for line in lines if line and not line.startswith(b"data:"))
-    return b"\n".join((*others, b"data: " + mended, b"", b""))
+    return b"\n".join((*others, b"data: " + repaired, b"", b""))
 
 
-def _replace_half(match: re.Match[bytes]) -> bytes:
+def _replace_surrogate(match: re.Match[bytes]) -> bytes:
     return b"?" if match[1] else match[0]
 
 
 class _CountedStream(httpx2.AsyncByteStream):
-    """The body of one answer, or a stream of events, each a message: an empty line ends it.
+    """Body of an answer, or a stream of events. Each event is a message before an empty line.
 
-    An escape of half a surrogate pair comes out as ``?``: the SDK would refuse the whole message.
-    What it raises the SDK takes for the failure of this one request.
+    An unpaired surrogate is replaced by ``?``, because the SDK would reject the whole message. If
+    the body raises an error, the SDK fails only this request.
     """
 
     def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, kind: str) -> None:
@@ -271,31 +272,31 @@ class _CountedStream(httpx2.AsyncByteStream):
         self._is_answer = kind.startswith("application/json")
         self._size = 0
         self._line_ends = b""
-        """With which the last piece ended."""
+        """Line breaks at the end of the previous piece."""
         self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         exchange = EXCHANGE.get() or Exchange()
-        held = bytearray()
+        buffer = bytearray()
         async for chunk in self._inner:
-            for at in range(0, len(chunk), _PIECE):
-                piece = chunk[at : at + _PIECE]
+            for offset in range(0, len(chunk), _PIECE_BYTES):
+                piece = chunk[offset : offset + _PIECE_BYTES]
                 await self._count(piece)
-                start = max(len(held) - 3, 0)
-                held += piece
-                while self._has_events and (end := _EMPTY_LINE.search(held, start)):
-                    event = _ESCAPE.sub(_replace_half, bytes(held[: end.end()]))
-                    del held[: end.end()]
+                start = max(len(buffer) - 3, 0)
+                buffer += piece
+                while self._has_events and (end := _EMPTY_LINE.search(buffer, start)):
+                    event = _ESCAPE.sub(_replace_surrogate, bytes(buffer[: end.end()]))
+                    del buffer[: end.end()]
                     start = 0
-                    yield _mend_event(event, exchange)
-                    # The SDK reads on only if that was not the answer.
+                    yield _repair_event(event, exchange)
+                    # The SDK continues reading only if the event was not the answer.
                     exchange.is_answered = False
-            if self._has_events and len(held) > self._traffic.options.max_message_bytes:
-                # The SDK refuses an event of that length.
-                yield bytes(held)
-                held.clear()
-        body = _ESCAPE.sub(_replace_half, bytes(held))
-        yield _mend(body, exchange, exchange.request_id) if self._is_answer else body
+            if self._has_events and len(buffer) > self._traffic.options.max_message_bytes:
+                # The SDK rejects an event of this length.
+                yield bytes(buffer)
+                buffer.clear()
+        body = _ESCAPE.sub(_replace_surrogate, bytes(buffer))
+        yield _repair(body, exchange, exchange.request_id) if self._is_answer else body
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -305,7 +306,7 @@ class _CountedStream(httpx2.AsyncByteStream):
         if self._has_events:
             messages = _EMPTY_LINE.split(self._line_ends + piece)
             self._line_ends = messages[-1][len(messages[-1].rstrip(b"\r\n")) :][-2:]
-            size += _LINE_BYTES * (piece.count(b"\n") + piece.count(b"\r"))
+            size += _LINE_COST_BYTES * (piece.count(b"\n") + piece.count(b"\r"))
             if not await self._traffic.admit(len(messages) - 1):
                 raise httpx2.StreamError("the server sent too much")
         else:

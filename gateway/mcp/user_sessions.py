@@ -1,10 +1,11 @@
-"""The sessions of a server that is called with the credentials of each user: one for each user.
+"""Sessions of a server that is called with the credentials of each user: one session per user.
 
-* A session belongs to one user for good. Its credentials come from nowhere else.
-* The server's own session lists; no call ever goes over it.
-* Sessions are bounded. An idle one ends; if there are too many, the one unused for longest does.
+* A session belongs to one user for its whole life, and uses only the credentials of this user.
+* The server's shared session is used for listings, never for calls.
+* The number of sessions is limited. Idle sessions end. At the limit, the session that was unused
+  longest is closed.
 
-Everything here runs on one loop.
+All functions here run on one event loop.
 """
 
 from __future__ import annotations
@@ -35,56 +36,56 @@ from gateway.types import Caller
 
 T = TypeVar("T")
 _UNAUTHORIZED = 401
-_LOOK_S = 0.5
-"""How often is looked whether a user has signed in."""
+_POLL_S = 0.5
+"""Interval of checks whether a user has signed in, in seconds."""
 
 
 def user_key(caller: Caller, *parts: str) -> str:
-    """Return the key of a user's credentials: of its tenant and its name, and of *parts*."""
+    """Return the key of a user's credentials, from the tenant, the user's name, and *parts*."""
     text = json.dumps([caller.tenant, caller.user, *parts])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSignIn:
-    """How one user signs in to one server."""
+    """Sign-in of one user to one server."""
 
     server: str
     target: HttpServer
     auth: OAuth
     options: UpstreamOptions
     tokens: TokenStore
-    """Where the tokens of the user are."""
+    """Store of the user's tokens."""
     pending: TokenStore
-    """Where a sign-in is kept that has begun."""
+    """Store of a sign-in that has begun."""
     callback: str
-    """Where the browser is sent back to; empty if nowhere."""
+    """Redirect URL for the browser; empty if there is none."""
 
 
 @dataclass(slots=True, eq=False)
 class _UserSession:
     supervisor: Supervisor[ServerSession]
     token: ExchangedToken | None
-    """What the user's token was exchanged for, where that is how."""
+    """Exchanged token of the user; None if the server uses OAuth."""
     sign_in: str
-    """Of the user's sign-ins, the one that it is of."""
+    """Id of the sign-in that the session uses."""
     is_over: bool = False
-    """Whether the user has signed out of it, or in anew."""
+    """True if the user has signed out or signed in again."""
     uses: int = 0
-    """How many calls are under way, or about to be."""
+    """Number of calls that run or are about to start."""
 
 
 @dataclass(eq=False, repr=False)
 class UserSessions:
-    """The sessions of one server.
+    """The users' sessions of one server.
 
     Args:
-        server: For messages.
-        target: How it is reached; its own headers of authorization go with no user's call.
+        server: Name of the server, for messages.
+        target: Server. Its own authorization headers are not sent with calls of users.
         connect: Opens a session with a target.
         options: Limits.
-        clock: Seconds that only grow.
-        address: Where users sign in; empty if nowhere.
+        clock: Monotonic clock, in seconds.
+        address: URL at which users sign in; empty if there is none.
     """
 
     server: str
@@ -96,17 +97,16 @@ class UserSessions:
     address: str = ""
 
     def __post_init__(self) -> None:
-        """Begin without a session."""
         self._sessions: dict[tuple[str, str], _UserSession] = {}
-        """By user and sign-in; the last used one is last."""
+        """Sessions, keyed by user and sign-in; the last used session is last."""
         self._closing = set[asyncio.Task[None]]()
         headers = {
             name: value
             for name, value in self.target.headers.items()
             if name.casefold() != "authorization"
         }
-        self._bare = replace(self.target, headers=headers)
-        # A server that is idle for a user costs others their sessions.
+        self._target_without_credentials = replace(self.target, headers=headers)
+        # Idle sessions end even with keep_alive, because they count against the limit of sessions.
         self._limits = replace(
             self.options,
             lifecycle="idle" if self.options.lifecycle == "keep_alive" else self.options.lifecycle,
@@ -115,14 +115,15 @@ class UserSessions:
     async def use(
         self, caller: Caller, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
-        """Do *work* over the session of *caller*.
+        """Run *work* with the session of *caller*.
 
         Raises:
-            SignInRequiredError: The user has no credentials here, or they are refused.
-            UpstreamError: As for `Supervisor.use`, or the caller's token cannot be exchanged.
+            SignInRequiredError: If the user has no credentials for this server, or they are
+                refused.
+            UpstreamError: As for `Supervisor.use`, or if the caller's token cannot be exchanged.
         """
         try:
-            return await self._use(caller, work, repeatable=repeatable)
+            return await self._use_session(caller, work, repeatable=repeatable)
         except SignInRequiredError as error:
             from gateway.mcp.server_requests import ask_to_sign_in  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 
@@ -131,9 +132,9 @@ class UserSessions:
                 raise
             if not await self._wait_for_sign_in(caller, error.previous, limit_s):
                 raise
-        return await self._use(caller, work, repeatable=repeatable)
+        return await self._use_session(caller, work, repeatable=repeatable)
 
-    async def _use(
+    async def _use_session(
         self, caller: Caller, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
         session = await self._session(caller)
@@ -160,21 +161,21 @@ class UserSessions:
             raise UpstreamTimeoutError(self.server, detail, sent=False) from error
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
-        """Wait until the user has signed in, also through another replica; return whether."""
+        """Return whether the user signs in within *limit_s* seconds, on any replica."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while True:
                     with suppress(SignInRequiredError):
-                        if (await self._signed_in(caller)).sign_in != previous:
+                        if (await self._oauth_session(caller)).sign_in != previous:
                             return True
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_POLL_S)
         return False
 
     def sign_in_of(self, caller: Caller) -> UserSignIn:
-        """Return how *caller* signs in.
+        """Return the sign-in of *caller*.
 
         Raises:
-            InvalidRequestError: Users do not sign in to this server, or the caller has no name.
+            InvalidRequestError: If users do not sign in to this server, or the caller has no name.
         """
         auth, user = self.target.auth, user_key(caller)
         if not isinstance(auth, OAuth) or auth.user_tokens is None or not caller.user:
@@ -190,11 +191,11 @@ class UserSessions:
         )
 
     async def sign_out(self, caller: Caller) -> None:
-        """Forget the tokens of *caller*.
+        """Delete the tokens of *caller*.
 
         Raises:
             InvalidRequestError: As for `sign_in_of`.
-            StoreError: They cannot be deleted.
+            StoreError: If the tokens cannot be deleted.
         """
         sign_in = self.sign_in_of(caller)
         for tokens in (sign_in.pending, sign_in.tokens):
@@ -202,15 +203,15 @@ class UserSessions:
         self._note_sign_in(user_key(caller), None)
 
     def _note_sign_in(self, user: str, sign_in: str | None) -> None:
-        """Let no session of *user* serve but that of *sign_in*; None lets none."""
-        for (owner, own), session in self._sessions.items():
+        """Keep only the session of *user* with this *sign_in* usable; None keeps none."""
+        for (owner, session_sign_in), session in self._sessions.items():
             if owner == user:
-                session.is_over = own != sign_in
+                session.is_over = session_sign_in != sign_in
 
     async def close(self) -> None:
         """End all sessions."""
         for key in tuple(self._sessions):
-            self._end(key)
+            self._end_session(key)
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -224,10 +225,10 @@ class UserSessions:
                 sent=False,
             )
         if isinstance(self.target.auth, TokenExchange):
-            return self._exchanged(caller, self.target.auth)
-        return await self._signed_in(caller)
+            return self._exchange_session(caller, self.target.auth)
+        return await self._oauth_session(caller)
 
-    async def _signed_in(self, caller: Caller) -> _UserSession:
+    async def _oauth_session(self, caller: Caller) -> _UserSession:
         from gateway.mcp.oauth import read_record  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 
         user, sign_in = user_key(caller), self.sign_in_of(caller)
@@ -235,27 +236,31 @@ class UserSessions:
         try:
             record = await read_record(auth)
         except StoreError:
-            # The last sign-in serves while the store cannot be read.
-            owned = ((key[0], each) for key, each in reversed(self._sessions.items()))
-            last = next((each for owner, each in owned if owner == user and not each.is_over), None)
+            # Use the last sign-in while the store cannot be read.
+            owned = ((key[0], session) for key, session in reversed(self._sessions.items()))
+            last = next(
+                (session for owner, session in owned if owner == user and not session.is_over), None
+            )
             if last is None:
                 raise
             return last
         self._note_sign_in(user, record.sign_in if record.access_token else None)
         if not record.access_token:
             raise SignInRequiredError(self.server, self.address, fault=sign_in.tokens.fault)
-        # Who signs in anew may be somebody else at the server: that is another session.
+        # After a new sign-in the user may be a different one, who needs a session of their own.
         key = user, record.sign_in
-        return self._take(key, lambda: (replace(self._bare, auth=auth), None))
+        return self._get_or_create(
+            key, lambda: (replace(self._target_without_credentials, auth=auth), None)
+        )
 
-    def _exchanged(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
+    def _exchange_session(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
         from gateway.mcp.token_exchange import UserToken, grant_of  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
         from gateway.mcp.transports import guarded_client  # noqa: PLC0415  (likewise)
 
         if caller.token is None:
             raise UpstreamError(
                 self.server,
-                "takes the user's access token in exchange, and this caller came without one of "
+                "takes the user's access token in exchange, and this caller has no token of "
                 "the identity provider",
                 kind="authorization",
                 sent=False,
@@ -268,44 +273,46 @@ class UserSessions:
                 lambda: guarded_client(exchange.token_url, Traffic(self.options)),
                 clock=self.clock,
             )
-            return replace(self._bare, auth=replace(exchange, token=token)), token
+            return replace(
+                self._target_without_credentials, auth=replace(exchange, token=token)
+            ), token
 
-        # What a token that grants less may get is not what another one got.
+        # Tokens with different claims may get different rights, so each gets its own session.
         parts = grant_of(caller.token), *sorted(caller.scopes)
-        session = self._take((user_key(caller, *parts), ""), make)
+        session = self._get_or_create((user_key(caller, *parts), ""), make)
         if session.token is not None:
             session.token.subject = caller.token
         return session
 
-    def _take(
+    def _get_or_create(
         self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
-        """Return the session *key*, a new one if there is none."""
-        found = self._sessions.pop(key, None)
-        if found is None:
+        """Return the session with this *key*; create it if missing."""
+        session = self._sessions.pop(key, None)
+        if session is None:
             self._make_room()
             target, token = make()
             supervisor = Supervisor(
                 self.server, lambda: self.connect(target), self._limits, clock=self.clock
             )
-            found = _UserSession(supervisor, token, key[1])
-        self._sessions[key] = found
-        return found
+            session = _UserSession(supervisor, token, key[1])
+        self._sessions[key] = session
+        return session
 
     def _make_room(self) -> None:
         if len(self._sessions) < self.options.max_user_sessions:
             return
-        idle = next((key for key, each in self._sessions.items() if not each.uses), None)
+        idle = next((key for key, session in self._sessions.items() if not session.uses), None)
         if idle is None:
             raise UpstreamUnavailableError(
                 self.server,
-                f"is busy: {self.options.max_user_sessions} users have calls under way; ask later, "
+                f"is busy: {self.options.max_user_sessions} users have running calls; try later, "
                 "or raise UpstreamOptions.max_user_sessions",
                 retry_after_s=self.options.breaker_s,
             )
-        self._end(idle)
+        self._end_session(idle)
 
-    def _end(self, key: tuple[str, str]) -> None:
+    def _end_session(self, key: tuple[str, str]) -> None:
         supervisor = self._sessions.pop(key).supervisor
         if supervisor.refuse():
             task = asyncio.create_task(supervisor.close(), name=f"closing of {self.server}")

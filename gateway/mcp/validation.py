@@ -1,12 +1,12 @@
-"""What servers answer, past the SDK where that would refuse too much.
+"""Lenient validation of answers that the SDK would reject too broadly.
 
-To the SDK one bad tool would cost all tools, and one unknown content block the whole result. So it
-is given the part of a result that it surely accepts, and the rest goes past it (`keep_raw`). A
-content block of a kind that MCP does not know is still the tool's answer. A malformed
-block of a known kind is no answer: the SDK is given a result that it refuses.
+In the SDK, one bad tool makes all tools fail, and one unknown content block the whole result.
+Therefore the SDK gets only the part of a result that it accepts, and `keep_raw` provides the rest.
+A content block of an unknown kind remains part of the answer. A malformed block of a known kind
+makes the SDK reject the result.
 
-A malformed answer becomes an error for the request that it answers. The SDK would drop it, and the
-caller would wait until the time limit.
+A malformed answer becomes an error for its request. The SDK would drop it, and the caller would
+wait until the time limit.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from gateway.runtime.text import visible_json
 from gateway.types import JsonObject
 
 _MAX_RESULT_DEPTH = 200
-"""How deep the objects and lists of a result may lie in each other; the SDK's own readers stop a
-little deeper."""
+"""Maximum nesting depth of a result; the parsers of the SDK stop slightly deeper."""
 _RAW: ContextVar[dict[str, Any] | None] = ContextVar("gateway_upstream_raw", default=None)
 _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     **{method: (each.key,) for method, each in LISTS.items()},
@@ -39,11 +38,11 @@ _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     "resources/read": ("contents",),
     "prompts/get": ("messages",),
 }
-"""By method, what the SDK need not see of a result; the first is a list."""
-_UNCLEANED = {*LISTS, "resources/read"}
+"""Keys of results hidden from the SDK, keyed by method. The value of the first key is a list."""
+_UNCLEANED_METHODS = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
-_MAPS_OF_BLOCKS = frozenset({"_meta", "annotations"})
-_OPENINGS = frozenset({"initialize", "server/discover"})
+_BLOCK_MAPS = frozenset({"_meta", "annotations"})
+_OPENING_METHODS = frozenset({"initialize", "server/discover"})
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
 ANSWER = re.compile(
@@ -54,11 +53,11 @@ ANSWER = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""An answer; its id stands where it cannot be a part of the result, before it or after it."""
+"""An answer whose id is outside the result, either before or after it."""
 
 
 class _Result(BaseModel):
-    """Any result; its fields are extra ones."""
+    """Any result, whose fields are all extra fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -67,31 +66,31 @@ def read_message(text: bytes) -> JSONRPCMessage:
     """Return the message in *text*.
 
     Raises:
-        ValueError: *text* is not a message, and does not show which request it answers.
-        RecursionError: It is nested too deeply for any reader.
+        ValueError: If *text* is not a message, and the request that it answers is unknown.
+        RecursionError: If *text* is nested too deeply to parse.
     """
     try:
         return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
-        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
-        value = _load(text)
+        # The fast parser stops at about 200 levels, so one deep schema would make all tools fail.
+        value = _load_json(text)
     try:
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
-        if (error := _to_error(value)) is None:
+        if (error := _to_error_answer(value)) is None:
             raise
         return error
 
 
-def mend_message(text: bytes, request_id: RequestId | None = None) -> bytes:
+def repair_message(text: bytes, request_id: RequestId | None = None) -> bytes:
     """Return the message in *text* in a form that the SDK can read.
 
     Args:
-        text: JSON.
-        request_id: The request, if *text* can only be its answer.
+        text: Message as JSON.
+        request_id: Id of the request, if *text* must be its answer.
 
     Raises:
-        ValueError, RecursionError: The SDK cannot read it in any form.
+        ValueError, RecursionError: If the SDK cannot read *text* in any form.
     """
     with suppress(ValueError):
         message = jsonrpc_message_adapter.validate_json(text, by_name=False)
@@ -106,20 +105,20 @@ def mend_message(text: bytes, request_id: RequestId | None = None) -> bytes:
         is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
         message = message if is_answer else malformed_answer(request_id)
         message = message.model_copy(update={"id": request_id})
-    mended = json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
-    jsonrpc_message_adapter.validate_json(mended, by_name=False)
-    return mended
+    repaired = json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
+    jsonrpc_message_adapter.validate_json(repaired, by_name=False)
+    return repaired
 
 
 def malformed_answer(request_id: RequestId) -> types.JSONRPCError:
-    """Return the error for a request whose answer is not one."""
+    """Return the error for a request whose answer is malformed."""
     error = types.ErrorData(code=MALFORMED, message="the answer is malformed")
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
-def _load(text: bytes) -> object:
+def _load_json(text: bytes) -> object:
     try:
-        # Longer integers than these no reader takes.
+        # Python refuses to parse integers with more than 4300 digits.
         return json.loads(
             text, parse_int=lambda digits: float(digits) if digits[4300:] else int(digits)
         )
@@ -131,8 +130,8 @@ def _load(text: bytes) -> object:
         return {"id": int(request), "result": None}
 
 
-def _to_error(value: object) -> types.JSONRPCError | None:
-    """Return the error for the request that the malformed *value* answers; None if unknown."""
+def _to_error_answer(value: object) -> types.JSONRPCError | None:
+    """Return the error for the request that the malformed *value* answers, if known."""
     fields = as_object(value)
     request = fields.get("id")
     if isinstance(request, float) and request.is_integer():
@@ -150,7 +149,7 @@ def _to_error(value: object) -> types.JSONRPCError | None:
 
 @contextmanager
 def keep_raw() -> Iterator[dict[str, Any]]:
-    """Yield a dictionary for what is hidden from the SDK of the result that comes in the block."""
+    """Yield a dictionary that receives the parts of a result that are hidden from the SDK."""
     raw: dict[str, Any] = {}
     token = _RAW.set(raw)
     try:
@@ -162,10 +161,10 @@ def keep_raw() -> Iterator[dict[str, Any]]:
 async def send_request(
     session: ClientSession, method: str, params: JsonObject, on_progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
-    """Send a request and return its result as the server sent it. Raises what the SDK raises."""
+    """Send a request and return its result as the server sent it. Raises the errors of the SDK."""
     request: types.ClientRequest | types.Request[Any, Any]
     if method == SKILLS.method:
-        # The SDK knows no requests of extensions.
+        # The SDK does not support requests of extensions.
         request = types.Request[dict[str, Any], str](method=method, params=dict(params))
     else:
         whole = {"method": method, "params": params}
@@ -176,12 +175,13 @@ async def send_request(
 
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Return *result* of *method* as the SDK accepts it; `keep_raw` has the rest."""
-    # Definitions are looked at as they came, files have digests, and a state goes back unchanged.
-    is_cleaned = method not in _UNCLEANED and result.get("resultType") != "input_required"
+    """Return the part of *result* that the SDK accepts. `keep_raw` receives the rest."""
+    # Some results stay unchanged: definitions are checked as sent, files have digests, and request
+    # states are sent back.
+    is_cleaned = method not in _UNCLEANED_METHODS and result.get("resultType") != "input_required"
     if is_cleaned and not is_too_deep(result, _MAX_RESULT_DEPTH):
         result = visible_json(result)
-        if method in _OPENINGS:
+        if method in _OPENING_METHODS:
             result["capabilities"] = read_empty_maps(result.get("capabilities"), None)
     if not isinstance(result.get("_meta", {}), dict):
         result = {key: value for key, value in result.items() if key != "_meta"}
@@ -190,11 +190,11 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     if raw is None or not isinstance(items, list):
         return result
     if method == "tools/call":
-        items = read_empty_maps(items, _MAPS_OF_BLOCKS)
+        items = read_empty_maps(items, _BLOCK_MAPS)
     raw.update({**{key: result[key] for key in keys if key in result}, keys[0]: items})
     visible: list[object] | None = []
     if method == TOOLS.method:
-        # Name and schema are enough for the SDK: it reads the x-mcp-header marks from them.
+        # The SDK needs only names and schemas, to read the x-mcp-header marks.
         visible = [
             {"name": tool["name"], "inputSchema": tool["inputSchema"]}
             for tool in (read_php(item, TOOLS) for item in items)
@@ -208,20 +208,20 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_well_formed(block: object) -> bool:
-    """Whether MCP knows the kind of the content *block* and can read it."""
+    """Return whether *block* is a valid content block of a kind that MCP defines."""
     try:
         _BLOCK.validate_python(block)
     except ValidationError:
         return False
-    return _kind(block) in _CONTENT_KINDS
+    return _kind_of(block) in _CONTENT_KINDS
 
 
 def is_malformed(block: object) -> bool:
-    """Whether *block* has no kind, or one that MCP knows and cannot read so."""
-    kind = _kind(block)
+    """Return whether *block* has no kind, or is an invalid block of a kind that MCP defines."""
+    kind = _kind_of(block)
     return not kind or (kind in _CONTENT_KINDS and not is_well_formed(block))
 
 
-def _kind(block: object) -> str:
+def _kind_of(block: object) -> str:
     kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else ""

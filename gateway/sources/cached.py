@@ -1,9 +1,9 @@
-"""A source whose listing outlives its connection.
+"""Source with a stored listing, which outlives its connection.
 
-* What was listed once is known at the next start, without starting the server.
-* An old listing is used while it is read anew in the background; so is one that the server says
-  has changed.
-* A server that was never listed is waited for, but not for long: its tools come later.
+* A stored listing is available at the next start, without starting the server.
+* An old listing stays in use while a new one is read in the background. The same happens when the
+  server reports a change.
+* The first listing of a server is awaited for a limited time. Its tools may arrive later.
 """
 
 from __future__ import annotations
@@ -28,45 +28,44 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 V = TypeVar("V")
 
-_RENEWALS = (0.5, 5)
-"""How often a listing is read anew for changes, in a second and at once: each may be a build."""
-_SLOW_S = 1.0
-"""A failure that took less costs a later process nothing."""
+_RENEWAL_RATE = (0.5, 5)
+"""Rate limit of new listings after changes (per second, burst). Each may cause an index build."""
+_MIN_STORED_FAILURE_S = 1.0
+"""Minimum duration of a failure that is stored for later processes, in seconds."""
 _CLOCK_DRIFT_S = 60.0
-"""By how much the clocks of two processes may differ."""
+"""Maximum difference between the clocks of two processes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheKey:
-    """Under which names a source is stored."""
+    """Names under which a source's listing and approvals are stored."""
 
     fingerprint: str
-    """Of its configuration; if empty, its listing is not stored."""
+    """Fingerprint of the configuration; if empty, the listing is not stored."""
     owner: str = ""
-    """The name that its pins belong to: the place of the configuration and the server's name in it.
-    Empty for a server that code configures: then they belong to the fingerprint."""
+    """Owner of the approvals: configuration file and server name; empty uses the fingerprint."""
     command_line: str = ""
-    """The digest of what would run, pinned as well; empty pins nothing."""
+    """Digest of the command or URL, which also needs approval; empty if it needs none."""
 
     @property
     def pin_owner(self) -> str:
-        """The name that its pins belong to, in the store."""
+        """Owner of the approvals, as stored."""
         return self.owner or self.fingerprint
 
 
 def preload(sources: Iterable[object]) -> None:
-    """Read at once what is stored of those *sources* that load it at their next `list_tools`."""
-    cold = [each for each in sources if isinstance(each, CachedSource) and each.is_cold]
-    for store in {id(each.store): each.store for each in cold}.values():
-        own = [each for each in cold if each.store is store]
+    """Read the stored state of *sources* that have not loaded it yet, all at once per store."""
+    cold = [source for source in sources if isinstance(source, CachedSource) and source.is_cold]
+    for store in {id(source.store): source.store for source in cold}.values():
+        group = [source for source in cold if source.store is store]
         try:
-            stored = store.read({each.key.fingerprint: each.key.pin_owner for each in own})
+            stored = store.read({source.key.fingerprint: source.key.pin_owner for source in group})
         except StoreError as error:
-            for each in own:
-                each.stored = error
+            for source in group:
+                source.stored = error
         else:
-            for each in own:
-                each.stored = stored[each.key.fingerprint]
+            for source in group:
+                source.stored = stored[source.key.fingerprint]
 
 
 @dataclass(eq=False, repr=False)
@@ -74,18 +73,18 @@ class CachedSource:
     """A source with a stored listing.
 
     Args:
-        live: The source itself.
-        store: Where its listing and its pins are kept.
-        key: Under which names.
-        flights: Where it is listed, on a loop of its own; other sources may share it.
-        options: How old a listing may be, and how long the first one may take.
-        on_change: Called when the listing differs from the one before.
-        clock: Seconds that only grow.
-        wall: Seconds since the epoch.
+        live: Source that lists the server.
+        store: Store of the listing and its approvals.
+        key: Names under which the source is stored.
+        flights: Runs listings on its own event loop; may be shared with other sources.
+        options: Lifetime of a listing, and time limit of the first one.
+        on_change: Called when the listing differs from the previous one.
+        clock: Monotonic clock, in seconds.
+        wall: Clock with seconds since the epoch.
     """
 
     _failure_before = ""
-    """Why the first `list_tools` need not try: an earlier process did."""
+    """Recent failure of an earlier process, which the first `list_tools` reports again."""
     _invalid = False
 
     live: McpSource
@@ -99,37 +98,36 @@ class CachedSource:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Begin with nothing read and nothing listed."""
         self.server = self.live.server
         self.trusted = self.live.trusted
         self.listed = Listing()
-        """All that the server has, whatever the policies leave of it."""
+        """Complete listing of the server, before the policies hide parts of it."""
         self._listing: Listing | None = None
-        """What the policies leave of that; None before it was listed."""
-        self._due = math.inf
-        """When to read the listing anew, by the clock."""
+        """Visible part of the listing; None before the first listing."""
+        self._renew_at = math.inf
+        """Time at which the listing becomes old, by the clock."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
-        """What `preload` read for the next listing, or why it could not."""
+        """Stored state read by `preload` for the next listing, or the error of the store."""
         self._expired = False
-        """Whether the next caller waits for a new listing."""
-        self._renewals = Bucket(*_RENEWALS, clock=self.clock)
+        """True if the next caller waits for a new listing."""
+        self._renewals = Bucket(*_RENEWAL_RATE, clock=self.clock)
         self.is_stale = False
-        """Whether its listing is of before, since it could not be read anew."""
+        """True if an older listing is in use because the last attempt failed."""
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
-        """Why the command line was not compared with the approved one."""
+        """Diagnostics of a store failure that prevented the check of the command line."""
         self._rebuilt: tuple[Diagnostic, ...] = ()
-        """What the store lost, if it began anew."""
+        """Diagnostics of data that the store lost when it was rebuilt."""
 
     @property
     def is_cold(self) -> bool:
-        """Whether the next `list_tools` loads what is stored."""
+        """True if the next `list_tools` loads the stored listing."""
         return not self._loaded and bool(self.key.fingerprint)
 
     @property
     def asks_server(self) -> bool:
-        """Whether the next `list_tools` asks the server itself, as far as `preload` has read."""
+        """True if the next `list_tools` calls the server, judging by the result of `preload`."""
         if self.options.stored_only:
             return False
         if self._listing is not None or not isinstance(self.stored, StoredServer):
@@ -143,19 +141,19 @@ class CachedSource:
 
     def _age_s(self, stored: StoredListing) -> float:
         age_s = self.wall() - stored.listed_at
-        # A stamp from the future is of a clock that was wrong: its age is unknown.
+        # A timestamp in the future comes from a wrong clock, so the age is unknown.
         return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
 
     async def list_tools(self) -> Listing:
-        """Return the listing as it was last read; read it if it never was, or expired.
+        """Return the last listing; read it if missing or expired.
 
-        An expired one serves, with a diagnostic, if it cannot be read anew.
+        If an expired listing cannot be read again, it stays in use with a diagnostic.
 
         Raises:
-            UpstreamError: What would run is not what was approved, or the server failed, or was
-                never listed and may not be asked.
-            UpstreamTimeoutError: It is still being read for the first time.
-            ClosedError: After `close`.
+            UpstreamError: If the command or URL is not approved, the server failed, or it was never
+                listed and `stored_only` is set.
+            UpstreamTimeoutError: If the first listing is not finished in time.
+            ClosedError: If the source is closed.
         """
         try:
             self.check_command_line()
@@ -172,59 +170,60 @@ class CachedSource:
         if not self._expired:
             return self._listing
         listing = await self._read_or_keep()
-        # It may be that which could not be read.
+        # The expired listing is still in use if reading it failed, so check the command line here
+        # too.
         self.check_command_line()
         return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call a tool; see `Source.call`."""
+        """Call a tool. See `Source.call`."""
         self.check_command_line()
         return await self.live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `ResourceSource.ask`."""
+        """Send a request that changes nothing. See `ResourceSource.ask`."""
         self.check_command_line()
-        self._check_shown(*request_target(params))
+        self._check_visible(*request_target(params))
         return await self.live.ask(method, params)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource; see `Watchable.watch`."""
+        """Report changes of a resource. See `Watchable.watch`."""
         self.check_command_line()
-        self._check_shown("resource", uri)
+        self._check_visible("resource", uri)
         await self.live.watch(uri, callbacks)
 
     async def close(self) -> None:
-        """Close the source; its listing stays stored."""
+        """Close the source. Its listing stays stored."""
         await self.live.close()
 
     def expire(self) -> None:
-        """Make the next `list_tools` read the listing anew."""
+        """Make the next `list_tools` read the listing again."""
         self._expired = not self.options.stored_only
 
     def invalidate(self) -> None:
-        """Read the listing anew, in the background: the server says that it changed."""
+        """Read the listing again in the background, because the server reported a change."""
         self._invalid = True
         if self._listing is not None:
             self.flights.start((self, "renew"), self._renew)
 
     def refresh_if_stale(self) -> float:
-        """Read the listing anew, in the background, if it is old.
+        """Read the listing again in the background, if it is old.
 
         Returns:
-            When it will be old, by the clock; minus infinity if that is not known yet.
+            Time at which the listing becomes old, by the clock; minus infinity if unknown.
         """
         if self._listing is None or self.options.stored_only:
             return -math.inf
-        if self.clock() < self._due:
-            return self._due
+        if self.clock() < self._renew_at:
+            return self._renew_at
         self.flights.start((self, "renew"), self._renew)
         return -math.inf
 
     def recheck(self, *, relisted: bool = False) -> bool:
-        """Make the next `list_tools` look whether what had changed is approved by now.
+        """Make the next `list_tools` check whether changed definitions have been approved.
 
-        It looks for a new listing in the store too: always, if another process *relisted* it.
-        Returns whether there is anything to look at.
+        It also loads the stored listing, which may be newer. Return whether this is needed; it
+        always is if another process *relisted* the server.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
         is_changed = any(note.code == "tool_changed" for note in notes)
@@ -239,7 +238,7 @@ class CachedSource:
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def check_command_line(self, *, again: bool = False) -> None:
-        """Refuse under ``block`` to go on if what would run is not what was approved."""
+        """Raise an error under the policy ``block`` if the command or URL is not approved."""
         digest = self.key.command_line
         if not digest:
             return
@@ -249,18 +248,18 @@ class CachedSource:
             self._command_line_changed = bool(changed)
         if self._command_line_changed and blocks:
             detail = (
-                "what would run is not what was approved: look at its configuration, then: "
+                "the command or URL changed since it was approved: check the configuration, then: "
                 f"gateway approve {self.server}"
             )
             if self._unchecked:
                 detail = self._unchecked[0].detail.removeprefix(f"{self.server!r} ")
             raise UpstreamError(self.server, detail, kind="config", sent=False)
 
-    def _check_shown(self, kind: Kind, name: str) -> None:
-        shown = self._listing
-        if shown is not None and is_hidden(kind, name, listed=self.listed, shown=shown):
+    def _check_visible(self, kind: Kind, name: str) -> None:
+        visible = self._listing
+        if visible is not None and is_hidden(kind, name, listed=self.listed, shown=visible):
             raise InvalidRequestError(
-                f"{self.server!r}: {kind} {name!r} is left out: the diagnostics of a search say why"
+                f"{self.server!r}: {kind} {name!r} is left out: see the diagnostics of a search"
             )
 
     def _record_seen(
@@ -268,8 +267,8 @@ class CachedSource:
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
         """Record *digests*; return the names that changed.
 
-        If the store fails a diagnostic says that nothing was checked; under the policy ``block``
-        all count as changed then.
+        If the store fails, a diagnostic reports that nothing was compared. Under the policy
+        ``block``, all names then count as changed.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
@@ -277,26 +276,26 @@ class CachedSource:
         return self._attempt(
             lambda: self.store.record_seen(self.key.pin_owner, digests),
             frozenset(digests if self.options.on_change == "block" else ()),
-            prefix=f"{self.server!r} was not compared with what was approved: ",
+            prefix=f"{self.server!r} could not be compared with its approval: ",
         )
 
-    def _take(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
-        """Make *listing* the present one, as far as the policies show it."""
-        seen, unchecked = self._record_seen(listing.digests)
-        if seen and unchecked:
-            self._due = self.clock() + self.options.retry_after_s
-        changed = dict.fromkeys(seen, "")
+    def _set_listing(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
+        """Make *listing* the current one, after the policies hide parts of it."""
+        changed_names, unchecked = self._record_seen(listing.digests)
+        if changed_names and unchecked:
+            self._renew_at = self.clock() + self.options.retry_after_s
+        changed = dict.fromkeys(changed_names, "")
         if self._command_line_changed:
             changed[COMMAND_LINE_PIN] = ""
-        shown = apply_policies(listing, changed, server=self.server, options=self.options)
+        visible = apply_policies(listing, changed, server=self.server, options=self.options)
         self.listed = listing
-        # One note of the store, the graver one, is enough for each server.
+        # One diagnostic of the store, the most serious one, is enough for each server.
         notes = unchecked or self._unchecked or store_notes or self._rebuilt
-        self._listing = replace(shown, diagnostics=(*shown.diagnostics, *notes))
+        self._listing = replace(visible, diagnostics=(*visible.diagnostics, *notes))
         return self._listing
 
     def _load(self) -> None:
-        """Take the stored listing, if there is one."""
+        """Load the stored listing, if there is one."""
         self._loaded = True
         stored = self._read_stored()
         if stored is None:
@@ -304,11 +303,11 @@ class CachedSource:
                 ttl_s = self.options.failure_ttl_s
                 self._failure_before = self.stored.recent_failure(self.wall(), ttl_s)
             return
-        self._due = self.clock() + max(self.options.listing_ttl_s - self._age_s(stored), 0.0)
-        # If there is no new one, the old one serves.
+        self._renew_at = self.clock() + max(self.options.listing_ttl_s - self._age_s(stored), 0.0)
+        # If reading a new listing fails, the old one stays in use.
         self._expired |= self._is_expired(stored)
         self.live.note_repeatable(stored.listing)
-        self._take(stored.listing)
+        self._set_listing(stored.listing)
 
     def _read_stored(self) -> StoredListing | None:
         if isinstance(self.stored, StoredServer):
@@ -321,10 +320,10 @@ class CachedSource:
         limit_s, began = self.options.first_listing_s, self.clock()
         try:
             async with asyncio.timeout(limit_s):
-                return await self.flights.run((self, "list"), self._read)
+                return await self.flights.run((self, "list"), self._read_listing)
         except TimeoutError as error:
-            self.flights.start((self, "late"), self._load_late)
-            detail = f"was not listed within {limit_s} s; its tools come as soon as they are"
+            self.flights.start((self, "late"), self._finish_first_listing)
+            detail = f"was not listed within {limit_s} s; its tools are added when they are listed"
             self._note_failure(detail, began)
             raise UpstreamTimeoutError(self.server, detail) from error
         except UpstreamError as error:
@@ -332,23 +331,23 @@ class CachedSource:
             raise
 
     def _note_failure(self, detail: str, began: float) -> None:
-        """Let later processes know what cost this one its time."""
-        if self.options.failure_ttl_s and self.clock() - began >= _SLOW_S:
+        """Store a slow failure, so that later processes need not wait for it again."""
+        if self.options.failure_ttl_s and self.clock() - began >= _MIN_STORED_FAILURE_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
-    async def _read(self) -> Listing:
-        # A store that failed the first time may only have been busy.
+    async def _read_listing(self) -> Listing:
+        # Compare again, because a store that failed before may only have been busy.
         self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
         _, notes = self._attempt(
             lambda: self.store.keep(self.key.fingerprint, self.server, listing), None
         )
-        self._due = self.clock() + self.options.listing_ttl_s
-        return self._take(listing, notes)
+        self._renew_at = self.clock() + self.options.listing_ttl_s
+        return self._set_listing(listing, notes)
 
-    async def _load_late(self) -> Listing:
-        listing = await self.flights.run((self, "list"), self._read)
+    async def _finish_first_listing(self) -> Listing:
+        listing = await self.flights.run((self, "list"), self._read_listing)
         self.on_change()
         return listing
 
@@ -357,7 +356,7 @@ class CachedSource:
         before = self._listing
         listing = await self._read_or_keep()
         if self._invalid:
-            # Once: some servers say that they changed whenever they are listed.
+            # Repeat only once, because some servers report a change whenever they are listed.
             listing = await self._read_or_keep()
         if before is None or before.content != listing.content:
             self.on_change()
@@ -366,7 +365,7 @@ class CachedSource:
     async def _read_or_keep(self) -> Listing:
         self._invalid = False
         try:
-            return await self.flights.run((self, "list"), self._read)
+            return await self.flights.run((self, "list"), self._read_listing)
         except UpstreamError as error:
             detail = error.detail
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
@@ -374,27 +373,27 @@ class CachedSource:
             others = tuple(note for note in old.diagnostics if note.code != "source_stale")
             note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
             self._listing = replace(old, diagnostics=(*others, note))
-            self._due = self.clock() + self.options.retry_after_s
+            self._renew_at = self.clock() + self.options.retry_after_s
             self._expired, self.is_stale = False, True
             return self._listing
 
     def _attempt(
         self, work: Callable[[], V], fallback: V, *, prefix: str = ""
     ) -> tuple[V, tuple[Diagnostic, ...]]:
-        """Return what *work* does with the store; *fallback* and a diagnostic if that fails.
+        """Return the result of *work* on the store; *fallback* and a diagnostic if the store fails.
 
-        Without a fingerprint nothing is stored.
+        Without a fingerprint, the store is not used.
         """
         if not self.key.fingerprint:
             return fallback, ()
 
         def ask() -> V:
             if isinstance(failed := self.stored, StoreError):
-                # One that begins anew can be asked now.
+                # A rebuilt store can be used again.
                 self.stored = None if failed.rebuilt else failed
                 raise failed
             return work()
 
-        found, notes = attempt_store(ask, fallback, prefix=prefix)
+        result, notes = attempt_store(ask, fallback, prefix=prefix)
         self._rebuilt += tuple(note for note in notes if note.code == "store_rebuilt")
-        return found, tuple(note for note in notes if note.code != "store_rebuilt")
+        return result, tuple(note for note in notes if note.code != "store_rebuilt")

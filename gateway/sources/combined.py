@@ -1,12 +1,12 @@
-"""Several sources behind one name, what they offer named without clashes, and back.
+"""Combination of several sources under one server name, with unique names.
 
     CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-* A name that one of them has stays; one that several have is qualified in all, so that their order
-  decides nothing: ``source_name``, and ``source+URI`` of a resource or template, which is a URI,
-  and makes such, if the source's name can begin a scheme: a letter first, and no ``_``.
-* ``source+URI`` leads back whether that is listed or not: what a tool's answer links to can be
-  read.
+* A name of only one source stays unchanged. A name of several sources is qualified in all of them,
+  so that the order of the sources has no effect. The form is ``source_name``.
+* A URI is qualified as ``source+URI``, which is also a URI if the source's name starts with a
+  letter and contains no ``_``.
+* ``source+URI`` can be read even if it is not listed, because results of tools may link to it.
 """
 
 from __future__ import annotations
@@ -43,40 +43,40 @@ _KINDS: frozenset[Kind] = frozenset({"tool", "prompt", "resource"})
 
 
 class CombinedSource:
-    """Several sources behind one name: their tools, resources and prompts.
+    """Tools, resources and prompts of several sources under one server name.
 
-    What several have is qualified in all of them; a `Prefix` on each keeps names from depending on
-    the others.
+    Names that occur in several sources are qualified in all of them. A `Prefix` on each source
+    makes its names independent of the other sources.
 
     Args:
-        server: The name.
-        sources: Each of another name.
+        server: Name of the combination.
+        sources: Sources with different names.
 
     Raises:
-        ConfigError: If there are none, or two have one name.
+        ConfigError: If *sources* is empty, or two sources have the same name.
     """
 
     def __init__(self, server: str, sources: Sequence[Source]) -> None:
         self.server = check_server_name(server)
         self._sources = {source.server: source for source in sources}
         if not sources or len(self._sources) < len(sources):
-            raise ConfigError(f"{server!r}: combine one source or more, each of another name")
+            raise ConfigError(f"{server!r}: combine one or more sources with different names")
         self._listings: Mapping[str, Listing] = {}
         self._owners: Mapping[Key, Owner] = {}
 
     @property
     def trusted(self) -> bool:
-        """Whether the host wrote all definitions."""
+        """True if the host wrote all definitions."""
         return all(source.trusted for source in self._sources.values())
 
     async def list_tools(self) -> Listing:
-        """List all sources at once; see `Source.list_tools`.
+        """List all sources in parallel. See `Source.list_tools`.
 
-        A source that cannot be listed leaves a diagnostic, and its last listing stands in.
+        If a source fails, its last listing is used, with a diagnostic.
 
         Raises:
-            UpstreamError: None of them could be listed.
-            ClosedError: After `close`.
+            UpstreamError: If all sources failed.
+            ClosedError: If the source is closed.
         """
         self._listings = await list_all(self._sources, self._listings)
         self._owners, clashes = _merge_names(self._listings)
@@ -84,7 +84,7 @@ class CombinedSource:
         return replace(select(self._listings, self._owners), diagnostics=(*notes, *clashes))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the tool of its owner; see `Source.call`."""
+        """Call the tool on the source that owns it. See `Source.call`."""
         try:
             server, original = await self._find_owner("tool", tool)
         except InvalidRequestError:
@@ -100,7 +100,7 @@ class CombinedSource:
         return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the owner of the resource or prompt; see `ResourceSource.ask`."""
+        """Send a request to the source of a resource or prompt. See `ResourceSource.ask`."""
         kind, name = request_target(params)
         owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
@@ -108,24 +108,24 @@ class CombinedSource:
         return self._rewrite_uris(owner, name, answer)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource of its owner; see `Watchable.watch`."""
+        """Report changes of a resource. See `Watchable.watch`."""
         server, original = await self._find_owner("resource", uri)
         source = watchable(self._sources[server], server, original)
         await source.watch(original, callbacks)
 
     async def close(self) -> None:
-        """Close all of them, at once."""
+        """Close all sources in parallel."""
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
 
     async def _find_owner(self, kind: Kind, name: str) -> Owner:
-        """Return the owner of *name*, listed or made of a template.
+        """Return the owner of *name*, which is listed or matches a template.
 
         Args:
             kind: ``tool``, ``prompt`` or ``resource``.
-            name: The name of the item in this source.
+            name: Name of the item in this source.
 
         Raises:
-            InvalidRequestError: No source has the item, or several may have it.
+            InvalidRequestError: If no source has the item, or several may have it.
         """
         owner = self._find_listed(kind, name)
         if owner is None:
@@ -142,14 +142,15 @@ class CombinedSource:
         owner = self._owners.get((kind, name))
         if owner is not None or kind != "resource":
             return owner
-        # A URI that nothing listed: qualified, or made of one template.
+        # An unlisted URI is either qualified, or matches a template.
         for source in self._listings:
             if name.startswith(f"{source}+"):
                 original = name.removeprefix(f"{source}+")
-                # What is listed has one name here, by which the host's rules know it.
-                wanted = canonical_uri(original)
+                # A listed resource is accepted only under its listed name, which the host's rules
+                # refer to.
+                canonical = canonical_uri(original)
                 is_listed = any(
-                    key == ("resource", uri) and owner == source and canonical_uri(uri) == wanted
+                    key == ("resource", uri) and owner == source and canonical_uri(uri) == canonical
                     for key, (owner, uri) in self._owners.items()
                 )
                 return None if is_listed else (source, original)
@@ -161,14 +162,14 @@ class CombinedSource:
         return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
-        """Return what a resource of *source* is called here, whether it is listed or not."""
+        """Return the URI under which this source offers a resource of *source*, listed or not."""
         for (kind, name), owner in self._owners.items():
             if kind == "resource" and owner == (source, original):
                 return name
         return f"{source}+{original}"
 
     def _rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Return what *owner* answered to a request for *name*, with the URIs that lead here."""
+        """Return the *answer* of *owner* to a request for *name*, with the URIs of this source."""
         source, original = owner
 
         def rewrite(uri: str) -> str:
@@ -180,7 +181,7 @@ class CombinedSource:
             block = item.get("content")
             if isinstance(block, dict):
                 return {**item, "content": rewrite_block_uri(block, rewrite)}
-            # What was asked for bears the name that it was asked by, also an address of the web.
+            # The requested item keeps the URI of the request, even if it is a web address.
             is_target = item.get("uri") == original
             return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
 
@@ -195,7 +196,7 @@ class CombinedSource:
 def _merge_names(
     listings: Mapping[str, Listing],
 ) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
-    """Return the owner of each name, and a diagnostic for each definition that none is left for."""
+    """Return the owner of each name, and a diagnostic for each definition without a free name."""
     offers = [
         (item.kind, source, item.name)
         for source, listing in listings.items()
@@ -209,7 +210,7 @@ def _merge_names(
         joint = "+" if kind == "resource" else "_"
         name = original if counts[kind, original] == 1 else f"{source}{joint}{original}"
         if (kind, name) in owners:
-            detail = f"{source!r}: {kind} {original!r}: another one is called {name!r}"
+            detail = f"{source!r}: {kind} {original!r}: the name {name!r} is already used"
             notes.append(Diagnostic(stage="catalog", code="tool_quarantined", detail=detail))
         else:
             owners[kind, name] = source, original
@@ -219,15 +220,15 @@ def _merge_names(
 async def list_all(
     sources: Mapping[str, Source], previous: Mapping[str, Listing]
 ) -> dict[str, Listing]:
-    """List *sources* at once, by name.
+    """List *sources* in parallel; return the listings, keyed by name.
 
     Args:
-        sources: By name.
-        previous: What they listed before: it stands in, with a diagnostic, for one that fails.
+        sources: Sources, keyed by name.
+        previous: Last listings, keyed by name. They replace failed ones, with a diagnostic.
 
     Raises:
-        UpstreamError: None of them could be listed.
-        ClosedError: They are closed.
+        UpstreamError: If all sources failed.
+        ClosedError: If the sources are closed.
     """
     answers = await asyncio.gather(*(attempt(source.list_tools()) for source in sources.values()))
     failures = [answer for answer in answers if isinstance(answer, Failed)]

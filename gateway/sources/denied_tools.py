@@ -1,4 +1,4 @@
-"""What describes a server, without the tools that some of its callers may not find. Pure."""
+"""Descriptions of servers without the tools that some callers may not find. Pure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 def hide_denied(
     entities: MutableMapping[str, Entity], visible: Visibility, before: Mapping[str, Entity]
 ) -> None:
-    """Take the tools that *visible* denies to any caller out of what describes their servers.
+    """Remove tools that *visible* may deny to a caller from the descriptions of their servers.
 
     Args:
-        entities: By id.
-        visible: What callers may see.
-        before: The entities of the build before; what stays the same stays the same object.
+        entities: Entities, keyed by id. Changed in place.
+        visible: Visibility of entities to callers.
+        before: Entities of the previous build. Unchanged entities remain the same objects.
     """
     if not visible.hiding:
         return
-    for key in [key for key, each in entities.items() if each.kind in SERVER_KINDS]:
-        left, previous = _without_denied(entities[key], entities, visible), before.get(key)
-        entities[key] = left if previous is None or previous != left else previous
+    for key in [key for key, entity in entities.items() if entity.kind in SERVER_KINDS]:
+        server, previous = _without_denied(entities[key], entities, visible), before.get(key)
+        entities[key] = server if previous is None or previous != server else previous
 
 
 def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Visibility) -> Entity:
-    """Return a server without the tools that *visible* denies to any caller."""
+    """Return the server *entity* without the tools that *visible* may deny to a caller."""
     is_listed = entity.id == entity_id(entity.kind, entity.server, entity.server)
     server = entity.server if is_listed else described_server(entity.name)
     names = entity.definition.details.get("tools")
@@ -48,14 +48,16 @@ def _without_denied(entity: Entity, entities: Mapping[str, Entity], visible: Vis
 
 
 def without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
-    """Return a server without the *hidden* ones of its *tools*."""
+    """Return the server *entity* without the tools named in *hidden*."""
     details: Any = entity.definition.details
     listed = zip(details["tools"], details["tool_descriptions"], strict=True)
-    left = [
+    visible = [
         ToolDefinition(name=name, description=text) for name, text in listed if name not in hidden
     ]
-    shown = [tool for tool in tools if as_text(tool.get("name")) not in hidden]
-    metadata = {**entity.metadata, TOOLS: shown} if TOOLS in entity.metadata else entity.metadata
-    definition = replace(entity.definition, details={**details, **tool_details(left)})
+    visible_tools = [tool for tool in tools if as_text(tool.get("name")) not in hidden]
+    metadata = (
+        {**entity.metadata, TOOLS: visible_tools} if TOOLS in entity.metadata else entity.metadata
+    )
+    definition = replace(entity.definition, details={**details, **tool_details(visible)})
     digest = entry_digest(entity.server, definition, metadata)
     return replace(entity, definition=definition, metadata=metadata, digest=digest)

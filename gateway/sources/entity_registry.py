@@ -1,4 +1,4 @@
-"""The entities of one gateway: what sources list, under unique names and the host's rules."""
+"""Entities of a gateway: listed definitions with unique names, under the host's rules."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from gateway.types.entities import DEFAULT_STATUSES, merge_hints
 from gateway.types.listing import pin_key
 
 _NO_HINTS = Hints()
-_CHANGING = (
+_CHANGING_FIELDS = (
     *("definition", "exposed_name", "parent", "trusted", "vouched"),
     *("status", "scopes", "generation", "originals"),
 )
-"""The fields of an entity of a source that may change while its id stays."""
-_changing_of = attrgetter(*_CHANGING)
+"""Fields of an entity that may change while its id stays the same."""
+_changing_of = attrgetter(*_CHANGING_FIELDS)
 
 
 class EntityRegistry:
-    """The entities of one gateway. Not for two threads at once.
+    """The entities of one gateway. Not thread-safe.
 
-    An entity whose definition and name stay the same stays the same object.
+    An entity whose definition and name do not change remains the same object.
 
     Args:
-        reserved: Names that no tool may have.
-        bindings: Which tools held names before.
+        reserved: Names that tools may not have.
+        bindings: Tools that had names before.
     """
 
     def __init__(self, *, reserved: frozenset[str], bindings: NameBindings) -> None:
         self.entities: Mapping[str, Entity] = {}
-        """By id."""
+        """Entities, keyed by id."""
         self.notes: tuple[Diagnostic, ...] = ()
-        """What is to be said of names: of tools that got another one, and of similar ones."""
+        """Diagnostics about renamed tools and about similar names."""
         self._reserved = reserved
         self._bindings = bindings
 
@@ -63,9 +63,9 @@ class EntityRegistry:
         rules: AccessRules = NO_RULES,
         visibility: Visibility = EVERYTHING_VISIBLE,
     ) -> None:
-        """Replace the catalog by what each source *listed*, under the host's *rules*.
+        """Replace the entities by the *listed* definitions, under the host's *rules*.
 
-        What describes a server names no tool that *visibility* denies to any caller.
+        Descriptions of servers omit tools that *visibility* may deny to a caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
@@ -74,14 +74,14 @@ class EntityRegistry:
             for key, definition in items.items()
             if definition.kind == "tool"
         }
-        names = self._names(own_names, listed)
+        names = self._expose_names(own_names, listed)
         governance = _Governance(listed, rules)
         entities: dict[str, Entity] = {}
         for server, items in definitions.items():
             entities |= self._update_server(server, items, names, governance)
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
-                    # Its server is connected, and lists its tools itself.
+                    # The server itself is connected and lists its tools.
                     continue
                 entry = governance.entry(item, entities.get(item.parent))
                 previous = self.entities.get(entry.id)
@@ -91,24 +91,24 @@ class EntityRegistry:
 
     @property
     def naming(self) -> tuple[object, ...]:
-        """What names depend on besides the tools that there are."""
+        """State on which exposed names depend, in addition to the existing tools."""
         return sorted(self._reserved), self._bindings.digest
 
     def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
-        """Read which tool held which name before, if that matters; return why it cannot be read."""
-        return self._bindings.load() if _is_kept(listed) else ()
+        """Load the earlier holders of names, if needed; return diagnostics of a failing store."""
+        return self._bindings.load() if _needs_storage(listed) else ()
 
     def recheck(self) -> bool:
-        """Read the holders again if a name is withheld; return whether names may be others now."""
+        """Load the bindings again if a name is withheld; return whether names may have changed."""
         is_withheld = any(note.code == "name_withheld" for note in self.notes)
         if is_withheld:
             self._bindings.load(again=True)
         return is_withheld
 
-    def _names(
+    def _expose_names(
         self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
     ) -> Mapping[str, str]:
-        """Return the exposed name of each tool, by id; remember the holders, and note why."""
+        """Return the exposed names, keyed by id of the tool; update bindings and diagnostics."""
         named_by_host = frozenset(
             key
             for result in listed.values()
@@ -119,17 +119,19 @@ class EntityRegistry:
         names = expose_names(
             own_names, reserved=self._reserved, holders=holders, first=named_by_host
         )
-        own = {key: plain_name(name, key) for key, name in own_names.items() if names[key] != name}
-        lost = {key: name.casefold() for key, name in own.items() if names[key] != name}
+        plain_names = {
+            key: plain_name(name, key) for key, name in own_names.items() if names[key] != name
+        }
+        lost = {key: name.casefold() for key, name in plain_names.items() if names[key] != name}
         claims = {
             name: key
             for key, name in sorted(lost.items(), reverse=True)
             if name in holders and holders[name].partition("/")[0] not in listed
         }
-        unwritten = self._bindings.bind(names, claims, keep=_is_kept(listed))
+        unwritten = self._bindings.bind(names, claims, keep=_needs_storage(listed))
         self.notes = (
             *unwritten,
-            *renamed(lost, claims, own, names, self._bindings.holders),
+            *renamed(lost, claims, plain_names, names, self._bindings.holders),
             *similar(own_names),
         )
         return names
@@ -141,7 +143,7 @@ class EntityRegistry:
         names: Mapping[str, str],
         governance: _Governance,
     ) -> dict[str, Entity]:
-        """Return the entities of *server*, by id; those that stay the same are the same objects."""
+        """Return the entities of *server*, keyed by id. Unchanged ones remain the same objects."""
         entities: dict[str, Entity] = {}
         result = governance.listed[server]
         trusted = result.registration.source.trusted
@@ -165,7 +167,7 @@ class EntityRegistry:
             )
             entity = self.entities.get(key)
             if entity is None or _changing_of(entity) != values:
-                changing: dict[str, Any] = dict(zip(_CHANGING, values, strict=True))
+                changing: dict[str, Any] = dict(zip(_CHANGING_FIELDS, values, strict=True))
                 digest = definition_digest(server, definition)
                 kind = definition.kind
                 entity = Entity(id=key, kind=kind, server=server, digest=digest, **changing)
@@ -175,44 +177,44 @@ class EntityRegistry:
 
 @dataclass(frozen=True, slots=True)
 class _Governance:
-    """What the host says of all that is *listed*, by its *rules* and its hints."""
+    """The host's rules and hints for all *listed* definitions."""
 
     listed: Mapping[str, ListResult]
     rules: AccessRules
 
     def access(self, server: str, kind: Kind, name: str) -> Access:
-        """Return what holds for one item: what its source, its server and all rules say.
+        """Return the access of one item, combined from its source, its server and all rules.
 
-        It is at least as closed as its server. An alias is at least as closed as its original.
+        The access is at most as wide as that of the server and, for an alias, that of the original.
         """
         result = self.listed.get(server)
         whole = result.registration.access if result else NO_ACCESS_RULE
         if kind in SERVER_KINDS:
             return combine((whole, self.rules.access(server)))
         whole = combine((whole, self.rules.of_server(server, name)))
-        # A server that is enabled enables no item that is disabled by itself.
+        # Enabling a server does not enable items that are disabled themselves.
         access = whole if whole.enabled is None else replace(whole, enabled=None)
         original = NO_ACCESS_RULE
         if result is not None:
             key = pin_key(kind, name)
             access = combine((access, result.listing.access.get(key, NO_ACCESS_RULE)))
-            if found := result.listing.originals.get(key):
-                original = self._access_by_all_names(*found, kind)
+            if owner := result.listing.originals.get(key):
+                original = self._access_by_all_names(*owner, kind)
         access = combine((access, original, self.rules.access(server, name)))
         return limit(limit(access, whole), original)
 
-    def _access_by_all_names(self, server: str, own: str, kind: Kind) -> Access:
-        """Return what holds for the item *own* of *server*, under all names that show it."""
+    def _access_by_all_names(self, server: str, original: str, kind: Kind) -> Access:
+        """Return the combined access of an item of *server* under all its names."""
         parts = []
-        for name in self._names_of(server, own, kind):
+        for name in self._names_of(server, original, kind):
             parts.append(self.access(server, kind, name))
             if kind == "tool" and not self._host_hints(server, name).enabled:
                 parts.append(Access(enabled=False))
         return combine(parts)
 
-    def _names_of(self, server: str, own: str, kind: Kind) -> Iterator[str]:
-        """Yield what *server* calls a thing itself, and the names that it is shown by."""
-        yield own
+    def _names_of(self, server: str, original: str, kind: Kind) -> Iterator[str]:
+        """Yield the original name of an item of *server*, and the names that transforms give it."""
+        yield original
         result = self.listed.get(server)
         source = result.registration.source if result else None
         if result is None or not isinstance(source, TransformedSource):
@@ -220,8 +222,8 @@ class _Governance:
         for item in result.listing.definitions:
             if (
                 item.kind == kind
-                and item.name != own
-                and source.original_name(kind, item.name) == own
+                and item.name != original
+                and source.original_name(kind, item.name) == original
             ):
                 yield item.name
 
@@ -230,7 +232,7 @@ class _Governance:
         return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
 
     def original_ids(self, server: str, item: ToolDefinition) -> tuple[str, ...]:
-        """Return the ids of what an alias stands for, under all names that it is shown by."""
+        """Return the ids of the original of the alias *item*, one for each of its names."""
         original = self.listed[server].listing.originals.get(pin_key(item.kind, item.name))
         if original is None:
             return ()
@@ -238,23 +240,23 @@ class _Governance:
         return tuple(entity_id(item.kind, original[0], name) for name in names)
 
     def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
-        """Return the ids of the tools and aliases whose behaviour the host's own hints state."""
+        """Return the ids of tools and aliases with behaviour hints of the host."""
         result = self.listed[server]
-        own, originals = result.registration.hints, result.listing.originals
-        found = set()
-        for key, item in items.items() if own or originals else ():
-            hints = [own.get(item.name, _NO_HINTS)]
+        host_hints, originals = result.registration.hints, result.listing.originals
+        vouched_ids = set()
+        for key, item in items.items() if host_hints or originals else ():
+            hints = [host_hints.get(item.name, _NO_HINTS)]
             if original := originals.get(item.name):
                 names = self._names_of(*original, "tool")
                 hints += (self._host_hints(original[0], name) for name in names)
             if item.kind == "tool" and any(
-                each.read_only is not None or each.destructive is not None for each in hints
+                hint.read_only is not None or hint.destructive is not None for hint in hints
             ):
-                found.add(key)
-        return found
+                vouched_ids.add(key)
+        return vouched_ids
 
     def _with_host_hints(self, server: str, item: ToolDefinition) -> ToolDefinition:
-        """Return an alias with what the host says of the behaviour of what it stands for."""
+        """Return an alias with the host's hints on its original."""
         listing, hints = self.listed[server].listing, item.hints
         if item.kind == "tool" and (original := listing.originals.get(item.name)):
             for name in self._names_of(*original, "tool"):
@@ -266,8 +268,8 @@ class _Governance:
     ) -> Mapping[str, ToolDefinition]:
         """Return *items* with the hints of the host and of their *access*.
 
-        What describes the server names only tools that each caller that sees it may find.
-        Whoever sees a disabled server sees what is disabled.
+        The description of a server names only tools that every caller who sees the server may find.
+        A caller who sees a disabled server also sees disabled tools.
         """
         originals = self.listed[server].listing.originals
         if originals:
@@ -276,32 +278,34 @@ class _Governance:
         tools = {item.name: item for item in governed.values() if item.kind == "tool"}
         for key, item in governed.items():
             if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
-                seen = {
-                    pin_key(each.kind, each.name)
-                    for other, each in governed.items()
-                    if (each.hints.enabled or not item.hints.enabled)
+                visible = {
+                    pin_key(tool.kind, tool.name)
+                    for other, tool in governed.items()
+                    if (tool.hints.enabled or not item.hints.enabled)
                     and _is_open(access[other], access[key])
                 }
-                shown = [each for name in names if name in seen and (each := tools.get(name))]
-                details = {**item.details, **tool_details(shown)}
+                visible_tools = [
+                    tool for name in names if name in visible and (tool := tools.get(name))
+                ]
+                details = {**item.details, **tool_details(visible_tools)}
                 if "servers" in details:
                     details["servers"] = sorted(
-                        {originals[pin][0] for pin in seen & originals.keys()}
+                        {originals[pin][0] for pin in visible & originals.keys()}
                     )
                 governed[key] = replace(item, details=details)
         return governed
 
     def entry(self, item: Entity, parent: Entity | None) -> Entity:
-        """Return an entry under its rules; a tool of the entry of a server is as closed as that."""
+        """Return the entry *item* under its rules. Its server's entry limits access to a tool."""
         access = self.rules.access(item.server, item.name)
         if parent is not None and item.described:
             whole = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
             access = limit(self.access(item.server, item.kind, item.name), whole)
-            item = _under(item, whole)
-        return self._without_hidden_tools(_under(item, access))
+            item = _apply_access(item, whole)
+        return self._without_hidden_tools(_apply_access(item, access))
 
     def _without_hidden_tools(self, entity: Entity) -> Entity:
-        """Return the entry of a server without tools that some callers that see it may not find."""
+        """Return the entry of a server without tools that some of its callers may not find."""
         tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
         server, hidden = described_server(entity.name), set()
         for name in {as_text(tool.get("name")) for tool in tools} - {""}:
@@ -312,7 +316,7 @@ class _Governance:
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
-    """Return whether each caller that may see a server may see what *access* is of."""
+    """Return whether every caller who sees *server* also sees an item with this *access*."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
 
@@ -331,8 +335,8 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
     return definition if changed == hints else replace(definition, hints=changed)
 
 
-def _under(entity: Entity, access: Access) -> Entity:
-    """Return *entity* as *access* leaves it."""
+def _apply_access(entity: Entity, access: Access) -> Entity:
+    """Return *entity* with *access* applied."""
     if access is NO_ACCESS_RULE:
         return entity
     return replace(
@@ -344,12 +348,12 @@ def _under(entity: Entity, access: Access) -> Entity:
 
 
 def _is_named_by_host(result: ListResult) -> bool:
-    # The host wrote the names of aliases.
+    # The host also wrote the names of aliases.
     return result.registration.source.trusted or bool(result.listing.originals)
 
 
-def _is_kept(listed: Mapping[str, ListResult]) -> bool:
-    """Return whether names last: between those that the host gave nothing has to be kept."""
+def _needs_storage(listed: Mapping[str, ListResult]) -> bool:
+    """Return whether names must be stored, because some names do not come from the host."""
     return any(
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()

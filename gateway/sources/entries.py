@@ -1,4 +1,4 @@
-"""Where entries are kept, and the source that puts them into the catalog."""
+"""Source of the catalog's stored entries."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from gateway.types import Access, Code, Diagnostic, Entity, InvokeResult, JsonOb
 from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
-"""The name of the source of entries: no server may be called so."""
+"""Name of the source of entries, reserved for it."""
 MAX_SERVER_CHARS = 64
-"""The longest name of a server."""
+"""Maximum length of the name of a server, in characters."""
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
-"""What a row of the store is in the catalog, a server with the tools that its entry describes, and
-what is odd about it. Empty if it is left out."""
+"""Entities of a stored row (a server with its tools) and diagnostics. Both may be empty."""
 
 
 class EntrySource:
-    """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
+    """Adds the entries of a store to the catalog. It has no tools that can be called.
 
     Args:
-        store: Where entries are kept.
-        options: Say whether entries that look like an attack on a model are left out.
-        kinds: What the host says of kinds of its own.
+        store: Store of the entries.
+        options: Options; `on_suspicion` decides whether suspicious entries are left out.
+        kinds: Custom kinds of the host.
     """
 
     def __init__(
@@ -45,19 +44,19 @@ class EntrySource:
         self.trusted = False
         """Entries may come from manifests of strangers."""
         self.store = store
-        self._own = dict(kinds)
+        self._host_kinds = dict(kinds)
         self.kinds = dict(kinds)
-        """The kinds that are declared so far, by name."""
+        """Kinds declared so far, keyed by name."""
         self._options = options
         self._rows: dict[tuple[str, str], _Row] = {}
-        """By id and text."""
+        """Parsed rows, keyed by id and text."""
         self._rules: dict[str, Access] = {}
         self._closed = False
 
     async def list_tools(self) -> Listing:
-        """Return the entries; see `Source.list_tools`.
+        """Return the entries. See `Source.list_tools`.
 
-        Only rows that changed are parsed anew. While the store fails the entries stay as they were.
+        Only changed rows are parsed. While the store fails, the entries stay unchanged.
         """
         if self._closed:
             raise ClosedError("the catalog is closed; make a new gateway")
@@ -68,29 +67,32 @@ class EntrySource:
             notes.append(store_note(error))
         else:
             self._rows = {
-                row: self._rows.get(row) or self._read(*row) for row in sorted(rows.items())
+                row: self._rows.get(row) or self._parse_row(*row) for row in sorted(rows.items())
             }
             self._rules = {pattern: _read_rule(text) for pattern, text in sorted(rules.items())}
         return Listing(
-            entities=tuple(entity for found, _ in self._rows.values() for entity in found),
+            entities=tuple(entity for entities, _ in self._rows.values() for entity in entities),
             rules=self._rules,
-            diagnostics=(*notes, *(note for _, odd in self._rows.values() for note in odd)),
+            diagnostics=(
+                *notes,
+                *(note for _, row_notes in self._rows.values() for note in row_notes),
+            ),
         )
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
-        """Replace the kinds that configuration files declare beside the host's own.
+        """Replace the kinds that configuration files declare, in addition to the host's kinds.
 
         Returns:
-            Whether any differs from before: then all entries are read anew.
+            True if a kind changed, so that all entries are read again.
         """
-        after = {**self._own, **kinds}
+        after = {**self._host_kinds, **kinds}
         changed = after != self.kinds
         if changed:
             self.kinds = after
             self._rows = {}
         return changed
 
-    def _read(self, key: str, text: str) -> _Row:
+    def _parse_row(self, key: str, text: str) -> _Row:
         try:
             entry = entry_from_json(json.loads(text))
         except (ConfigError, ValueError) as error:
@@ -116,33 +118,33 @@ class EntrySource:
         return (server, *tools), (*notes, *listing.diagnostics)
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
-        """Return what the entry *key* says of the tools of its server, checked as a server's."""
+        """Return the tools that the entry *key* describes, checked as the tools of a server."""
         from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
         from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
 
         collector = DefinitionCollector(key, self._options, "")
         default = {"type": "object"}
         schemas = (
-            {**each, "inputSchema": each.get("inputSchema") or each.get("schema") or default}
-            if isinstance(each, dict)
-            else each
-            for each in listed
+            {**tool, "inputSchema": tool.get("inputSchema") or tool.get("schema") or default}
+            if isinstance(tool, dict)
+            else tool
+            for tool in listed
         )
         collector.add_page(definitions.TOOLS, list(schemas))
         return collector.listing()
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Refuse: an entry is not called; see `Source.call`."""
+        """Return an error result, because entries cannot be called."""
         return unknown_tool(tool_id, tool)
 
     async def close(self) -> None:
-        """Refuse what comes later, and let go of the store."""
+        """Close the source and its store."""
         self._closed = True
         self.store.close()
 
 
 def _read_rule(text: str) -> Access:
-    """Return a rule of the store; one that cannot be read closes what it is of."""
+    """Parse a stored rule; an unreadable rule disables its entries."""
     try:
         return Access(**json.loads(text))
     except (ValueError, TypeError):
@@ -150,12 +152,12 @@ def _read_rule(text: str) -> Access:
 
 
 def described_server(name: str) -> str:
-    """Return the name of the server that the entry of this *name* describes."""
+    """Return the server name for an entry with this *name*."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:MAX_SERVER_CHARS]
 
 
 def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:
-    """Return a tool of the entry of a server, under the id that it has once that is connected."""
+    """Return a tool of a server's entry, with the id that it keeps when the server is connected."""
     server = described_server(entry.name)
     key = entity_id("tool", server, tool.name)
     return Entity(

@@ -1,7 +1,7 @@
-"""From a Python function to a tool definition and what checks its arguments.
+"""Tool definitions and argument validators from Python functions.
 
-The names come from the signature, the types from the annotations, the texts from the docstring
-(Google, numpy or ReST). ``Annotated[..., Field(...)]`` wins over the docstring.
+Names come from the signature, types from the annotations, and texts from the docstring (Google,
+numpy or ReST). ``Annotated[..., Field(...)]`` has priority over the docstring.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from gateway.runtime.json_schema import map_schemas
 from gateway.sources.protocol import Function, ToolFunction
 from gateway.types import Hints, JsonObject, ToolDefinition
 
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
-_REFUSED: Mapping[object, str] = {
+_ANY_ADAPTER: TypeAdapter[Any] = TypeAdapter(Any)
+_UNSUPPORTED_PARAMETERS: Mapping[object, str] = {
     inspect.Parameter.VAR_POSITIONAL: "takes *{0}: declare each argument, or one list",
     inspect.Parameter.VAR_KEYWORD: "takes **{0}: declare each argument, or one dict",
     inspect.Parameter.POSITIONAL_ONLY: "takes {0!r} by position only: remove the '/'",
@@ -33,9 +33,9 @@ _REFUSED: Mapping[object, str] = {
 
 
 def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
-    """Return the text of *raw*, else its base64; and whether it is a text.
+    """Return the text of *raw*, or its base64, and whether *raw* is a text.
 
-    Text is UTF-8 without the character NUL.
+    Text is UTF-8 without NUL characters.
     """
     content = bytes(raw)
     with suppress(UnicodeDecodeError):
@@ -45,17 +45,17 @@ def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
 
 
 def to_json(answer: object) -> Any:
-    """Return what a function answered as JSON can carry it."""
-    plain, dump = _without_bytes(answer), partial(_ANY.dump_python, warnings=False)
+    """Return the result of a function as JSON values."""
+    plain, dump = _without_bytes(answer), partial(_ANY_ADAPTER.dump_python, warnings=False)
     try:
         return dump(plain, mode="json", fallback=str)
     except UnicodeDecodeError:
-        # Bytes in a model or a dataclass.
+        # The result is a model or a dataclass that contains bytes.
         return dump(_without_bytes(dump(plain)), mode="json", fallback=str)
 
 
 def _without_bytes(value: object) -> object:
-    """Return *value* with texts in place of bytes; see `read_bytes`."""
+    """Return *value* with bytes replaced by texts, as by `read_bytes`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return read_bytes(value)[0]
     if isinstance(value, dict):
@@ -68,10 +68,10 @@ def _without_bytes(value: object) -> object:
 
 
 def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:
-    """Return *arguments* coerced, with the defaults of what was left out.
+    """Return *arguments* coerced, with defaults for missing ones.
 
     Raises:
-        InvalidRequestError: They do not fit.
+        InvalidRequestError: If the arguments are invalid.
     """
     try:
         bound: dict[str, object] = arguments_of.validate_python(ArgsKwargs((), dict(arguments)))
@@ -82,25 +82,25 @@ def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, ob
     return bound
 
 
-class _Schema(GenerateJsonSchema):
+class _QuietJsonSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Ignore it: a default that JSON cannot write is simply not shown."""
+        """Ignore the warning: the schema simply omits a default that JSON cannot express."""
 
 
 def describe_function(
     function: Function, *, name: str | None, description: str | None, hints: Hints
 ) -> ToolFunction:
-    """Read *function*.
+    """Create a tool from *function*.
 
     Args:
-        function: What to call.
-        name: The tool's name; None is the function's own.
-        description: None is the docstring's text.
-        hints: Go into the definition.
+        function: Function that the tool calls.
+        name: Name of the tool; None uses the function's name.
+        description: Description; None uses the docstring's text.
+        hints: Hints of the definition.
 
     Raises:
-        ConfigError: It cannot be called with a JSON object, has no name, or its description or
-            hints are of another type.
+        ConfigError: If the function cannot be called with a JSON object or has no name, or if the
+            description or the hints have the wrong type.
     """
     if not callable(function):
         raise ConfigError(f"a tool is a function, got {type(function).__name__}")
@@ -112,10 +112,10 @@ def describe_function(
     if not isinstance(description, str | None):
         raise ConfigError(f"description of {tool_name!r} must be a text, got {description!r}")
     check_hints(tool_name, hints)
-    signature = _signature(function, tool_name)
+    signature = _read_signature(function, tool_name)
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name.lstrip("*"): param.description or "" for param in doc.params}
-    arguments_of, schema = _arguments(tool_name, signature, texts)
+    arguments_of, schema = _read_arguments(tool_name, signature, texts)
     prose = "\n\n".join(part for part in (doc.short_description, doc.long_description) if part)
     return ToolFunction(
         definition=ToolDefinition(
@@ -130,7 +130,7 @@ def describe_function(
     )
 
 
-def _signature(function: Function, tool_name: str) -> inspect.Signature:
+def _read_signature(function: Function, tool_name: str) -> inspect.Signature:
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, TypeError, ValueError) as error:
@@ -139,31 +139,33 @@ def _signature(function: Function, tool_name: str) -> inspect.Signature:
             "annotate with types that its module can name"
         ) from error
     for parameter in signature.parameters.values():
-        refusal = _REFUSED.get(parameter.kind)
+        refusal = _UNSUPPORTED_PARAMETERS.get(parameter.kind)
         if refusal:
             raise ConfigError(f"function {tool_name!r} {refusal.format(parameter.name)}")
     return signature
 
 
-def _arguments(
+def _read_arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
 ) -> tuple[TypeAdapter[Any], JsonObject]:
-    """Return what checks the arguments of a function, and their JSON Schema."""
+    """Return a validator for the arguments of a function, and their JSON Schema."""
 
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
-    # Pydantic reads the signature of what it calls: here of what gives the arguments back.
-    twin: Any = collect
-    twin.__signature__ = signature.replace(return_annotation=signature.empty)
-    twin.__annotations__ = {
+    # Pydantic reads the signature of the function that it calls: one that returns its arguments.
+    collector: Any = collect
+    collector.__signature__ = signature.replace(return_annotation=signature.empty)
+    collector.__annotations__ = {
         parameter.name: parameter.annotation
         for parameter in signature.parameters.values()
         if parameter.annotation is not parameter.empty
     }
     try:
-        arguments_of: TypeAdapter[Any] = TypeAdapter(twin)
-        schema = map_schemas(arguments_of.json_schema(schema_generator=_Schema), _drop_title)
+        arguments_of: TypeAdapter[Any] = TypeAdapter(collector)
+        schema = map_schemas(
+            arguments_of.json_schema(schema_generator=_QuietJsonSchema), _drop_title
+        )
     except PydanticUserError as error:
         raise ConfigError(
             f"a parameter of {tool_name!r} has a type that JSON cannot carry: {error.message}"
@@ -189,7 +191,9 @@ def _output_schema(annotation: Any) -> JsonObject | None:
     if annotation is inspect.Signature.empty:
         return None
     try:
-        schema = TypeAdapter(annotation).json_schema(mode="serialization", schema_generator=_Schema)
+        schema = TypeAdapter(annotation).json_schema(
+            mode="serialization", schema_generator=_QuietJsonSchema
+        )
     except PydanticUserError:
         return None
     return map_schemas(schema, _drop_title) if schema.get("type") == "object" else None

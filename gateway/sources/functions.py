@@ -1,11 +1,11 @@
 """Python functions as a source of tools.
 
-* A plain function runs in a worker thread, an async one in the caller's own task.
-* The time limit ends the waiting; a plain function that is already running cannot be stopped.
-* What a function raises is its answer: a result that says so, without a traceback. So are
-  ``SystemExit`` (an ``argparse`` that refuses) and the cancellation of a job that it awaited.
-* The items of a generator, plain or async, are collected into a list. Bytes are their text, or
-  base64 if they are binary.
+* A plain function runs in a worker thread, an async function in the caller's task.
+* The time limit ends the waiting. A plain function that is already running cannot be stopped.
+* An exception of a function becomes an error result, without a traceback. So do ``SystemExit`` (for
+  example from ``argparse``) and the cancellation of a job that the function awaited.
+* The items of a generator, plain or async, are collected in a list. Bytes are returned as text, or
+  as base64 if binary.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from gateway.types.access import NO_ACCESS_RULE, Access
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
 
-_BINARY = "application/octet-stream"
+_BINARY_TYPE = "application/octet-stream"
 _NO_HINTS = Hints()
 
 
 class FunctionSource:
-    """Functions of the host. Adding and removing is safe from any thread, at any time."""
+    """Functions of the host. Adding and removing them is thread-safe."""
 
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
         self.server = check_server_name(server)
         self.trusted = True
-        """The host wrote the functions."""
+        """True, because the host wrote the functions."""
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
         self._functions: dict[str, ToolFunction] = {}
@@ -55,18 +55,18 @@ class FunctionSource:
         access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> ToolDefinition:
-        """Offer *function* as a tool.
+        """Add *function* as a tool.
 
         Args:
-            function: Plain or async; its parameters become the tool's.
-            name: The tool's name; None is the function's own.
-            description: None is the text of the docstring.
-            hints: What else the host knows of it.
-            access: What the host says of its use.
-            replace: Take the place of a tool of the same name.
+            function: Plain or async function. The tool has the same parameters.
+            name: Name of the tool; None uses the function's name.
+            description: Description; None uses the docstring's text.
+            hints: Further information of the host about the tool.
+            access: Access rule of the host for the tool.
+            replace: True to replace a tool of the same name.
 
         Raises:
-            ConfigError: It cannot be called with a JSON object, or the name is taken.
+            ConfigError: If the function cannot be called with a JSON object, or the name is taken.
         """
         from gateway.sources.function_schema import describe_function  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
 
@@ -82,7 +82,7 @@ class FunctionSource:
         return tool.definition
 
     def remove(self, name: str) -> bool:
-        """Take a tool away; return whether it was there."""
+        """Remove a tool; return whether it existed."""
         with self._lock:
             self._access.pop(name, None)
             return self._functions.pop(name, None) is not None
@@ -95,7 +95,7 @@ class FunctionSource:
             return Listing(definitions=definitions, access=dict(self._access))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the function; see `Source.call`."""
+        """Call the function. See `Source.call`."""
         self._check_open()
         with self._lock:
             entry = self._functions.get(tool)
@@ -110,7 +110,7 @@ class FunctionSource:
 
         async def run_in_time() -> InvokeResult:
             async with limit:
-                return _to_result(tool_id, await _run(entry.function, bound))
+                return _to_result(tool_id, await _run_function(entry.function, bound))
 
         answer = await attempt(run_in_time())
         if not isinstance(answer, Failed):
@@ -124,7 +124,7 @@ class FunctionSource:
         return error_result(tool_id, f"{type(answer.error).__name__}: {answer.error}")
 
     async def close(self) -> None:
-        """Refuse what comes later; functions that run may end."""
+        """Refuse further calls. Running functions may finish."""
         self._closed = True
 
     def _check_open(self) -> None:
@@ -132,7 +132,7 @@ class FunctionSource:
             raise ClosedError(f"source {self.server!r} is closed; make a new one")
 
 
-async def _run(function: Function, arguments: dict[str, object]) -> object:
+async def _run_function(function: Function, arguments: dict[str, object]) -> object:
     if any(inspect.iscoroutinefunction(part) for part in (function, type(function).__call__)):
         answer = function(**arguments)
     else:
@@ -141,7 +141,7 @@ async def _run(function: Function, arguments: dict[str, object]) -> object:
         answer = await answer
     if isinstance(answer, AsyncIterable):
         return [item async for item in answer]
-    # A generator runs the function's own code, which may block.
+    # A generator runs code of the function, which may block.
     return await in_thread(list, answer) if isinstance(answer, Iterator) else answer
 
 
@@ -151,7 +151,11 @@ def _to_result(tool_id: str, answer: object) -> InvokeResult:
     if isinstance(answer, bytes | bytearray | memoryview):
         answer, is_text = read_bytes(answer)
         if not is_text:
-            resource = {"uri": f"result:/{quote(tool_id)}", "mimeType": _BINARY, "blob": answer}
+            resource = {
+                "uri": f"result:/{quote(tool_id)}",
+                "mimeType": _BINARY_TYPE,
+                "blob": answer,
+            }
             block = {"type": "resource", "resource": resource}
             return InvokeResult(tool_id=tool_id, content=(Content(type="resource", data=block),))
     if isinstance(answer, str):

@@ -1,11 +1,11 @@
-"""What a cached source asks of the store: its listing, and what was approved of it.
+"""Protocol and text format of stored listings and approvals.
 
-* A listing is kept under the fingerprint of its server's configuration: another configuration is
-  another server. A listing that was not used for a month is deleted.
-* An exposed name is pinned too: to the id of the tool that holds it.
-* A pin is the digest of a definition as it was first seen or approved, beside that seen last.
-* As text a listing is one line about it, and one line of its definitions, which are parsed when
-  they are first looked at: a start whose index is saved looks at none.
+* A listing is stored under the fingerprint of its server's configuration, so that a changed
+  configuration counts as another server. Listings not used for a month are deleted.
+* An approval contains two digests of a definition: the approved one and the one seen last.
+* Exposed names are also stored with approvals: the value is the id of the tool that has the name.
+* A stored listing has a header line and a line of definitions. The definitions are parsed only when
+  needed, because a start with a saved index needs none.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ from gateway.types.listing import Listing
 
 V = TypeVar("V")
 
-_FIELDS = "name", "title", "description", "input_schema", "output_schema", "kind", "details"
-_HINTS = "read_only", "destructive", "idempotent", "open_world"
-_fields_of, _hints_of = attrgetter(*_FIELDS), attrgetter(*_HINTS)
+_FIELD_NAMES = "name", "title", "description", "input_schema", "output_schema", "kind", "details"
+_HINT_NAMES = "read_only", "destructive", "idempotent", "open_world"
+_fields_of, _hints_of = attrgetter(*_FIELD_NAMES), attrgetter(*_HINT_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredListing:
-    """A listing as it was stored."""
+    """A listing and the time when it was read."""
 
     listing: Listing
     listed_at: float
-    """Seconds since the epoch."""
+    """Time of the listing, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredServer:
-    """What is stored of one server."""
+    """Stored state of one server."""
 
     listing: StoredListing | None = None
-    """None if there is none that can be read."""
+    """Stored listing; None if missing or unreadable."""
     pins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The digest that was approved and the one that was seen last, by name."""
+    """Approved digest and last seen digest, keyed by name."""
     failure: tuple[float, str] | None = None
-    """When it could not be listed, in seconds since the epoch, and why; None once it was."""
+    """Time (seconds since the epoch) and reason of the last failure; None after a success."""
 
     def recent_failure(self, now: float, ttl_s: float) -> str:
-        """Return why it could not be listed, if that was less than *ttl_s* seconds ago."""
-        at, why = self.failure or (-math.inf, "")
-        # A stamp from the future is of a clock that was wrong.
-        return f"{why} (tried {now - at:.0f} s ago)" if 0 <= now - at < ttl_s else ""
+        """Return the reason of a failure less than *ttl_s* seconds ago; else an empty string."""
+        failed_at, why = self.failure or (-math.inf, "")
+        # A timestamp in the future comes from a wrong clock.
+        return f"{why} (tried {now - failed_at:.0f} s ago)" if 0 <= now - failed_at < ttl_s else ""
 
 
 class ListingStore(Protocol):
-    """Where listings and pins are kept. Every method may raise `StoreError`."""
+    """Store of listings and approvals. Every method may raise `StoreError`."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
-        """Return the listing of a configuration; None if there is none that can be read."""
+        """Return the listing of a configuration; None if missing or unreadable."""
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return what is stored of many servers at once, by the fingerprint of the configuration.
+        """Return the stored state of several servers, keyed by fingerprint of the configuration.
 
         Args:
-            owners: The owner of a server's pins, by fingerprint.
+            owners: Owners of the servers' approvals, keyed by fingerprint.
         """
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Store a listing that was just read; if its configuration is new, sweep as well."""
+        """Store a new listing. If its configuration is new, also call `sweep`."""
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """Record that a configuration could not be listed, and why, until it is."""
+        """Store the reason of a failed listing, until the next successful listing."""
 
     def forget(self, fingerprint: str) -> None:
         """Delete the listing of a configuration."""
@@ -83,73 +83,74 @@ class ListingStore(Protocol):
         """Delete the listings that were not used for a month."""
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Record what was seen; return the names whose digest is not the approved one.
+        """Record the digests seen now; return the names whose digest is not the approved one.
 
-        A name that is seen for the first time is approved with that digest.
+        The first digest of a name is approved automatically.
         """
 
     def changed(self, owner: str) -> frozenset[str]:
-        """Return the names whose digest, when last seen, was not the approved one."""
+        """Return the names whose last seen digest is not the approved one."""
 
     def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
-        """Return what was approved and what was seen last, by name."""
+        """Return the approved and the last seen digests, keyed by name."""
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """Return when each value was bound first, in seconds since the epoch."""
+        """Return when each value was first bound (seconds since the epoch), keyed by value."""
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """Record which tool has, or wants, each exposed name; the first one that did holds it."""
+        """Record the tool that has or wants each exposed name. The first tool keeps the name."""
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
-        """Approve *names* as they were seen last.
+        """Approve the last seen digests of *names*.
 
         Args:
-            owner: Whose names they are.
-            names: What is approved.
-            seen: What a person looked at: a name that was seen as something else since stays as it
-                is. Empty approves any.
+            owner: Owner of the approvals.
+            names: Names to approve.
+            seen: Digest that a person reviewed. Names whose last seen digest differs stay
+                unapproved. Empty approves any digest.
         """
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition that is pinned with *digest*; None if it is not known any more.
+        """Return the definition with this *digest*; None if unknown.
 
-        What was approved is known for as long as it is; what a server says of itself is a
-        definition of kind ``server``.
+        Approved definitions stay known as long as they are approved. The instructions of a server
+        are a definition of kind ``server``.
         """
 
     def close(self) -> None:
-        """Release what is held; the next call opens it again."""
+        """Close the store. The next call opens it again."""
 
 
 def attempt_store(
     work: Callable[[], V], fallback: V, *, prefix: str = "", attempts: int = 3
 ) -> tuple[V, tuple[Diagnostic, ...]]:
-    """Return what *work* does with a store; *fallback* and a diagnostic if that fails.
+    """Return the result of *work* on a store; *fallback* and a diagnostic if the store fails.
 
-    A store that begins anew is asked again (it has two files), and a diagnostic says what it lost.
+    After a store was rebuilt, *work* is repeated (a store has two files), and a diagnostic reports
+    the lost data.
     """
     try:
         return work(), ()
     except StoreError as error:
         if attempts == 1 or not error.rebuilt:
             return fallback, (store_note(error, prefix),)
-        found, notes = attempt_store(work, fallback, prefix=prefix, attempts=attempts - 1)
-        return found, notes or (store_note(error),)
+        result, notes = attempt_store(work, fallback, prefix=prefix, attempts=attempts - 1)
+        return result, notes or (store_note(error),)
 
 
 def store_note(error: StoreError, prefix: str = "") -> Diagnostic:
-    """Return the diagnostic of an error of the catalog's store."""
+    """Return the diagnostic for an error of the catalog's store."""
     code: Code = "store_rebuilt" if error.rebuilt else "catalog_unavailable"
     return Diagnostic(stage="store", code=code, detail=f"{prefix}{error}")
 
 
 class LazyDefinitions(Collection[ToolDefinition]):
-    """The definitions of a stored listing, parsed when one is first looked at.
+    """Definitions of a stored listing, parsed at the first access.
 
     Args:
-        text: Their line.
-        count: How many there are.
-        digest: Of *text*: equal digests mean equal definitions.
+        text: Line with the definitions, as JSON.
+        count: Number of definitions.
+        digest: Digest of *text*. Equal digests mean equal definitions.
     """
 
     def __init__(self, text: str, *, count: int, digest: str) -> None:
@@ -162,20 +163,20 @@ class LazyDefinitions(Collection[ToolDefinition]):
         return tuple(map(_decode_definition, json.loads(self._text)))
 
     def __len__(self) -> int:
-        """The number of definitions; parses none."""
+        """Return the number of definitions, without parsing them."""
         return self._count
 
     def __iter__(self) -> Iterator[ToolDefinition]:
-        """Yield the definitions, always the same objects."""
+        """Yield the definitions, always as the same objects."""
         return iter(self._items)
 
     def __contains__(self, item: object) -> bool:
-        """Whether an equal definition is there."""
+        """Return whether an equal definition is included."""
         return item in self._items
 
 
 def encode(listing: Listing) -> str:
-    """Return a listing as text, for `decode` to read."""
+    """Return a listing as text. `decode` reads the text."""
     definitions = _encode_definitions(listing.definitions)
     header = {
         "definitions": len(listing.definitions),
@@ -189,10 +190,10 @@ def encode(listing: Listing) -> str:
 
 
 def decode(text: str) -> Listing:
-    """Return the listing of a text that `encode` wrote.
+    """Return the listing in a text that `encode` wrote.
 
     Raises:
-        ValueError, KeyError, TypeError: It is not as it was written.
+        ValueError, KeyError, TypeError: If the text was changed or is damaged.
     """
     first, definitions = text.split("\n", 1)
     header = json.loads(first)
@@ -212,11 +213,11 @@ def decode(text: str) -> Listing:
 
 
 def digest_of(listing: Listing) -> str:
-    """Return the digest of the definitions of a listing, whether they were parsed yet or not.
+    """Return the digest of the definitions of a listing, without parsing stored ones.
 
     Returns:
-        Empty where it would not say all: if the listing was never stored, or a definition of it is
-        doubted.
+        Digest; empty if it would be incomplete, because the listing was never stored or a
+        definition has diagnostics.
     """
     if isinstance(listing.definitions, LazyDefinitions):
         return listing.definitions.digest
@@ -226,9 +227,9 @@ def digest_of(listing: Listing) -> str:
 
 
 def fields_of(item: ToolDefinition) -> dict[str, object]:
-    """Return what is stored of a definition, by the names of its fields."""
+    """Return the stored fields of a definition, keyed by name."""
     values = (*_fields_of(item), *_hints_of(item.hints))
-    return dict(zip((*_FIELDS, *_HINTS), values, strict=True))
+    return dict(zip((*_FIELD_NAMES, *_HINT_NAMES), values, strict=True))
 
 
 def _encode_definitions(definitions: Iterable[ToolDefinition]) -> str:
@@ -236,9 +237,9 @@ def _encode_definitions(definitions: Iterable[ToolDefinition]) -> str:
 
 
 def _decode_definition(row: Sequence[Any]) -> ToolDefinition:
-    values, hints = row[: len(_FIELDS)], row[len(_FIELDS) :]
+    values, hints = row[: len(_FIELD_NAMES)], row[len(_FIELD_NAMES) :]
     return ToolDefinition(
-        **dict(zip(_FIELDS, values, strict=True)),
-        # A listing of before lacks the last one.
-        hints=Hints(**dict(zip(_HINTS, hints, strict=False))),
+        **dict(zip(_FIELD_NAMES, values, strict=True)),
+        # Listings of earlier versions lack the last hint.
+        hints=Hints(**dict(zip(_HINT_NAMES, hints, strict=False))),
     )

@@ -1,8 +1,8 @@
-"""An MCP server as a source of tools.
+"""MCP server as a source of tools.
 
-* Nothing is opened, and the SDK not even imported, before the first listing or call.
-* The connection lives on the background loop; callers may come from any loop.
-* A call is sent once, unless it provably never left or may run twice.
+* The server is not started, and the SDK not imported, before the first listing or call.
+* The connection runs on the background loop. Callers may use any event loop.
+* A call is sent only once, unless it was certainly not sent or may run twice.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ClientCapabilities:
-    """What the clients of a gateway can do; shared by the gateway and its sources."""
+    """Capabilities of the clients of a gateway, shared by the gateway and its sources."""
 
     can_be_asked: bool = False
-    """Whether servers may ask them for input; set before sessions open, which declare it once for
-    all calls."""
+    """True if servers may ask the clients for input. Set it before sessions open, because a session
+    declares it once for all calls."""
 
 
 @dataclass(eq=False, repr=False)
@@ -45,16 +45,16 @@ class McpSource:
     """The tools of one MCP server.
 
     Args:
-        server: The host's name for it.
-        target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a
-            transport of it (which can be opened only once).
-        bridge: Owns the loop on which the connection lives.
+        server: Name that the host gave the server.
+        target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a transport of
+            the mcp package (which can be opened only once).
+        bridge: Owner of the event loop that runs the connection.
         options: Limits of time and size.
-        trusted: Whether the host vouches for what the server says of its tools.
-        clock: Seconds that only grow; the circuit breaker reads it.
-        on_change: Called, on the background loop, when the server says that its lists changed.
-        capabilities: What the callers can be asked for.
-        public_url: Where users reach this gateway, to sign in; empty if nowhere.
+        trusted: True if the host trusts the server's description of its tools.
+        clock: Monotonic clock of the circuit breaker, in seconds.
+        on_change: Called on the background loop when the server reports changed lists.
+        capabilities: Capabilities of the callers.
+        public_url: URL of this gateway at which users sign in; empty if there is none.
     """
 
     server: str
@@ -69,36 +69,36 @@ class McpSource:
     public_url: str = ""
 
     def __post_init__(self) -> None:
-        """Begin without a connection."""
         self.server = check_server_name(self.server)
         self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
-        """Keeps the connection; to be used on the background loop alone."""
+        """Owner of the connection. Use it only on the background loop."""
         self.users = self._user_sessions(self.target)
-        """Keep those of the users, if calls go with their credentials; likewise."""
+        """Sessions of the users, if calls use their credentials; else None. Use them only on the
+        background loop."""
         self._repeatable: frozenset[str] = frozenset()
 
     @property
     def state(self) -> ConnectionState:
-        """The state of the connection."""
+        """State of the connection."""
         return self.supervisor.state
 
     @property
     def healthy(self) -> bool:
-        """Whether it can be reached, as far as is known."""
+        """True if the next use is expected to work."""
         return self.supervisor.healthy
 
     def note_repeatable(self, listing: Listing) -> None:
-        """Remember which tools of *listing* may run twice, if the server is trusted."""
+        """Remember the tools of *listing* that may run twice, if the server is trusted."""
         if self.trusted:
             self._repeatable = frozenset(
                 tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
             )
 
     async def list_tools(self) -> Listing:
-        """Read the tools anew; see `Source.list_tools`.
+        """Read the tools from the server. See `Source.list_tools`.
 
         Raises:
-            ClosedError: After `close`, also if that cut the listing short.
+            ClosedError: If the source is closed, before or during the listing.
         """
         try:
             listing = await self._use(lambda connection: connection.list_tools(), repeatable=True)
@@ -110,28 +110,28 @@ class McpSource:
         return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call a tool; see `Source.call`."""
+        """Call a tool. See `Source.call`."""
         return await self._use_for_caller(
             lambda connection: connection.call(tool, arguments, tool_id=tool_id),
             repeatable=tool in self._repeatable,
         )
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `ResourceSource.ask`."""
+        """Send a request that changes nothing. See `ResourceSource.ask`."""
         return await self._use_for_caller(
             lambda connection: connection.ask(method, params), repeatable=True
         )
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource; see `Watchable.watch`."""
+        """Report changes of a resource. See `Watchable.watch`."""
         if self.users is not None:
-            # One watch serves all who listen.
-            detail = f"{self.server!r} is read by each user: it reports no changes of {uri!r}"
+            # One watch serves all listeners, so it cannot use the credentials of one user.
+            detail = f"{self.server!r} does not report changes of {uri!r}, as each user reads it"
             raise InvalidRequestError(detail)
         await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
-        """End the connection and its process. Twice is harmless, and so is a closed bridge."""
+        """End the connection and its process. Repeated calls and a closed bridge are harmless."""
         if self.supervisor.refuse() or self.users is not None:
             with suppress(ClosedError):
                 await self.bridge.run(self._close)
@@ -181,7 +181,7 @@ class McpSource:
         return UserSessions(
             self.server,
             target,
-            # What one user's session hears of lists is not for all.
+            # Changed lists in the session of one user do not concern the shared listing.
             lambda own: self._connect(own, on_change=lambda: None),
             self.options,
             clock=self.clock,
@@ -191,7 +191,7 @@ class McpSource:
     async def _connect(
         self, target: HttpServer | None = None, on_change: Callable[[], None] | None = None
     ) -> ServerSession:
-        # The import takes long: not on the loop.
+        # Import in a thread, because the import is slow and would block the event loop.
         await asyncio.to_thread(import_module, "gateway.mcp.session")
         from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 

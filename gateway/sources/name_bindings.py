@@ -1,6 +1,6 @@
-"""Which tool holds an exposed name: the one that had it first, also while it is not there.
+"""Bindings of exposed names: the first tool with a name keeps it, even while the tool is missing.
 
-A name that was held by a tool of a server that left is given to no other until that is approved.
+If the server of a tool was removed, another tool gets the name only after an approval.
 """
 
 from __future__ import annotations
@@ -14,81 +14,86 @@ from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.types import Diagnostic
 
 _MAX_SIMILAR = 20
-"""How many groups of similar names are noted."""
-_PREFIX = "names are not kept for the next start: "
+"""Maximum number of diagnostics about similar names."""
+_NOTE_PREFIX = "names are not stored for the next start: "
 
 
 class NameBindings:
-    """The holders of names in one gateway, and in the store. Not for two threads at once.
+    """Tools that hold exposed names, in one gateway and in the store. Not thread-safe.
 
     Args:
-        store: Where they are kept.
-        scope: Returns under which owner; names of other owners do not matter. Empty keeps none.
+        store: Store of the bindings.
+        scope: Returns the owner of the bindings in the store; if empty, bindings are not stored.
     """
 
     def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:
         self._store = store
         self._scope = scope
         self._loaded = ""
-        """The owner that was read last."""
-        self._seen: dict[str, str] = {}
-        """The tool that wanted a name last, as it is stored."""
+        """Owner whose bindings were loaded last."""
+        self._stored_tools: dict[str, str] = {}
+        """Tool that last wanted a name, as stored; keyed by name."""
         self.holders: dict[str, str] = {}
-        """The id of the tool that holds a name, by the name without case."""
+        """Id of the tool that holds a name, keyed by case-folded name."""
         self.generations: dict[str, int] = {}
-        """When tools were seen first, by id: the lower the earlier; equal for those that came at
-        once."""
+        """Order in which tools were first seen, keyed by id: earlier tools have lower numbers.
+        Tools that arrived together have equal numbers.
+        """
 
-        self._basis: Mapping[str, str] = {}
-        """The holders that another process would know when it names the same tools."""
+        self._persistent_holders: Mapping[str, str] = {}
+        """Holders that another process would load when it names the same tools."""
 
     @property
     def digest(self) -> str:
-        """The digest of what the names of a build depend on, besides its tools."""
-        return digest(repr(sorted(self._basis.items())))
+        """Digest of the bindings on which the names of a build depend."""
+        return digest(repr(sorted(self._persistent_holders.items())))
 
     def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
-        """Read what is stored, once for each owner; return why it cannot be read."""
+        """Load the stored bindings, once per owner; return diagnostics of a failing store."""
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
-        found, notes = attempt_store(
-            lambda: (self._store.pins(scope), self._store.first_seen(scope)), None, prefix=_PREFIX
+        stored, notes = attempt_store(
+            lambda: (self._store.pins(scope), self._store.first_seen(scope)),
+            None,
+            prefix=_NOTE_PREFIX,
         )
-        if found is None:
+        if stored is None:
             return notes
-        pins, times = found
+        pins, times = stored
         self._loaded = scope
-        self._seen = {name: seen for name, (_, seen) in pins.items()}
+        self._stored_tools = {name: last for name, (_, last) in pins.items()}
         self.holders |= {name: holder for name, (holder, _) in pins.items()}
         numbers = {time: number for number, time in enumerate(sorted({*times.values()}))}
         self.generations |= {key: numbers[time] for key, time in times.items()}
-        self._basis = self.holders
+        self._persistent_holders = self.holders
         return notes
 
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
     ) -> tuple[Diagnostic, ...]:
-        """Note which tool has which name now, and store what is new; return why it is not stored.
+        """Record the current names and store new bindings; return diagnostics of a failing store.
 
         Args:
-            names: The exposed name of each tool, by id.
-            claims: The id of the tool that wants a name whose holder is gone, by the name without
-                case.
-            keep: Whether to store it.
+            names: Exposed name of each tool, keyed by id.
+            claims: Id of the tool that wants a name whose holder is gone, keyed by case-folded
+                name.
+            keep: True to store new bindings.
         """
-        # The index keeps the same texts.
+        # Interned, because the index has the same texts.
         current = {sys.intern(name.casefold()): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
         newest = max(self.generations.values(), default=-1) + 1
         self.generations = {**dict.fromkeys(names, newest), **self.generations}
-        self._basis = self.holders if keep and self._loaded else before
-        wanted = {**current, **claims}
-        new = {name: key for name, key in wanted.items() if self._seen.get(name) != key}
+        self._persistent_holders = self.holders if keep and self._loaded else before
+        bindings = {**current, **claims}
+        new = {name: key for name, key in bindings.items() if self._stored_tools.get(name) != key}
         if not (keep and new and self._loaded):
             return ()
-        _, notes = attempt_store(lambda: self._store.bind(self._loaded, new), None, prefix=_PREFIX)
-        self._seen |= new
+        _, notes = attempt_store(
+            lambda: self._store.bind(self._loaded, new), None, prefix=_NOTE_PREFIX
+        )
+        self._stored_tools |= new
         return notes
 
 
@@ -99,7 +104,7 @@ def renamed(
     names: Mapping[str, str],
     holders: Mapping[str, str],
 ) -> Iterator[Diagnostic]:
-    """Yield a note for each tool that has another name than its own, since a tool holds that."""
+    """Yield a diagnostic for each tool that was renamed because another tool holds its name."""
     for key, folded in sorted(lost.items()):
         if folded not in holders:
             continue
@@ -107,12 +112,13 @@ def renamed(
         if folded not in claims:
             yield Diagnostic(stage="catalog", code="name_qualified", detail=detail)
             continue
-        detail += f", since that server is gone; to pass it on: gateway approve name:{folded}"
+        detail += ", because that server is gone; to reassign the name: "
+        detail += f"gateway approve name:{folded}"
         yield Diagnostic(stage="catalog", code="name_withheld", detail=detail)
 
 
 def similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a note on each group of names that may be taken for each other."""
+    """Yield a diagnostic for each group of names that are easily confused."""
     for keys in similar_names(own_names)[:_MAX_SIMILAR]:
-        detail = f"look before you take one for the other: {', '.join(keys)}"
+        detail = f"these names are easily confused: {', '.join(keys)}"
         yield Diagnostic(stage="catalog", code="name_similar", detail=detail)

@@ -1,4 +1,4 @@
-"""Where tools live: one protocol for local functions and for servers."""
+"""Protocols of sources: functions, servers, and transforms of their listings."""
 
 from __future__ import annotations
 
@@ -12,35 +12,34 @@ from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
 Function = Callable[..., object]
-"""What a host may offer as a tool, plain or async."""
+"""Function that a host can add as a tool, plain or async."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFunction:
-    """A function that can be offered as a tool."""
+    """A function with the definition of its tool."""
 
     definition: ToolDefinition
     function: Function
     bind: Callable[[JsonObject], dict[str, object]]
-    """Checks and coerces arguments, or raises `ValueError`; what was left out keeps the function's
-    default."""
+    """Checks and coerces arguments, and adds defaults. Raises `ValueError`."""
 
 
 @runtime_checkable
 class ResourceSource(Protocol):
-    """A source that has more than tools: resources, prompts, completions."""
+    """A source that also has resources, prompts or completions."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send one request that changes nothing, and return its result as JSON.
 
         Args:
             method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
-            params: As the protocol wants them, with the source's own names and URIs.
+            params: Parameters as in MCP, with the source's own names and URIs.
 
         Raises:
-            InvalidRequestError: The source says that there is no such thing.
-            UpstreamError: It could not be asked, or failed.
-            ClosedError: After `close`.
+            InvalidRequestError: If the source does not have the requested item.
+            UpstreamError: If the source cannot be reached or failed.
+            ClosedError: If the source is closed.
         """
 
 
@@ -49,81 +48,81 @@ class Watchable(Protocol):
     """A source that may report changes of a resource."""
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of *uri* until cancelled, over as many connections as it takes.
+        """Report changes of *uri* until cancelled, reconnecting if needed.
 
         Raises:
-            InvalidRequestError: The source does not report changes of this one.
-            UpstreamError: It could not be asked, the first time.
-            ClosedError: After `close`.
+            InvalidRequestError: If the source does not report changes of this resource.
+            UpstreamError: If the first request failed.
+            ClosedError: If the source is closed.
         """
 
 
 class Source(Protocol):
-    """Tools behind one name. May be used from any event loop."""
+    """Tools of one server, or of functions of the host. Usable from any event loop."""
 
     @property
     def server(self) -> str:
-        """The name that the host gave, unique in a gateway; never what a server calls itself."""
+        """Name that the host gave, unique in a gateway; not the name that a server reports."""
 
     @property
     def trusted(self) -> bool:
-        """Whether the host itself wrote the definitions."""
+        """True if the host itself wrote the definitions."""
 
     async def list_tools(self) -> Listing:
-        """Read the tools anew.
+        """Read the tools from the source.
 
         Raises:
-            UpstreamError: The source could not be reached, or failed.
-            UpstreamTimeoutError: It did not answer within its limit.
-            ClosedError: After `close`.
+            UpstreamError: If the source cannot be reached or failed.
+            UpstreamTimeoutError: If the source did not answer in time.
+            ClosedError: If the source is closed.
         """
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call *tool* with *arguments*, at most once.
 
-        A failure that the tool itself reports is a result with ``is_error``. So are an unknown name
-        and arguments that it refuses, since a model can correct both. Cancelling the caller
-        cancels the call.
+        A failure that the tool reports is a result with ``is_error``. So are an unknown name and
+        invalid arguments, because a model can correct both. Cancelling the caller cancels the call.
 
         Args:
-            tool: The source's own name of it.
-            arguments: As the model gave them.
-            tool_id: Goes into the result.
+            tool: The source's own name of the tool.
+            arguments: Arguments from the model.
+            tool_id: Id of the tool, for the result.
 
         Raises:
-            UpstreamError: The call could not be made, or its answer was lost: it may have run.
-            UpstreamTimeoutError: No answer within the limit: it may have run, or still run.
-            ClosedError: After `close`.
+            UpstreamError: If the call failed, or its answer was lost. The tool may have run.
+            UpstreamTimeoutError: If there was no answer in time. The tool may have run, or still
+                run.
+            ClosedError: If the source is closed.
         """
 
     async def close(self) -> None:
-        """Let go of what is held, within seconds. Twice is harmless."""
+        """Release all resources within seconds. Repeated calls are harmless."""
 
 
 class Transform(Protocol):
-    """A change of a listing, and of the names in it."""
+    """A change of a listing and of its names."""
 
     @property
     def kind(self) -> Kind:
-        """Whose names and texts it changes: ``tool``, ``prompt`` or ``resource``."""
+        """Kind of the changed definitions: ``tool``, ``prompt`` or ``resource``."""
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """Return *listing* changed, with a diagnostic for each rule that matches nothing.
+        """Return the changed *listing*, with a diagnostic for each rule without a match.
 
         Args:
-            listing: As its source returned it.
-            server: For messages.
+            listing: Listing as the source returned it.
+            server: Name of the server, for messages.
         """
 
     def original_name(self, name: str) -> str | None:
-        """Return the source's own name of what is shown as *name*; None if nothing is."""
+        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
 
 
 def resources_of(source: Source | None, server: str) -> ResourceSource:
-    """Return *source* if it has more than tools.
+    """Return *source* if it has resources and prompts.
 
     Raises:
-        InvalidRequestError: It has not, or there is none.
+        InvalidRequestError: If it does not, or *source* is None.
     """
     if not isinstance(source, ResourceSource):
         raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
@@ -134,15 +133,15 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
     """Return *source* if it may report changes of a resource.
 
     Raises:
-        InvalidRequestError: It does not, or there is none.
+        InvalidRequestError: If it does not, or *source* is None.
     """
     if not isinstance(source, Watchable):
-        raise InvalidRequestError(f"server {server!r} reports no changes of {uri!r}")
+        raise InvalidRequestError(f"server {server!r} does not report changes of {uri!r}")
     return source
 
 
 def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
-    """Return what stands in for a listing that could not be read, with the reason."""
+    """Return the replacement of a failed listing: the previous definitions, and a diagnostic."""
     error, reason = failed.error, failed.reason
     detail = error.with_stderr if isinstance(error, UpstreamError) else reason
     detail = detail if server in reason else f"{server!r}: {detail}"
@@ -151,5 +150,5 @@ def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listin
 
 
 def unknown_tool(tool_id: str, tool: str) -> InvokeResult:
-    """Return the answer to a call of a tool that a source does not have."""
+    """Return the result of a call of an unknown tool."""
     return error_result(tool_id, f"unknown tool {tool!r}")

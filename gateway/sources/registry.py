@@ -1,6 +1,6 @@
-"""The sources of one gateway, its rules, and what the sources list.
+"""Registry of the sources and rules of one gateway, and listing of all sources.
 
-A dead server or a bad tool costs no other.
+A failing server or a bad tool does not affect the others.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from gateway.types.listing import Listing
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A source and what the host says of its tools.
+    """A source, and the host's hints and access rules for its tools.
 
-    After each change of the source's tools this is another object: then it must be listed again.
+    Each change of the source's tools creates a new object, so that the source is listed again.
     """
 
     source: Source
     hints: Mapping[str, Hints] = field(default_factory=dict)
-    """By the source's own tool name; they win over what the source says."""
+    """Hints, keyed by the source's own tool name. They have priority over hints of the source."""
     _: KW_ONLY
     follows: frozenset[str] = frozenset()
-    """The servers whose changes are changes of this one."""
+    """Servers whose changes also change this source."""
     itself: ToolDefinition | None = None
-    """The source as an entity, if it is a server."""
+    """Definition of the source as an entity, if the source is a server."""
     limits: UpstreamOptions | None = None
-    """By which its listing is checked; None if the source does that itself."""
+    """Limits for the check of the listing; None if the source checks it itself."""
     access: Access = NO_ACCESS_RULE
-    """What the host says of the use of all of it."""
+    """Access rule of the host for the whole source."""
 
 
 class Registry:
-    """The sources of one gateway, and its rules. Safe from any thread.
+    """The sources of one gateway, and its rules. Thread-safe.
 
     Args:
-        rules: Access by pattern of names; see `CatalogOptions.rules`.
-        visibility: Makes what callers may see of policies.
+        rules: Access, keyed by pattern of names. See `CatalogOptions.rules`.
+        visibility: Creates the visibility for callers from policies.
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class Registry:
         visibility: MakeVisibility = without_policies,
     ) -> None:
         self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
-        """By their origin."""
+        """Tables of rules, keyed by origin."""
         self._policies: dict[str, tuple[AccessPolicy, ...]] = {"": (), "files": ()}
-        """By their origin, in the order in which they count."""
+        """Policies, keyed by origin, in order of priority."""
         self.make_visibility = visibility
         self.visibility = visibility(())
-        """What callers may see now, by the host's policies, then those of files."""
+        """Current visibility for callers, by the host's policies, then the policies of files."""
         self._visibility_changes = 0
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
-        """The servers that follow the changes of each."""
+        """Servers that follow the changes of a server, keyed by the followed server."""
         self.generation = 0
-        """The number of changes: equal generations mean equal registrations."""
+        """Number of changes. Equal numbers mean equal registrations."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call *on_change* after every change, on any thread; return what ends that."""
+        """Call *on_change* after every change, on any thread; return a function that stops it."""
         token = object()
         self._watchers[token] = on_change
 
@@ -95,7 +95,7 @@ class Registry:
         """Register a source.
 
         Raises:
-            ConfigError: If its name is taken, or its hints are of another type.
+            ConfigError: If the name is taken, or the hints have the wrong type.
         """
         source, hints = registration.source, registration.hints
         if not isinstance(hints, Mapping):
@@ -124,12 +124,12 @@ class Registry:
 
     @property
     def rules(self) -> AccessRules:
-        """The rules that hold now: those of the options first."""
+        """Current rules; rules of the options come first."""
         with self._lock:
             return AccessRules(*(table for tables in self._rules.values() for table in tables))
 
     def set_rules(self, origin: str, *tables: Mapping[str, Access]) -> None:
-        """Replace the rules of *origin*, such as files; they come after those of the options."""
+        """Replace the rules of *origin* (such as files), which come after those of the options."""
         rules = tuple(table for table in map(dict, tables) if table)
         with self._lock:
             if self._rules.get(origin, ()) == rules:
@@ -139,10 +139,10 @@ class Registry:
         self._notify()
 
     def set_policies(self, origin: str, policies: tuple[AccessPolicy, ...]) -> None:
-        """Replace the policies of *origin*: an empty one is the host, ``files`` are its files.
+        """Replace the policies of *origin*: empty for the host, ``files`` for its files.
 
         Raises:
-            ConfigError: There are *policies*, and no plugin enforces them; nothing is changed.
+            ConfigError: If no plugin enforces *policies*. Nothing is changed then.
         """
         with self._lock:
             if self._policies[origin] == policies:
@@ -155,15 +155,15 @@ class Registry:
         self._notify()
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return what callers have in common that may see the same; another one once policies
-        changed, since the places of rules mean others then.
+        """Return a key shared by all callers with the same visibility. It changes whenever the set
+        of policies that hide entities changes.
         """
         with self._lock:
             visibility, changes = self.visibility, self._visibility_changes
         return caller.scopes, changes, visibility.audience(caller)
 
     def mark_dirty(self, server: str) -> None:
-        """Record that the tools of *server* changed; an unknown one is ignored."""
+        """Record that the tools of *server* changed. An unknown server is ignored."""
         with self._lock:
             changed = self._registrations.get(server)
             if changed is None:
@@ -178,12 +178,12 @@ class Registry:
             self.mark_dirty(server)
 
     def mark_changed(self) -> None:
-        """Record that something changed that no source lists, such as the host's documents."""
+        """Record a change outside of the sources, for example of the host's documents."""
         with self._lock:
             self.generation += 1
 
     def remove(self, server: str) -> Source | None:
-        """Remove *server*; return its source, which the caller closes, or None if unknown."""
+        """Remove *server*; return its source for the caller to close, or None if unknown."""
         with self._lock:
             removed = self._registrations.pop(server, None)
             if removed is None:
@@ -195,12 +195,12 @@ class Registry:
         return removed.source
 
     def all(self) -> Mapping[str, Registration]:
-        """Return the registrations by server, as they are now."""
+        """Return the current registrations, keyed by server."""
         with self._lock:
             return dict(self._registrations)
 
     def __contains__(self, server: object) -> bool:
-        """Whether *server* is registered."""
+        """Return whether *server* is registered."""
         return server in self._registrations
 
 
@@ -211,35 +211,36 @@ class ListResult:
     registration: Registration
     listing: Listing
     failed: bool = False
-    """True if the source, or a part of it, could not be listed; what is missing is then as it was
-    when last listed, or absent."""
+    """True if the source, or a part of it, could not be listed. Missing definitions then come from
+    the last listing, or are absent.
+    """
 
     def makes_same_index(self, other: ListResult) -> bool:
-        """Whether an index of *other* would be the same."""
+        """Return whether *other* would produce the same index."""
         is_same = self.registration is other.registration and self.failed == other.failed
         return is_same and self.listing.content == other.listing.content
 
     @cached_property
     def definitions(self) -> Mapping[str, ToolDefinition]:
-        """What was listed, and the server itself, with the host's hints, by id."""
+        """Listed definitions and the server itself, with the host's hints, keyed by id."""
         server, hints = self.registration.source.server, self.registration.hints
         itself, listing = self.registration.itself, self.listing
-        found = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
+        items = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
         for name, hint in hints.items():
             key = entity_id("tool", server, name)
-            if item := found.get(key):
-                found[key] = replace(item, hints=merge_hints(hint, item.hints))
+            if item := items.get(key):
+                items[key] = replace(item, hints=merge_hints(hint, item.hints))
         if itself is not None:
-            # A disabled tool must not be found, not by the words of its server either.
+            # A disabled tool must not be found, not even by the words of its server.
             enabled = [
-                item.name for item in found.values() if item.kind == "tool" and item.hints.enabled
+                item.name for item in items.values() if item.kind == "tool" and item.hints.enabled
             ]
-            found[entity_id(itself.kind, server, itself.name)] = replace(
+            items[entity_id(itself.kind, server, itself.name)] = replace(
                 itself,
                 description=itself.description or listing.instructions,
                 details={"tools": enabled},
             )
-        return found
+        return items
 
 
 async def list_sources(
@@ -249,71 +250,73 @@ async def list_sources(
     telemetry: Telemetry,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Mapping[str, ListResult]:
-    """Return the listing of every source, by server.
+    """Return the listing of every source, keyed by server.
 
-    Sources that changed, or whose last listing failed, are listed, all at once.
+    Sources that changed, or whose last listing failed, are listed in parallel.
 
     Args:
-        registrations: The sources.
-        before: What they listed last.
-        telemetry: Counts failures, also of the store, and quarantined tools.
-        progress: Called before and after servers are asked, with how many answered and how many
-            there are; never if what is stored serves.
+        registrations: Registered sources, keyed by server.
+        before: Last results, keyed by server.
+        telemetry: Counts failures, failures of the store, and quarantined tools.
+        progress: Called before and after servers are listed, with the number of finished servers
+            and the total number. Not called if stored listings suffice.
     """
-    wanted = [
+    outdated = [
         server
         for server, registration in registrations.items()
         if server not in before
         or before[server].failed
         or before[server].registration is not registration
     ]
-    # The sources behind the transforms.
-    sources = [getattr(own := registrations[server].source, "inner", own) for server in wanted]
+    # Sources inside transforms.
+    sources = [
+        getattr(outer := registrations[server].source, "inner", outer) for server in outdated
+    ]
     preload(sources)
     count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
     if count:
         progress(0, count)
     results = await asyncio.gather(
-        *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
+        *(_list_source(registrations[server], before.get(server), telemetry) for server in outdated)
     )
     if count:
         progress(count, count)
-    fresh = dict(zip(wanted, results, strict=True))
+    fresh = dict(zip(outdated, results, strict=True))
     return {server: fresh.get(server) or before[server] for server in registrations}
 
 
-async def _list(
+async def _list_source(
     registration: Registration, before: ListResult | None, telemetry: Telemetry
 ) -> ListResult:
-    listing = await attempt(_read(registration))
+    listing = await attempt(_read_listing(registration))
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        # An earlier listing may be of another source of that name.
+        # An earlier listing may come from another source with the same name.
         is_same = before is not None and before.registration.source is registration.source
         previous = before.listing if before is not None and is_same else None
         listing = load_failed(registration.source.server, listing, previous)
         result = ListResult(registration=registration, listing=listing, failed=True)
-        # The words in which it failed again make no other index.
+        # Another error message does not change the index.
         return before if before and before.makes_same_index(result) else result
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
     store_codes = {"catalog_unavailable", "store_rebuilt"}
     telemetry.store_failed("catalog", [code for code in codes if code in store_codes])
-    # A source of several parts reports a part that failed; it is then listed again as a whole.
+    # A combined source reports a part that failed. It is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
 
 
-async def _read(registration: Registration) -> Listing:
+async def _read_listing(registration: Registration) -> Listing:
     source, limits = registration.source, registration.limits
     listing = await source.list_tools()
     if limits is None:
         return listing
     from gateway.mcp.collector import check_listing  # noqa: PLC0415  (the scanner is heavy: only a host with sources of its own pays for it)
 
-    # Scanning megabytes of text takes seconds, which other sources need.
+    # Scanning megabytes of text takes seconds, during which other sources must continue.
     checked = await asyncio.to_thread(
         check_listing, listing, source.server, limits, trusted=source.trusted
     )

@@ -1,12 +1,12 @@
-"""Changes of what is shown of a source: prefix, filter, rename, describe. Pure but for the source.
+"""Transforms of a source's listing: prefix, filter, rename, describe. Pure except for the source.
 
     TransformedSource(source, Filter(deny=("delete_*",)), Prefix("crm_"))
 
-* A transform is for one kind: tools, unless it says otherwise. Resources keep their URIs, which
-  lead back to their server; a virtual server gives them others.
-* A transform maps names both ways: what it does not show has no name to call or read it by.
-* A rule that matches nothing leaves a diagnostic: a misspelt ``deny`` would show what it should
-  hide.
+* A transform applies to one kind, by default to tools. Resources keep their URIs, because requests
+  contain them. A virtual server can give them other URIs.
+* A transform maps names in both directions. An item that it hides cannot be called or read.
+* A rule without a match causes a diagnostic, because a misspelt ``deny`` would expose a tool that
+  it should hide.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefini
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
-"""A kind, and a name that is unique in it."""
+"""Kind, and a name that is unique in this kind."""
 Owner: TypeAlias = tuple[str, str]
-"""A source, and its own name of a definition."""
+"""Source, and its own name of a definition."""
 
 
-_PARTS = ("digests", "suspicions", "access", "originals")
-"""What a listing holds by `pin_key`."""
-_NOTHING = Listing()
+_KEYED_FIELDS = ("digests", "suspicions", "access", "originals")
+"""Fields of a listing that are mappings keyed by `pin_key`."""
+_EMPTY_LISTING = Listing()
 
 
 def select(
-    listings: Mapping[str, Listing], owners: Mapping[Key, Owner], whole: Listing = _NOTHING
+    listings: Mapping[str, Listing], owners: Mapping[Key, Owner], whole: Listing = _EMPTY_LISTING
 ) -> Listing:
-    """Return the definitions that *owners* names and *listings* holds, under their new names.
+    """Return the definitions in *owners*, taken from *listings*, under their new names.
 
-    Digests, suspicions and access travel with their definition: under any name, it stays pinned,
-    scanned and hidden from the same callers.
+    Digests, suspicions and access rules stay with their definition, so that renaming a definition
+    does not bypass its approval, the scanner or its access rule.
 
     Args:
-        listings: By source.
-        owners: Where each definition is, in their order.
-        whole: What else the listing holds.
+        listings: Listings, keyed by source.
+        owners: Owner of each new name, in the order of the result.
+        whole: Listing with the remaining fields of the result.
     """
     listed = {
         (source, item.kind, item.name): item
@@ -59,7 +59,7 @@ def select(
         for item in listing.definitions
     }
     definitions: list[ToolDefinition] = []
-    parts: dict[str, Any] = {part: {} for part in _PARTS}
+    parts: dict[str, Any] = {part: {} for part in _KEYED_FIELDS}
     for (kind, name), (source, original) in owners.items():
         item = listed.get((source, kind, original))
         if item is None:
@@ -67,18 +67,18 @@ def select(
         definitions.append(item if name == original else replace(item, name=name))
         own_key = pin_key(kind, original)
         for part, selected in parts.items():
-            own = getattr(listings[source], part)
-            if own_key in own:
-                selected[pin_key(kind, name)] = own[own_key]
+            values = getattr(listings[source], part)
+            if own_key in values:
+                selected[pin_key(kind, name)] = values[own_key]
     return replace(whole, definitions=tuple(definitions), **parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Puts *text* before every name.
+    """Adds a prefix to every name.
 
     Raises:
-        ConfigError: If no name can begin so, or it is for resources.
+        ConfigError: If the prefix is not valid in a name, or *kind* is ``resource``.
     """
 
     text: str
@@ -87,65 +87,66 @@ class Prefix:
     """``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
-        """Check that names can begin so."""
         check_tool_name(self.text)
         _check_renamable(self.kind)
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """See `Transform.apply`."""
+        """Return *listing* with prefixed names."""
         del server
         return _rename(listing, self.kind, lambda name: f"{self.text}{name}", ())
 
     def original_name(self, name: str) -> str | None:
-        """See `Transform.original_name`."""
+        """Return *name* without the prefix; None if the prefix is missing."""
         return name.removeprefix(self.text) if name.startswith(self.text) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Shows what a pattern of *allow* matches and none of *deny* does.
+    """Keeps items whose name matches a pattern of *allow* and no pattern of *deny*.
 
-    Patterns are those of a shell (``get_*``, ``?``, ``[ab]``), compared with case. Resources are
-    matched by their URIs, and so is what is made of a template: end the pattern of one with ``*``.
-    How a URI is spelled does not matter: ``%73ecret`` is ``secret``.
+    Patterns are case-sensitive shell patterns (``get_*``, ``?``, ``[ab]``). Resources are matched
+    by their URIs, including URIs made from a template, so a pattern for a template should end with
+    ``*``. Percent-encoding in a URI has no effect: ``%73ecret`` is the same as ``secret``.
     """
 
     allow: tuple[str, ...] | None = None
-    """None is everything of that kind; empty is nothing."""
+    """Allowed patterns; None allows all items of the kind, and an empty tuple allows none."""
     deny: tuple[str, ...] = ()
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """See `Transform.apply`."""
-        names = _names(listing, self.kind)
+        """Return the allowed items of *listing*, and diagnostics about unmatched patterns."""
+        names = _names_of_kind(listing, self.kind)
         notes = (
-            f"{server!r}: no {self.kind} is called like {pattern!r}"
+            f"{server!r}: no {self.kind} matches {pattern!r}"
             for pattern in (*(self.allow or ()), *self.deny)
             if not any(fnmatchcase(name, pattern) for name in names)
         )
         return _rename(listing, self.kind, self.original_name, notes)
 
     def original_name(self, name: str) -> str | None:
-        """See `Transform.original_name`."""
+        """Return *name* if it is allowed, else None."""
         forms = (normalize_path, canonical_uri, str) if self.kind == "resource" else (str,)
-        is_allowed = self.allow is None or any(_fits(name, rule, forms[:1]) for rule in self.allow)
-        is_denied = any(_fits(name, rule, forms) for rule in self.deny)
+        is_allowed = self.allow is None or any(
+            _matches_pattern(name, rule, forms[:1]) for rule in self.allow
+        )
+        is_denied = any(_matches_pattern(name, rule, forms) for rule in self.deny)
         return name if is_allowed and not is_denied else None
 
 
-def _fits(name: str, rule: str, forms: Iterable[Callable[[str], str]]) -> bool:
+def _matches_pattern(name: str, rule: str, forms: Iterable[Callable[[str], str]]) -> bool:
     return any(fnmatchcase(form(name), form(rule)) for form in forms)
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Shows definitions under other names. One that has such a name itself is hidden, with a note.
+    """Gives definitions other names. An item whose own name was given to another one is hidden.
 
     Args:
-        names: New name by the source's own.
+        names: New names, keyed by the source's own names.
 
     Raises:
-        ConfigError: If two would get one name, a name is none, or it is for resources.
+        ConfigError: If a new name is invalid or used twice, or *kind* is ``resource``.
     """
 
     names: Mapping[str, str]
@@ -154,7 +155,6 @@ class Rename:
     """``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
-        """Check the new names."""
         _check_renamable(self.kind)
         for name, count in Counter(self.names.values()).items():
             check_tool_name(name)
@@ -162,13 +162,13 @@ class Rename:
                 raise ConfigError(f"rename: {count} {self.kind}s would be called {name!r}")
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """See `Transform.apply`."""
-        names = _names(listing, self.kind)
+        """Return *listing* with the new names, and diagnostics for missing and hidden items."""
+        names = _names_of_kind(listing, self.kind)
         hidden = names.intersection(self.names.values()) - self.names.keys()
         notes = (
-            *_missing(self.names, names, self.kind, server, "renamed"),
+            *_missing_notes(self.names, names, self.kind, server, "renamed"),
             *(
-                f"{server!r}: {self.kind} {name!r} is hidden: another was given its name"
+                f"{server!r}: {self.kind} {name!r} is hidden, because another one has its name"
                 for name in sorted(hidden)
             ),
         )
@@ -179,7 +179,7 @@ class Rename:
         return _rename(listing, self.kind, rename, notes)
 
     def original_name(self, name: str) -> str | None:
-        """See `Transform.original_name`."""
+        """Return the source's own name of the item exposed as *name*; None if it is not exposed."""
         for old, new in self.names.items():
             if new == name:
                 return old
@@ -188,15 +188,17 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Shows other descriptions, by the source's own name or URI."""
+    """Replaces descriptions. *texts* is keyed by the source's own name or URI."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     _: KW_ONLY
     kind: Kind = "tool"
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
-        """See `Transform.apply`."""
-        missing = _missing(self.texts, _names(listing, self.kind), self.kind, server, "described")
+        """Return *listing* with the new descriptions, and a diagnostic for each missing item."""
+        missing = _missing_notes(
+            self.texts, _names_of_kind(listing, self.kind), self.kind, server, "described"
+        )
         definitions = (
             replace(item, description=self.texts[item.name])
             if item.kind == self.kind and item.name in self.texts
@@ -206,33 +208,43 @@ class Describe:
         return _with_notes(replace(listing, definitions=tuple(definitions)), missing)
 
     def original_name(self, name: str) -> str | None:
-        """See `Transform.original_name`."""
+        """Return *name*, because this transform changes only descriptions."""
         return name
 
 
 class TransformedSource:
-    """Shows what *source* has, changed by *transforms* in their order."""
+    """The source *source*, changed by *transforms* in their order.
+
+    Example:
+        >>> import asyncio
+        >>> from gateway.sources import FunctionSource
+        >>> functions = FunctionSource()
+        >>> tool = functions.add(lambda: 1, name="get_user", description="Get a user.")
+        >>> source = TransformedSource(functions, Prefix("crm_"))
+        >>> [tool.name for tool in asyncio.run(source.list_tools()).tools]
+        ['crm_get_user']
+    """
 
     def __init__(self, source: Source, *transforms: Transform) -> None:
         self.inner = source
-        """The source itself, under whose own names everything is there."""
+        """Original source, whose items have their own names."""
         self.server = source.server
         self._transforms = transforms
 
     @property
     def trusted(self) -> bool:
-        """Whether the host wrote the definitions, but for what the transforms change."""
+        """True if the host wrote the original definitions."""
         return self.inner.trusted
 
     async def list_tools(self) -> Listing:
-        """Return what is shown; see `Source.list_tools`."""
+        """Return the transformed listing. See `Source.list_tools`."""
         listing = await self.inner.list_tools()
         for transform in self._transforms:
             listing = transform.apply(listing, server=self.server)
         return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call what is shown as *tool*; see `Source.call`."""
+        """Call the tool exposed as *tool*. See `Source.call`."""
         try:
             original = self.original_name("tool", tool)
         except InvalidRequestError:
@@ -240,13 +252,13 @@ class TransformedSource:
         return await self.inner.call(original, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the source for a resource or prompt that is shown; see `ResourceSource.ask`."""
+        """Request an exposed resource or prompt. See `ResourceSource.ask`."""
         source = resources_of(self.inner, self.server)
         original = self.original_name(*request_target(params))
         return await source.ask(method, retarget_request(params, original))
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource that is shown; see `Watchable.watch`."""
+        """Report changes of an exposed resource. See `Watchable.watch`."""
         source = watchable(self.inner, self.server, uri)
         await source.watch(self.original_name("resource", uri), callbacks)
 
@@ -255,36 +267,38 @@ class TransformedSource:
         await self.inner.close()
 
     def original_name(self, kind: Kind, name: str) -> str:
-        """Return the source's own name of what is shown as *name*.
+        """Return the source's own name of the item exposed as *name*.
 
         Raises:
-            InvalidRequestError: Nothing is.
+            InvalidRequestError: If no such item is exposed.
         """
         original: str | None = name
         for transform in reversed(self._transforms):
             if transform.kind == kind and original is not None:
                 original = transform.original_name(original)
         if original is None:
-            raise InvalidRequestError(f"server {self.server!r} shows no {kind} {name!r}: list them")
+            raise InvalidRequestError(
+                f"server {self.server!r} does not expose {kind} {name!r}: list the available ones"
+            )
         return original
 
 
 def _check_renamable(kind: Kind) -> None:
-    """Raise `ConfigError` for a kind whose names mean more than what they are called by."""
+    """Raise `ConfigError` if items of this kind cannot be renamed."""
     if kind not in {"tool", "prompt"}:
         raise ConfigError(
             f"a {kind} keeps its URI here; a virtual server can show it under another one"
         )
 
 
-def _names(listing: Listing, kind: Kind) -> set[str]:
+def _names_of_kind(listing: Listing, kind: Kind) -> set[str]:
     return {item.name for item in listing.definitions if item.kind == kind}
 
 
 def _rename(
     listing: Listing, kind: Kind, rename: Callable[[str], str | None], notes: Iterable[str]
 ) -> Listing:
-    """Return *listing* with all of a kind under new names; None leaves one out."""
+    """Return *listing* with the items of *kind* renamed. A new name of None removes an item."""
     owners: dict[Key, Owner] = {}
     for item in listing.definitions:
         name = rename(item.name) if item.kind == kind else item.name
@@ -293,11 +307,12 @@ def _rename(
     return _with_notes(select({"": listing}, owners, listing), notes)
 
 
-def _missing(
+def _missing_notes(
     names: Iterable[str], present: set[str], kind: Kind, server: str, action: str
 ) -> Iterable[str]:
     missing = sorted(name for name in names if name not in present)
-    return (f"{server!r}: no {kind} {name!r} is there to be {action}" for name in missing)
+    reason = f"cannot be {action}, because it does not exist"
+    return (f"{server!r}: {kind} {name!r} {reason}" for name in missing)
 
 
 def _with_notes(listing: Listing, details: Iterable[str]) -> Listing:

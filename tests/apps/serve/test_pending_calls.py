@@ -120,7 +120,7 @@ async def test_a_client_of_before_that_cannot_gets_a_clear_error(
         result = await client.call_tool("call_tool", {"name": name})
 
     assert result.is_error
-    assert "the client cannot do it" in text_of(result)
+    assert "the client does not support it" in text_of(result)
 
 
 async def test_a_client_of_before_hears_it_of_a_prompt_too(behind: Make) -> None:

@@ -196,7 +196,7 @@ async def test_an_answer_that_is_malformed_is_its_servers_fault(
 
     error = raised.value.error
     assert types.INTERNAL_ERROR == error.code
-    assert f"'shop': answered {method} in a form that MCP does not know" == error.message
+    assert f"'shop': answered {method} in a form that MCP does not define" == error.message
     assert error.data
 
 
@@ -314,5 +314,5 @@ async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGa
     assert "This is the content of the static text resource." == read.text
     assert filled[0] == filled[1]
     for name in ("test://static-text", "gateway:/fixture/test://static-text"):
-        with pytest.raises(InvalidRequestError, match=r"no server has|shows no"):
+        with pytest.raises(InvalidRequestError, match=r"no server has|does not expose"):
             await gateway.read(name)

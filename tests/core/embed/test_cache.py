@@ -1,4 +1,4 @@
-"""Vectors that are embedded once."""
+"""Requests to embedders, and the cache for queries."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ limits = st.builds(
 )
 
 
-async def test_fit_texts_get_rows_of_unit_length() -> None:
-    """Blank and broken texts would be refused by a service; cosines are products from here on."""
+async def test_texts_are_fitted_and_vectors_have_unit_length() -> None:
+    """Services refuse blank and broken texts. Cosines are computed as dot products."""
     embedder = HashingEmbedder(64, transform=lambda rows: rows * np.float32(7))
 
     answer = await request_vectors(embedder, ["", "a\x00b"], role="query", telemetry=TELEMETRY)
@@ -62,16 +62,15 @@ async def test_fit_texts_get_rows_of_unit_length() -> None:
     ],
     ids=["nan", "zero", "short batch", "wrong dimension"],
 )
-async def test_unusable_rows_are_an_error(spoil: Callable[[Matrix], Matrix]) -> None:
-    """Rule 5: what cannot rank must not try."""
+async def test_unusable_vectors_raise_an_error(spoil: Callable[[Matrix], Matrix]) -> None:
     with pytest.raises(EmbeddingError, match="hashing-64"):
         await request_vectors(
             HashingEmbedder(64, transform=spoil), ["a", "b"], role="query", telemetry=TELEMETRY
         )
 
 
-async def test_the_indexs_length_wins_over_the_embedders_word() -> None:
-    """A query must meet the vectors that there are."""
+async def test_required_length_overrides_the_length_of_the_embedder() -> None:
+    """A query vector must match the vectors of the index."""
     with pytest.raises(EmbeddingError, match="expected 16 dimensions, got 64"):
         await request_vectors(
             HashingEmbedder(64), ["a"], role="query", telemetry=TELEMETRY, dimensions=16
@@ -79,8 +78,8 @@ async def test_the_indexs_length_wins_over_the_embedders_word() -> None:
 
 
 @given(texts, limits)
-def test_batches_keep_to_the_limits(texts: list[str], limits: EmbeddingLimits) -> None:
-    """A text that is too long by itself goes alone, and none is left out."""
+def test_batches_are_within_the_limits(texts: list[str], limits: EmbeddingLimits) -> None:
+    """A text that is too long by itself gets its own batch."""
     batches = list(split_into_batches(texts, limits))
 
     assert list(range(len(texts))) == [position for batch in batches for position in batch]
@@ -92,8 +91,8 @@ def test_batches_keep_to_the_limits(texts: list[str], limits: EmbeddingLimits) -
 
 
 @given(st.text(st.characters(), max_size=40), limits)
-def test_a_fit_text_is_one_that_any_service_takes(text: str, limits: EmbeddingLimits) -> None:
-    """Services refuse blank texts, NUL and halves of surrogate pairs."""
+def test_fitted_text_is_valid_for_any_service(text: str, limits: EmbeddingLimits) -> None:
+    """Services refuse blank texts, NUL and unpaired surrogates."""
     fitted = fit_text(text, limits)
 
     assert fitted.strip()
@@ -123,8 +122,7 @@ def queries(
     )
 
 
-async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
-    """And costs no tokens."""
+async def test_cached_query_is_not_embedded_again(bridge: Bridge) -> None:
     embedder = HashingEmbedder(64)
     embed = queries(embedder, bridge)
 
@@ -134,13 +132,13 @@ async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
 
     assert [("a", "b"), ("c",)] == embedder.batches
     assert [(2, 2), (0, 0), (1, 1)] == [
-        (each.embedded, each.tokens) for each in (fresh, again, partly)
+        (answer.embedded, answer.tokens) for answer in (fresh, again, partly)
     ]
     assert np.array_equal(fresh.vectors[::-1], again.vectors)
 
 
-async def test_a_request_that_comes_as_an_equal_one_ends_is_not_sent(bridge: Bridge) -> None:
-    """Its caller looked before the vector was there, and found no flight after."""
+async def test_request_after_an_equal_one_uses_the_cache(bridge: Bridge) -> None:
+    """The caller checked the cache just before the equal request filled it."""
     embedder = HashingEmbedder(64)
     embed = replace(queries(embedder, bridge), share=run_twice)
 
@@ -150,8 +148,7 @@ async def test_a_request_that_comes_as_an_equal_one_ends_is_not_sent(bridge: Bri
     assert (2, 64) == answer.vectors.shape
 
 
-async def test_queries_keep_to_the_embedders_limits(bridge: Bridge) -> None:
-    """A service that takes few texts a request must not lose the long requests."""
+async def test_queries_are_split_by_the_limits_of_the_embedder(bridge: Bridge) -> None:
     embedder = Narrow(64)
 
     answer = await queries(embedder, bridge)(["a", "b", "c"], dimensions=64)
@@ -160,8 +157,8 @@ async def test_queries_keep_to_the_embedders_limits(bridge: Bridge) -> None:
     assert (3, 64) == answer.vectors.shape
 
 
-async def test_a_remembered_row_of_another_length_is_embedded_again(bridge: Bridge) -> None:
-    """A model may change under its name while its vectors are remembered."""
+async def test_cached_vector_of_another_length_is_embedded_again(bridge: Bridge) -> None:
+    """The model behind a name may change while its vectors are cached."""
     cache = Cache[Vector]("c", max_items=9, ttl_s=60)
     cache.put(("hashing-64", "a"), np.ones(5, np.float32))
 
@@ -170,8 +167,7 @@ async def test_a_remembered_row_of_another_length_is_embedded_again(bridge: Brid
     assert (1, 64) == answer.vectors.shape
 
 
-async def test_a_failed_request_is_not_remembered(bridge: Bridge) -> None:
-    """Rule 5: no latch."""
+async def test_failed_request_is_not_cached(bridge: Bridge) -> None:
     embedder = HashingEmbedder(64, fail_with=RuntimeError("down"))
     embed = queries(embedder, bridge)
 

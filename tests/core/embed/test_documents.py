@@ -1,4 +1,4 @@
-"""Vectors of documents, each embedded once."""
+"""Vectors of documents: stored vectors, failures and progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAIT_S = 60
 
 
 class Nameless(HashingEmbedder):
-    """Does not say how long its vectors are."""
+    """An embedder that does not state the length of its vectors."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__(dimensions)
@@ -51,17 +51,17 @@ async def documents(
 
 
 async def test_equal_texts_are_embedded_once() -> None:
-    """Two servers often offer the same tool."""
+    """Several servers often offer the same tool."""
     embedder = HashingEmbedder(64)
 
-    found = await documents(["a", "b", "a"], embedder)
+    vectors = await documents(["a", "b", "a"], embedder)
 
-    assert (2, 2, 2) == (embedder.texts, found.embedded, len(found.rows))
-    assert 2 == found.tokens
+    assert (2, 2, 2) == (embedder.texts, vectors.embedded, len(vectors.rows))
+    assert 2 == vectors.tokens
 
 
 async def test_stored_texts_are_not_embedded_again() -> None:
-    """The cost of a build is the cost of what is new; vectors of another model are not used."""
+    """Vectors of another model are not used."""
     embedder, store = HashingEmbedder(64), MemoryVectorStore()
     await documents(["a", "b"], embedder, store=store)
     again = await documents(["a", "b", "c"], embedder, store=store)
@@ -74,55 +74,53 @@ async def test_stored_texts_are_not_embedded_again() -> None:
 @pytest.mark.parametrize(
     "row", [np.full(64, np.nan), np.zeros(64), np.ones(63)], ids=["nan", "zeros", "other length"]
 )
-async def test_a_damaged_stored_row_is_embedded_again(row: np.ndarray) -> None:
-    """One NaN in the matrix would spoil every search."""
+async def test_damaged_stored_vector_is_embedded_again(row: np.ndarray) -> None:
+    """One NaN in the matrix would affect every search."""
     store = MemoryVectorStore()
     store.put("hashing-64", {text_key("a"): row.astype(np.float32)})
 
-    found = await documents(["a"], HashingEmbedder(64), store=store)
+    vectors = await documents(["a"], HashingEmbedder(64), store=store)
 
-    assert 1 == found.embedded
-    assert np.isfinite(found.rows[text_key("a")]).all()
+    assert 1 == vectors.embedded
+    assert np.isfinite(vectors.rows[text_key("a")]).all()
 
 
-async def test_a_model_that_changed_under_its_name_keeps_one_length() -> None:
-    """Rows of two lengths make no matrix: the commonest length stays, the others are redone."""
+async def test_stored_vectors_of_the_rarer_length_are_embedded_again() -> None:
+    """The model behind a name may change, and a matrix needs vectors of one length."""
     store = MemoryVectorStore()
     for text, length in (("a", 64), ("b", 64), ("c", 63)):
         store.put("nameless", {text_key(text): np.ones(length, np.float32)})
 
-    found = await documents(["a", "b", "c"], Nameless(64), store=store)
+    vectors = await documents(["a", "b", "c"], Nameless(64), store=store)
 
-    assert 1 == found.embedded
-    assert {64} == {row.shape[0] for row in found.rows.values()}
+    assert 1 == vectors.embedded
+    assert {64} == {row.shape[0] for row in vectors.rows.values()}
 
 
-async def test_a_failing_embedder_leaves_what_there_is_with_a_diagnostic() -> None:
-    """Rule 5: an index without all its vectors still serves."""
+async def test_failing_embedder_keeps_stored_vectors_with_a_diagnostic() -> None:
     store, embedder = MemoryVectorStore(), Narrow(64)
     await documents(["a"], embedder, store=store)
     embedder.fail_with = RuntimeError("secret")
 
-    found = await documents(["a", "b", "c", "d"], embedder, store=store)
+    vectors = await documents(["a", "b", "c", "d"], embedder, store=store)
 
-    assert [text_key("a")] == list(found.rows)
+    assert [text_key("a")] == list(vectors.rows)
     assert 2 == embedder.calls
     assert [("embedding_failed", "RuntimeError")] == [
-        (note.code, note.detail) for note in found.diagnostics
+        (note.code, note.detail) for note in vectors.diagnostics
     ]
 
 
-async def test_a_broken_store_costs_the_persistence_alone() -> None:
-    """Vectors can be made again."""
-    found = await documents(["a"], HashingEmbedder(64), store=BrokenStore())
+async def test_broken_store_keeps_vectors_in_memory() -> None:
+    vectors = await documents(["a"], HashingEmbedder(64), store=BrokenStore())
 
-    assert 1 == len(found.rows)
-    assert ["store_unavailable", "store_unavailable"] == [n.code for n in found.diagnostics]
-    assert ["the disk is gone", "the disk is full"] == [n.detail for n in found.diagnostics]
+    assert 1 == len(vectors.rows)
+    assert ["store_unavailable", "store_unavailable"] == [n.code for n in vectors.diagnostics]
+    assert ["the disk is gone", "the disk is full"] == [n.detail for n in vectors.diagnostics]
 
 
 class Endless(HashingEmbedder):
-    """Takes the first request and never answers."""
+    """An embedder that never answers."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__(dimensions)
@@ -134,31 +132,29 @@ class Endless(HashingEmbedder):
         raise AssertionError(texts, role)
 
 
-async def test_a_request_for_documents_that_hangs_has_failed() -> None:
-    """Else everybody after it would wait for it too."""
-    found = await embed_documents(
+async def test_hanging_request_for_documents_fails() -> None:
+    vectors = await embed_documents(
         ["a"], embedder=Endless(64), store=MemoryVectorStore(), telemetry=TELEMETRY, timeout_s=0.001
     )
 
-    assert found.failed
+    assert vectors.failed
     assert ["a request for documents took longer than 0.001 s"] == [
-        note.detail for note in found.diagnostics
+        note.detail for note in vectors.diagnostics
     ]
 
 
 async def test_progress_is_reported_before_the_first_request_and_after_each() -> None:
-    """A first index of thousands takes a while."""
-    seen: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
     await embed_documents(
         ["a", "b", "c"],
         embedder=Narrow(64),
         store=MemoryVectorStore(),
         telemetry=TELEMETRY,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total: reports.append((done, total)),
     )
 
-    assert [(0, 3), (2, 3), (3, 3)] == seen
+    assert [(0, 3), (2, 3), (3, 3)] == reports
 
 
 # -- several processes over one store -----------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What every `Embedder` promises, whoever computes the vectors."""
+"""Conformance of every `Embedder`."""
 
 from __future__ import annotations
 
@@ -35,16 +35,14 @@ async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
                     yield OpenAIEmbedder(client, model="m")
 
 
-async def test_it_is_an_embedder_with_a_name_and_limits(embedder: Embedder) -> None:
-    """Vectors are kept by the name, requests cut by the limits."""
+async def test_embedder_has_an_id_and_limits(embedder: Embedder) -> None:
     assert isinstance(embedder, Embedder)
     assert embedder.info.model_id
     assert embedder.info.provider
     assert embedder.info.limits.max_texts >= 1
 
 
-async def test_each_text_gets_a_usable_row_in_order(embedder: Embedder) -> None:
-    """A row that belongs to another text would rank the wrong tool."""
+async def test_vectors_are_usable_and_in_the_order_of_the_texts(embedder: Embedder) -> None:
     together = (await embedder.embed(TEXTS, role="document")).vectors
     alone = np.concatenate(
         [(await embedder.embed([text], role="document")).vectors for text in TEXTS]
@@ -55,8 +53,8 @@ async def test_each_text_gets_a_usable_row_in_order(embedder: Embedder) -> None:
     assert np.allclose(together, alone, atol=1e-4)
 
 
-async def test_the_same_text_gives_the_same_row(embedder: Embedder) -> None:
-    """What is remembered must be what would be computed."""
+async def test_equal_texts_have_equal_vectors(embedder: Embedder) -> None:
+    """Vectors can be cached only if equal texts have equal vectors."""
     first = await embedder.embed(TEXTS[:1], role="query")
     second = await embedder.embed(TEXTS[:1], role="query")
 
@@ -64,7 +62,7 @@ async def test_the_same_text_gives_the_same_row(embedder: Embedder) -> None:
 
 
 async def test_tokens_are_counted_or_unknown(embedder: Embedder) -> None:
-    """Rule 10: a made-up number is worse than none."""
+    """An unknown number is None, not an estimate."""
     answer = await embedder.embed(TEXTS, role="document")
 
     assert answer.tokens is None or answer.tokens >= len(TEXTS) - 1

@@ -1,4 +1,4 @@
-"""Embeddings over the OpenAI wire format, against a real server on this machine."""
+"""OpenAI's embeddings API against an HTTP server on this machine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ def client(model: ScriptedModel) -> Iterator[OpenAI]:
         yield client
 
 
-async def test_prefixes_stand_before_queries_and_documents(
+async def test_prefixes_are_added_to_queries_and_documents(
     model: ScriptedModel, client: OpenAI
 ) -> None:
-    """Some models were trained so."""
     embedder = OpenAIEmbedder(client, model="m", query_prefix="q: ", document_prefix="d: ")
 
     await embedder.embed(["a"], role="query")
@@ -40,8 +39,8 @@ async def test_prefixes_stand_before_queries_and_documents(
     assert [("q: a",), ("d: a",)] == model.embedding_requests
 
 
-async def test_every_setting_that_changes_a_vector_is_part_of_the_model_id(client: OpenAI) -> None:
-    """Stored vectors of another setting must not be used."""
+async def test_model_id_contains_every_setting_that_changes_a_vector(client: OpenAI) -> None:
+    """The id is part of the key of stored vectors."""
     plain = OpenAIEmbedder(client, model="m")
     others = [
         OpenAIEmbedder(client, model="n"),
@@ -50,13 +49,12 @@ async def test_every_setting_that_changes_a_vector_is_part_of_the_model_id(clien
         OpenAIEmbedder(client, model="m", document_prefix="d"),
     ]
 
-    assert 5 == len({each.info.model_id for each in (plain, *others)})
+    assert 5 == len({embedder.info.model_id for embedder in (plain, *others)})
     limits = EmbeddingLimits(max_texts=3)
     assert limits == OpenAIEmbedder(client, model="m", limits=limits).info.limits
 
 
-async def test_shorter_vectors_are_asked_of_the_service(model: ScriptedModel) -> None:
-    """By both kinds of client."""
+async def test_dimensions_are_sent_to_the_service(model: ScriptedModel) -> None:
     async with AsyncOpenAI(base_url=model.base_url, api_key="test") as client:
         answer = await OpenAIEmbedder(client, model="m", dimensions=16).embed(["a"], role="query")
 
@@ -64,10 +62,10 @@ async def test_shorter_vectors_are_asked_of_the_service(model: ScriptedModel) ->
 
 
 @pytest.mark.parametrize(("status", "times", "requests"), [(503, 1, 2), (401, 9, 1)])
-async def test_the_clients_own_retries_and_errors_are_the_only_ones(
+async def test_only_the_client_retries_requests(
     model: ScriptedModel, client: OpenAI, status: int, times: int, requests: int
 ) -> None:
-    """Two retry laws on top of each other multiply; the caller needs no second set of errors."""
+    """Retries at two levels would multiply."""
     model.fail(Faults(status=status, times=times), "embeddings")
 
     with pytest.raises(APIStatusError) if requests == 1 else nullcontext():
@@ -76,8 +74,9 @@ async def test_the_clients_own_retries_and_errors_are_the_only_ones(
     assert requests == len(model.embedding_requests)
 
 
-async def test_a_short_answer_is_an_error(model: ScriptedModel, client: OpenAI) -> None:
-    """Rule 5: rows that cannot be told apart are unusable."""
+async def test_missing_vector_in_the_answer_raises_an_error(
+    model: ScriptedModel, client: OpenAI
+) -> None:
     model.embedder.transform = lambda rows: rows[:-1]
 
     with pytest.raises(EmbeddingError, match="1 of 2"):
@@ -85,7 +84,7 @@ async def test_a_short_answer_is_an_error(model: ScriptedModel, client: OpenAI) 
 
 
 class OddClient(OpenAI):
-    """A client whose service answers *rows* without usage, as some servers do."""
+    """A client whose service returns *rows* without usage, as some servers do."""
 
     rows: tuple[tuple[int, list[float]], ...] = ()
 
@@ -95,8 +94,8 @@ class OddClient(OpenAI):
         return SimpleNamespace(create=lambda **_given: SimpleNamespace(data=data))
 
 
-async def test_rows_are_put_in_the_order_of_their_index_and_usage_may_be_missing() -> None:
-    """What a server does not count is unknown, not zero; two lengths cannot stand in one matrix."""
+async def test_vectors_are_sorted_by_index_and_missing_usage_is_unknown() -> None:
+    """Vectors of different lengths raise an error."""
     with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
         embedder = OpenAIEmbedder(client, model="m")
         client.rows = ((1, [0.0, 1.0]), (0, [1.0, 0.0]))

@@ -1,4 +1,4 @@
-"""Texts that an embedding service refuses: only they have no vector."""
+"""Texts that an embedding service refuses. Only these texts get no vector."""
 
 from __future__ import annotations
 
@@ -44,43 +44,43 @@ async def test_refused_text_is_found_by_halving(
     texts = TEXTS[:count]
     model.refuse(texts[place])
 
-    found = await documents(texts, embedder)
+    vectors = await documents(texts, embedder)
 
-    assert [texts[place]] == list(found.refused)
-    assert "BadRequestError" in found.refused[texts[place]]
-    assert {text_key(text) for text in texts} - {text_key(texts[place])} == found.rows.keys()
-    assert count == found.embedded
-    assert (False, ()) == (found.failed, found.diagnostics)
-    # The first request, and two for each halving; a text that is alone is compared with another.
+    assert [texts[place]] == list(vectors.refused)
+    assert "BadRequestError" in vectors.refused[texts[place]]
+    assert {text_key(text) for text in texts} - {text_key(texts[place])} == vectors.rows.keys()
+    assert count == vectors.embedded
+    assert (False, ()) == (vectors.failed, vectors.diagnostics)
+    # One first request, two for each halving, and one test with a plain text for a single text.
     bound = 1 + 2 * math.ceil(math.log2(count)) + (count == 1)
     assert bound >= len(model.embedding_requests)
 
 
 @pytest.mark.parametrize("places", [range(20), range(500, 540), range(0, 1000, 77)])
-async def test_many_refused_texts_leave_the_others_their_vectors(
+async def test_texts_that_are_not_refused_get_vectors(
     model: ScriptedModel, embedder: OpenAIEmbedder, places: range
 ) -> None:
-    """Neighbours, as the tools of one server are; and strangers."""
+    """The refused texts are adjacent, as the tools of one server are, or spread."""
     refused = {TEXTS[place] for place in places}
     for text in refused:
         model.refuse(text)
 
-    found = await documents(TEXTS, embedder)
+    vectors = await documents(TEXTS, embedder)
 
-    assert refused == found.refused.keys()
-    assert len(TEXTS) - len(refused) == len(found.rows)
+    assert refused == vectors.refused.keys()
+    assert len(TEXTS) - len(refused) == len(vectors.rows)
 
 
-async def test_service_that_refuses_everything_is_asked_four_times(
+async def test_service_that_refuses_everything_gets_four_requests(
     model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
-    """A wrong name of the model, say: the build has failed, and is tried again later."""
+    """A wrong model name is an example. The build fails and is repeated later."""
     model.refuse("")
 
-    found = await documents(TEXTS, embedder)
+    vectors = await documents(TEXTS, embedder)
 
-    assert (True, {}, {}) == (found.failed, found.rows, found.refused)
-    assert ["BadRequestError"] == [note.detail for note in found.diagnostics]
+    assert (True, {}, {}) == (vectors.failed, vectors.rows, vectors.refused)
+    assert ["BadRequestError"] == [note.detail for note in vectors.diagnostics]
     assert 4 == len(model.embedding_requests)
 
 
@@ -89,44 +89,44 @@ async def test_service_that_refuses_every_text_gets_a_bounded_number_of_requests
 ) -> None:
     model.refuse("text")
 
-    found = await documents(TEXTS, embedder)
+    vectors = await documents(TEXTS, embedder)
 
-    assert set(TEXTS) == found.refused.keys()
+    assert set(TEXTS) == vectors.refused.keys()
     assert len(model.embedding_requests) < 600
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-async def test_other_failure_is_not_searched_for_a_text(
+async def test_other_failures_cause_no_search_for_a_refused_text(
     model: ScriptedModel, embedder: OpenAIEmbedder, status: int
 ) -> None:
     model.fail(Faults(status=status, times=9), "embeddings")
 
-    found = await documents(TEXTS, embedder)
+    vectors = await documents(TEXTS, embedder)
 
-    assert (True, {}) == (found.failed, found.refused)
+    assert (True, {}) == (vectors.failed, vectors.refused)
     assert 1 == len(model.embedding_requests)
 
 
-async def test_batch_that_is_too_large_for_the_service_is_halved(
+async def test_batch_that_is_too_large_is_halved(
     model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
-    """Other servers allow fewer texts than OpenAI; 413 is the status of some of them."""
+    """Some servers allow fewer texts than OpenAI, and answer with status 413."""
     model.fail(Faults(status=413, times=2), "embeddings")
 
-    found = await documents(TEXTS, embedder)
+    vectors = await documents(TEXTS, embedder)
 
-    assert (len(TEXTS), {}) == (len(found.rows), found.refused)
+    assert (len(TEXTS), {}) == (len(vectors.rows), vectors.refused)
 
 
-async def test_entity_of_a_refused_text_is_named_and_the_others_are_found_by_vectors(
+async def test_refused_entity_is_reported_and_others_are_found_by_vectors(
     open_gateway: OpenGateway, model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
-    """The result is not degraded: the next request would change nothing."""
+    """The result is not degraded, because the next request would change nothing."""
     catalog = [tool(f"send_{letter}", f"Send {letter} by mail.") for letter in "abcdefgh"]
     model.refuse("Send c by mail")
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=PATIENT)
 
-    found = await gateway.search("send d by mail", limit=8)
+    result = await gateway.search("send d by mail", limit=8)
     report = await gateway.report()
     count = len(model.embedding_requests)
     again = await gateway.search("send d by mail", limit=8)
@@ -135,9 +135,9 @@ async def test_entity_of_a_refused_text_is_named_and_the_others_are_found_by_vec
     (note,) = [note for note in report.diagnostics if note.code == "text_refused"]
     reason = "the embedding service refused it: BadRequestError"
     assert f"shelf/send_c: {reason}" == note.detail
-    assert any(note.detail in each.detail for each in issues)
-    assert (7, "hybrid", False) == (report.vectors, found.mode, found.degraded)
-    assert "send_d" == names(found)[0]
-    assert not {"embedding_failed", "vectors_incomplete", "text_refused"} & {*codes(found)}
+    assert any(note.detail in issue.detail for issue in issues)
+    assert (7, "hybrid", False) == (report.vectors, result.mode, result.degraded)
+    assert "send_d" == names(result)[0]
+    assert not {"embedding_failed", "vectors_incomplete", "text_refused"} & {*codes(result)}
     assert again.cached
     assert count == len(model.embedding_requests)

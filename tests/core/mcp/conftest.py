@@ -1,4 +1,4 @@
-"""What the tests of sources share: a bridge, ways to build sources, and a loopback HTTP server."""
+"""Fixtures for tests of MCP: an event loop, hostile servers, and HTTP servers on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.sources import McpSource
 HERE = Path(__file__).parent / "servers"
 PATIENCE_S = 120
 PATIENT = UpstreamOptions(connect_timeout_s=180, list_timeout_s=180)
-"""For real servers on a machine that has much else to do."""
+"""Time limits for real servers on a busy machine."""
 
 Hostile = Callable[..., McpSource]
 
@@ -36,7 +36,7 @@ def bridge() -> Iterator[Bridge]:
 
 @pytest.fixture(params=["stdio", "application/json", "text/event-stream"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """How a server answers: over stdio, or over HTTP in that media type."""
+    """Transport of a server: stdio, or HTTP with this media type of answers."""
     return str(request.param)
 
 
@@ -46,23 +46,23 @@ def record(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No token, code or reason of the authorization server in any log of ours, at any level."""
+def no_secrets_in_logs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail if a log contains a secret of the authorization server, at any level."""
     caplog.set_level(logging.DEBUG)
     yield
     names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
-    ours = [each for each in caplog.records if each.name.startswith(names)]
-    assert [] == [each for each in ours if "SECRET" in each.getMessage()]
+    ours = [entry for entry in caplog.records if entry.name.startswith(names)]
+    assert [] == [entry for entry in ours if "SECRET" in entry.getMessage()]
 
 
 @pytest.fixture
 async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
-    """Build sources on `servers/hostile.py`; they are closed at the end."""
-    made: list[McpSource] = []
+    """Return a function that creates sources on `servers/hostile.py`, and close them later."""
+    sources: list[McpSource] = []
 
     def build(mode: str, *, trusted: bool = False, **options: float) -> McpSource:
         target = StdioServer(sys.executable, (str(HERE / "hostile.py"), mode, str(record)))
-        made.append(
+        sources.append(
             McpSource(
                 "bad",
                 target,
@@ -71,10 +71,10 @@ async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
                 trusted=trusted,
             )
         )
-        return made[-1]
+        return sources[-1]
 
     yield build
-    for source in made:
+    for source in sources:
         await source.close()
 
 
@@ -82,7 +82,7 @@ async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
 async def opened(
     bridge: Bridge, target: object, options: UpstreamOptions = PATIENT
 ) -> AsyncIterator[McpSource]:
-    """Return a source of *target*, which is closed at the end."""
+    """Yield a source of *target*, and close it afterwards."""
     source = McpSource("srv", target, bridge=bridge, options=options)
     try:
         yield source
@@ -91,13 +91,13 @@ async def opened(
 
 
 async def noted(record: Path, *words: str) -> list[str]:
-    """Wait until *record* holds *words*; a child process has no other way to tell."""
+    """Wait until *record* contains *words*, which a child process writes; return all lines."""
     await until(lambda: set(words) <= set(lines(record)))
     return lines(record)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for something outside of this process, which no event can tell."""
+    """Wait until *true* returns true because of another process, which sets no event."""
     async with asyncio.timeout(PATIENCE_S):
         while not true():  # noqa: ASYNC110  (no event comes from another process)
             await asyncio.sleep(0.005)
@@ -113,16 +113,16 @@ def lines(record: Path) -> list[str]:
 
 @asynccontextmanager
 async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
-    """Serve *app* on the loopback, on the bridge's loop; give the port."""
-    async with placed(bridge, lambda _: app, port) as found:
-        yield found
+    """Serve *app* on this machine, on the bridge's event loop; yield the port."""
+    async with placed(bridge, lambda _: app, port) as served_port:
+        yield served_port
 
 
 @asynccontextmanager
 async def placed(
     bridge: Bridge, make: Callable[[int], ASGIApp], port: int = 0
 ) -> AsyncIterator[int]:
-    """As `served`, for an app that has to know its port."""
+    """Serve an app that needs to know its port; otherwise as `served`."""
     listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     app = make(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A server that signs people in, its authorization server, and a browser that agrees to all."""
+"""A server with OAuth, its authorization server, and a browser that accepts every sign-in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.mcp.servers.authority import Authority
 
 @dataclass(frozen=True)
 class Place:
-    """A server that signs people in, and where its tokens are kept."""
+    """A server with OAuth, and the store of its tokens."""
 
     bridge: Bridge
     authority: Authority
@@ -47,7 +47,7 @@ class Place:
     async def sign_in(
         self, auth: OAuth | None = None, options: UpstreamOptions = PATIENT
     ) -> Listing:
-        """Do as ``gateway login`` does, with a browser that agrees to everything."""
+        """Sign in as ``gateway login`` does, with a browser that accepts every sign-in."""
         browsing: list[asyncio.Future[object]] = []
 
         def browse(url: str) -> None:
@@ -61,7 +61,7 @@ class Place:
 
 
 def visit(url: str) -> None:
-    """Do as a browser does whose owner agrees to everything."""
+    """Open *url* as a browser does whose user accepts every sign-in."""
     with urlopen(url, timeout=PATIENCE_S) as page:  # noqa: S310  (of this test)
         page.read()
 
@@ -70,7 +70,7 @@ def visit(url: str) -> None:
 async def signing_place(
     bridge: Bridge, authority: Authority, record: Path, file: Path
 ) -> AsyncIterator[Place]:
-    """Serve both on the loopback; tokens are in *file*."""
+    """Serve the MCP server and *authority* on this machine. Tokens are stored in *file*."""
     async with (
         placed(bridge, authority.app) as giver,
         placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,

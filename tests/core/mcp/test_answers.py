@@ -1,4 +1,4 @@
-"""Errors and malformed answers of real servers, over stdio and over HTTP."""
+"""Errors and malformed answers of real servers, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.core.mcp.verbatim import PONG, Answers, answering, error
 
 
 @pytest.mark.parametrize("code", [-32603, -32600, -32700, -32601, -32001, -32000, 7])
-async def test_an_error_of_a_tool_reaches_its_caller_and_costs_the_server_nothing(
+async def test_tool_error_reaches_the_caller_and_keeps_the_connection(
     bridge: Bridge, tmp_path: Path, record: Path, transport: str, code: int
 ) -> None:
-    """The SDK gives -32000 and others to failures of its own as well."""
+    """The SDK uses -32000 and other codes for its own failures as well."""
     fault = {"code": code, "message": "no sheet 'A\u200b'", "data": "it has: B, C"}
     answers: Answers = {"tools/call": [*[error(fault)] * 6, PONG]}
     async with answering(bridge, tmp_path, transport, answers) as source:
@@ -30,7 +30,7 @@ async def test_an_error_of_a_tool_reaches_its_caller_and_costs_the_server_nothin
         assert 1 == sum("initialize" in line for line in lines(record))
 
 
-async def test_a_long_error_is_clipped(bridge: Bridge, tmp_path: Path) -> None:
+async def test_long_error_is_clipped(bridge: Bridge, tmp_path: Path) -> None:
     fault = {"code": -32603, "message": "x" * 100_000}
     answers: Answers = {"tools/call": [error(fault)]}
     async with answering(bridge, tmp_path, "stdio", answers) as source:
@@ -40,7 +40,7 @@ async def test_a_long_error_is_clipped(bridge: Bridge, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [-32000, -32603])
-async def test_a_list_that_is_refused_costs_no_session(
+async def test_refused_listing_keeps_the_session(
     bridge: Bridge, tmp_path: Path, transport: str, code: int
 ) -> None:
     answers: Answers = {"tools/list": [error({"code": code, "message": "busy"})]}
@@ -64,10 +64,10 @@ ODD_ERRORS = {
 
 
 @pytest.mark.parametrize("form", ODD_ERRORS)
-async def test_a_malformed_error_ends_its_call_at_once(
+async def test_malformed_error_ends_its_call_at_once(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
-    """No clock is needed: the time limit would raise another error."""
+    """A time limit would raise another error."""
     line, text = ODD_ERRORS[form]
     async with answering(bridge, tmp_path, transport, {"tools/call": [line, PONG]}) as source:
         failed = await source.call("good", {}, tool_id="x")
@@ -89,11 +89,11 @@ async def test_a_malformed_error_ends_its_call_at_once(
         '{"jsonrpc": "2.0", "id": ID, "result": {"content": [}}',
     ],
 )
-async def test_a_malformed_result_ends_its_call_at_once(
+async def test_malformed_result_ends_its_call_at_once(
     bridge: Bridge, tmp_path: Path, transport: str, line: str
 ) -> None:
     async with answering(bridge, tmp_path, transport, {"tools/call": [line, PONG]}) as source:
-        with pytest.raises(UpstreamError, match="in a form that MCP does not know"):
+        with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
             await source.call("good", {}, tool_id="x")
         well = await source.call("good", {}, tool_id="x")
 
@@ -101,10 +101,10 @@ async def test_a_malformed_result_ends_its_call_at_once(
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
-async def test_an_http_answer_with_another_id_answers_its_request(
+async def test_http_answer_with_another_id_answers_its_request(
     bridge: Bridge, tmp_path: Path, kind: str
 ) -> None:
-    """A server that could not read the request answers with a null id."""
+    """A server that could not parse the request answers with a null id."""
     line = error({"code": -32700, "message": "cannot read that"}).replace("ID", "null")
     async with answering(bridge, tmp_path, kind, {"tools/call": [line]}) as source:
         answer = await source.call("good", {}, tool_id="x")
@@ -112,17 +112,17 @@ async def test_an_http_answer_with_another_id_answers_its_request(
     assert (True, "cannot read that") == (answer.is_error, answer.text)
 
 
-async def test_an_http_body_that_is_not_an_answer_ends_its_call_at_once(
+async def test_http_body_that_is_not_an_answer_ends_its_call_at_once(
     bridge: Bridge, tmp_path: Path
 ) -> None:
     line = '{"jsonrpc": "2.0", "method": "notifications/message"}'
     async with answering(bridge, tmp_path, "application/json", {"tools/call": [line]}) as source:
-        with pytest.raises(UpstreamError, match="in a form that MCP does not know"):
+        with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
             await source.call("good", {}, tool_id="x")
 
 
-async def test_a_stream_that_breaks_off_loses_its_call(bridge: Bridge, tmp_path: Path) -> None:
-    """The SDK reports that by -32000 too, and no server answered."""
+async def test_interrupted_stream_loses_its_call(bridge: Bridge, tmp_path: Path) -> None:
+    """The SDK reports this by -32000 too, although no server answered."""
     answers: Answers = {"tools/call": [None]}
     async with answering(bridge, tmp_path, "text/event-stream", answers) as source:
         with pytest.raises(UpstreamError, match="may or may not have been done") as raised:

@@ -1,4 +1,4 @@
-"""Real hostile processes: what they cost, and what is left of them."""
+"""Hostile child processes: memory, effect on other servers, and clean-up."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MIB = 1024 * 1024
 
 
 def peak_bytes() -> int:
-    """The most memory that this process ever held."""
+    """Return the peak memory of this process, in bytes."""
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
-async def test_fifty_megabytes_of_description_are_never_held(hostile: Hostile) -> None:
-    """The SDK alone would take the line whole, and seconds."""
+async def test_huge_description_is_not_held_in_memory(hostile: Hostile) -> None:
+    """The SDK alone would read the whole line, which takes seconds."""
     source = hostile("huge", connect_attempts=1)
     await source.call("good", {}, tool_id="x")
     before = peak_bytes()
@@ -39,8 +39,8 @@ async def test_fifty_megabytes_of_description_are_never_held(hostile: Hostile) -
     assert "pong" == (await source.call("good", {}, tool_id="x")).text
 
 
-async def test_an_answer_beyond_the_limit_is_an_error_that_says_so(hostile: Hostile) -> None:
-    """A model can ask for less."""
+async def test_result_beyond_the_limit_is_an_error_result(hostile: Hostile) -> None:
+    """The message lets a model ask for less."""
     answer = await hostile("long_answer", max_result_bytes=2000).call("good", {}, tool_id="x")
 
     assert answer.is_error
@@ -65,10 +65,10 @@ async def test_an_answer_beyond_the_limit_is_an_error_that_says_so(hostile: Host
         ("garbage", ""),
     ],
 )
-async def test_one_hostile_server_costs_the_others_nothing(
+async def test_hostile_server_does_not_affect_other_servers(
     open_gateway: OpenGateway, record: Path, mode: str, code: str
 ) -> None:
-    """Every search answers, and says what is missing; less than 50 MiB of memory are taken."""
+    """Every search returns results and reports missing servers. The test takes less than 50 MiB."""
     before = peak_bytes()
     limits = UpstreamOptions(list_timeout_s=5, connect_attempts=1, max_pages=5, max_tools=15)
     gateway = open_gateway(options=Options(upstream=limits))
@@ -84,10 +84,10 @@ async def test_one_hostile_server_costs_the_others_nothing(
     assert peak_bytes() - before < 50 * _MIB
 
 
-async def test_a_thousand_cancellations_leave_nothing_behind(
+async def test_thousand_cancellations_leave_no_tasks_or_processes(
     hostile: Hostile, bridge: Bridge, record: Path
 ) -> None:
-    """At random points: before anything is sent, on the way, while waiting for the answer."""
+    """Calls are cancelled at random points: before, during and after sending."""
     source = hostile("pid")
     await source.list_tools()
     before = await bridge.run(_tasks)

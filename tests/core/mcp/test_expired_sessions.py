@@ -1,4 +1,4 @@
-"""HTTP servers that have forgotten their sessions, and the ways in which they say so."""
+"""HTTP servers that no longer know their sessions, and the answers by which they report it."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ REFUSED: dict[str, Refuse] = {
 }
 
 
-class Forgetful:
-    """A server with sessions; it answers with *refuse* once `sessions` has been emptied."""
+class SessionServer:
+    """A server with sessions. It answers with *refuse* when the session is not in `sessions`."""
 
     def __init__(self, refuse: Refuse) -> None:
         self.refuse = refuse
         self.sessions = set[str]()
         self.opened = count(1)
-        self.asked = 0
-        """Calls refused."""
+        self.refused_calls = 0
+        """Number of refused calls."""
 
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/mcp", self.answer, methods=["POST", "GET", "DELETE"])])
@@ -81,7 +81,7 @@ class Forgetful:
             body = {"jsonrpc": "2.0", "id": identity, "result": HELLO}
             return JSONResponse(body, headers={"mcp-session-id": session})
         if request.headers.get("mcp-session-id") not in self.sessions:
-            self.asked += method == "tools/call"
+            self.refused_calls += method == "tools/call"
             return self.refuse(identity)
         if identity is None:
             return Response(status_code=202)
@@ -91,11 +91,11 @@ class Forgetful:
 
 
 @pytest.mark.parametrize("form", EXPIRED)
-async def test_an_expired_session_is_replaced_and_the_call_sent_again(
+async def test_expired_session_is_replaced_and_the_call_sent_again(
     bridge: Bridge, form: str
 ) -> None:
-    """The server has refused the call unseen, so it cannot run twice."""
-    server = Forgetful(EXPIRED[form])
+    """The server refused the call without running it, so it cannot run twice."""
+    server = SessionServer(EXPIRED[form])
     async with (
         served(bridge, server.app()) as port,
         opened(bridge, HttpServer(f"http://127.0.0.1:{port}/mcp")) as source,
@@ -106,15 +106,15 @@ async def test_an_expired_session_is_replaced_and_the_call_sent_again(
         server.sessions.clear()
         listing = await source.list_tools()
 
-    assert ("pong", "pong", 1) == (before.text, after.text, server.asked)
+    assert ("pong", "pong", 1) == (before.text, after.text, server.refused_calls)
     assert ["good"] == [tool.name for tool in listing.tools]
     assert 4 == next(server.opened)
 
 
 @pytest.mark.parametrize("form", REFUSED)
-async def test_an_error_with_an_http_status_is_an_answer(bridge: Bridge, form: str) -> None:
-    """The request reached its handler: it must not be sent again."""
-    server = Forgetful(REFUSED[form])
+async def test_error_with_an_http_status_is_an_answer(bridge: Bridge, form: str) -> None:
+    """The request reached its handler, so it must not be sent again."""
+    server = SessionServer(REFUSED[form])
     async with (
         served(bridge, server.app()) as port,
         opened(bridge, HttpServer(f"http://127.0.0.1:{port}/mcp")) as source,
@@ -123,4 +123,4 @@ async def test_an_error_with_an_http_status_is_an_answer(bridge: Bridge, form: s
         server.sessions.clear()
         answer = await source.call("good", {}, tool_id="x")
 
-    assert (True, 1, 2) == (answer.is_error, server.asked, next(server.opened))
+    assert (True, 1, 2) == (answer.is_error, server.refused_calls, next(server.opened))

@@ -1,4 +1,4 @@
-"""Servers that send more than their limits allow: ended with a reason, then left alone."""
+"""Servers that exceed their limits are disconnected, then skipped."""
 
 from __future__ import annotations
 
@@ -45,11 +45,9 @@ async def flooding(
 
 
 @pytest.mark.parametrize("flood", [*REQUESTS, *NOTES, "blank_lines", "http_pings"])
-async def test_a_server_that_floods_is_disconnected_and_left_alone(
-    bridge: Bridge, flood: str
-) -> None:
-    """The call says why, and so does the next one, which reaches no server; less than 50 MiB of
-    memory are taken.
+async def test_flooding_server_is_disconnected_and_skipped(bridge: Bridge, flood: str) -> None:
+    """The error has the reason, also at the next call, which does not reach the server. The test
+    takes less than 50 MiB.
     """
     before = peak_bytes()
     async with flooding(bridge, flood, FEW) as source:
@@ -62,18 +60,17 @@ async def test_a_server_that_floods_is_disconnected_and_left_alone(
     assert peak_bytes() - before < 50 * 1024 * 1024
 
 
-async def test_a_line_without_end_is_not_read_for_ever(bridge: Bridge) -> None:
-    """A long line is read past, up to a limit."""
+async def test_endless_line_ends_the_connection(bridge: Bridge) -> None:
     async with flooding(bridge, "endless_line", UpstreamOptions(max_message_bytes=1024)) as source:
         with pytest.raises(UpstreamFloodError, match="sent a line of"):
             await source.call("good", {}, tool_id="x")
 
 
 @pytest.mark.parametrize("flood", ["empty_objects", "http_empty_objects"])
-async def test_a_message_of_millions_of_values_fails_its_request_and_nothing_else(
+async def test_message_with_millions_of_values_fails_only_its_request(
     bridge: Bridge, flood: str
 ) -> None:
-    """Parsed, eight megabytes of it took hundreds."""
+    """Parsing eight megabytes of it would take hundreds of megabytes."""
     async with flooding(bridge, flood, UpstreamOptions()) as source:
         with pytest.raises(UpstreamError, match="max_message_values"):
             await source.list_tools()
@@ -81,8 +78,8 @@ async def test_a_message_of_millions_of_values_fails_its_request_and_nothing_els
         assert "active" == source.state
 
 
-async def test_a_listing_that_takes_too_long_to_check_is_cut(bridge: Bridge) -> None:
-    """The tools that were checked are there."""
+async def test_listing_with_slow_checks_is_cut(bridge: Bridge) -> None:
+    """The checked tools are listed."""
     async with flooding(bridge, "worst_text", UpstreamOptions(max_listing_cpu_s=0.05)) as source:
         listing = await source.list_tools()
 

@@ -1,4 +1,4 @@
-"""Small documents of services that the host configured."""
+"""JSON documents of services that the host configured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ fetch = partial(fetch_json, max_bytes=1000, timeout_s=60.0)
 
 @contextmanager
 def answering(body: bytes, *headers: str) -> Iterator[str]:
-    """Answer one request with *body*, and give the address."""
+    """Answer one request with *body*; yield the URL."""
     head = "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers, "", ""])
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
 
@@ -36,22 +36,21 @@ def answering(body: bytes, *headers: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("body", "headers", "message"),
     [
-        (b"<html>", (), "sent no JSON"),
-        (b"[" * 900, (), "sent no JSON"),
+        (b"<html>", (), "did not send JSON"),
+        (b"[" * 900, (), "did not send JSON"),
         (b"[" * 2000, (), "sent more than 1000 bytes"),
-        (b"\x1f\x8b", ("Content-Encoding: gzip",), "sent no JSON"),
+        (b"\x1f\x8b", ("Content-Encoding: gzip",), "did not send JSON"),
     ],
 )
-async def test_what_is_no_small_json_is_refused(
+async def test_document_that_is_not_small_json_is_refused(
     body: bytes, headers: tuple[str, ...], message: str
 ) -> None:
-    """Also what is packed: it could be larger than it looks."""
+    """Compressed documents are refused because their size is unknown."""
     with answering(body, *headers) as url, pytest.raises(UpstreamError, match=message):
         await fetch(url, configured=url)
 
 
-async def test_json_is_returned() -> None:
-    """Of any type."""
+async def test_json_of_any_type_is_returned() -> None:
     with answering(b'{"a": [1]}') as url:
         assert {"a": [1]} == await fetch(url, configured=url)
 
@@ -66,9 +65,8 @@ async def test_json_is_returned() -> None:
         ("http://127.0.0.1:1/jwks", "http://127.0.0.1:1", UpstreamError),
     ],
 )
-async def test_only_where_the_host_meant_it_to_is_asked(
+async def test_requests_go_only_to_allowed_addresses(
     url: str, configured: str, error: type[GatewayError]
 ) -> None:
-    """Not in plain text over a network, and not in a network that another service names."""
     with pytest.raises(error):
         await fetch(url, configured=configured)

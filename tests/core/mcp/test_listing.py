@@ -1,4 +1,4 @@
-"""Resources and prompts are read beside the tools, and cost them nothing."""
+"""Listings of resources and prompts, whose failures do not affect tools."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Page = Callable[[Any, Any], Awaitable[types.ListPromptsResult]]
 
 
 async def one_tool(_context: object, _params: object) -> types.ListToolsResult:
-    """A tool that must not be lost."""
+    """Return the tool that must stay in every listing."""
     return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
 
 
 async def endless(_context: object, params: Any) -> types.ListPromptsResult:
-    """Ever more prompts."""
+    """Return another page of prompts each time."""
     number = int(params.cursor or 0) if params is not None else 0
     return types.ListPromptsResult(
         prompts=[types.Prompt(name=f"p{number}")], next_cursor=str(number + 1)
@@ -34,22 +34,22 @@ async def endless(_context: object, params: Any) -> types.ListPromptsResult:
 
 
 async def circling(_context: object, _params: object) -> types.ListPromptsResult:
-    """The same page again and again."""
+    """Return the same page of prompts each time."""
     return types.ListPromptsResult(prompts=[types.Prompt(name="p")], next_cursor="1")
 
 
 async def broken(_context: object, _params: object) -> types.ListPromptsResult:
-    """Nothing at all."""
+    """Raise an error."""
     raise MCPError(types.INTERNAL_ERROR, "secret-token is wrong")
 
 
 async def unknown(_context: object, _params: object) -> types.ListPromptsResult:
-    """A server that declares more than it has."""
+    """Raise the error of a server that declares prompts but has none."""
     raise MCPError(types.METHOD_NOT_FOUND, "no such method")
 
 
 async def silent(_context: object, _params: object) -> types.ListPromptsResult:
-    """No answer."""
+    """Never answer."""
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -65,23 +65,22 @@ async def silent(_context: object, _params: object) -> types.ListPromptsResult:
     ],
 )
 @pytest.mark.parametrize("over", ["object", "modern", "legacy"])
-async def test_a_bad_list_of_prompts_costs_no_tool(
+async def test_bad_listing_of_prompts_keeps_all_tools(
     bridge: Bridge, page: Page, prompts: int, codes: list[str], over: str
 ) -> None:
-    """Whatever the transport and the version."""
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_list_prompts=page)
     target: object = server if over == "object" else piped(server, legacy=over == "legacy")
     options = UpstreamOptions(max_pages=4, list_timeout_s=60 if page is not silent else 1)
     async with opened(bridge, target, options) as source:
         listing = await source.list_tools()
 
-    assert ["tool"] == [each.name for each in listing.tools]
+    assert ["tool"] == [item.name for item in listing.tools]
     assert prompts == len(listing.definitions) - 1
     assert codes == [note.code for note in listing.diagnostics]
     assert "secret" not in repr(listing)
 
 
-async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -> None:
+async def test_circular_listing_of_resources_keeps_the_prompts(bridge: Bridge) -> None:
     """Resources are read before prompts."""
 
     async def resources(_context: object, _params: object) -> types.ListResourcesResult:
@@ -103,8 +102,8 @@ async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -
     ]
 
 
-async def test_a_server_without_tools_is_not_asked_for_any(bridge: Bridge) -> None:
-    """It would refuse, and its resources and prompts would be lost."""
+async def test_server_without_tools_is_not_asked_for_tools(bridge: Bridge) -> None:
+    """The refusal would lose its resources and prompts."""
 
     async def prompts(_context: object, _params: object) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[types.Prompt(name="p")])
@@ -116,7 +115,7 @@ async def test_a_server_without_tools_is_not_asked_for_any(bridge: Bridge) -> No
 
 
 async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
-    """An answer to each name."""
+    """Answer each name of a prompt in another way."""
     if params.name == "late":
         await asyncio.Event().wait()
     if params.name == "none":
@@ -138,8 +137,7 @@ async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
         ("resources/read", "contents"),
     ],
 )
-def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str) -> None:
-    """It is given nothing that it could refuse, and we everything."""
+def test_items_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: str) -> None:
     items = [{"name": "good"}, {"name": 5}]
     strange = {key: "no list"}
     with keep_raw() as raw:
@@ -160,10 +158,10 @@ def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str
         ("late", UpstreamTimeoutError, "call_timeout_s"),
     ],
 )
-async def test_what_cannot_be_had_is_an_error_that_says_why(
+async def test_failed_request_for_a_prompt_raises_an_error_with_its_reason(
     bridge: Bridge, name: str, error: type[Exception], detail: str
 ) -> None:
-    """Within the limits, and without the server's own words where nobody asked wrongly."""
+    """The server's message is included only if the request was wrong."""
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_get_prompt=odd_prompt)
     options = UpstreamOptions(call_timeout_s=1, max_result_bytes=1024)
     async with opened(bridge, piped(server, legacy=False), options) as source:

@@ -1,4 +1,4 @@
-"""Servers that lie, stall and die: each costs no more than itself."""
+"""Hostile servers: malformed listings and answers, silence, and lost connections."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
     return [note.detail.split(": ")[1] for note in diagnostics]
 
 
-async def test_one_malformed_tool_costs_one_tool(hostile: Hostile) -> None:
-    """The SDK alone would lose the whole list."""
+async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
+    """The SDK alone would lose the whole listing."""
     listing = await hostile("malformed").list_tools()
 
     good, odd = listing.tools
@@ -45,29 +45,27 @@ async def test_one_malformed_tool_costs_one_tool(hostile: Hostile) -> None:
 
 
 @pytest.mark.parametrize(("mode", "name"), [("deep", "deep"), ("modern_marked", "marked")])
-async def test_a_tool_that_cannot_be_used_is_quarantined_by_name(
-    hostile: Hostile, mode: str, name: str
-) -> None:
-    """One deeper than fast readers go; one that the protocol forbids and the SDK drops silently."""
+async def test_unusable_tool_is_quarantined_by_name(hostile: Hostile, mode: str, name: str) -> None:
+    """One is too deep for fast parsers. The other is invalid, and the SDK drops it silently."""
     listing = await hostile(mode).list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
     assert [f"tool '{name}'"] == names(listing.diagnostics)
 
 
-async def test_a_tool_whose_schema_costs_too_much_to_check_is_left_out(hostile: Hostile) -> None:
-    """A few hundred bytes stand for 2^40 schemas; one that is only recursive costs nothing."""
+async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> None:
+    """A few hundred bytes expand to 2^40 schemas. A schema that is only recursive is allowed."""
     listing = await hostile("costly").list_tools()
 
     assert ["tree"] == [tool.name for tool in listing.tools]
     reasons = [note.detail.split(": ")[-1] for note in listing.diagnostics]
-    applied = "a schema of it applies more than 5000 schemas to one value"
-    endless = "a schema of it refers to itself without end"
+    applied = "one of its schemas applies more than 5000 schemas to one value"
+    endless = "one of its schemas refers to itself endlessly"
     assert [*[applied] * 6, endless, endless, applied] == reasons
 
 
 async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: Hostile) -> None:
-    """Hidden characters carry instructions to a model; defaults must stay usable."""
+    """Invisible characters can carry instructions to a model. Defaults must stay usable."""
     listing = await hostile("dressed", max_description_chars=64).list_tools()
 
     (tool,) = listing.tools
@@ -91,10 +89,8 @@ async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: H
     ("mode", "count", "reason"),
     [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
 )
-async def test_a_listing_ends_even_if_the_server_does_not(
-    hostile: Hostile, mode: str, count: int, reason: str
-) -> None:
-    """The SDK pages for ever."""
+async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, reason: str) -> None:
+    """The SDK would continue forever."""
     listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
 
     assert count == len(listing.tools)
@@ -103,30 +99,30 @@ async def test_a_listing_ends_even_if_the_server_does_not(
     assert reason in cut.detail
 
 
-async def test_noise_on_the_side_is_tolerated_and_kept_from_the_terminal(
+async def test_noise_on_standard_output_is_skipped_and_logged(
     hostile: Hostile, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Real servers print to standard output; the SDK logs a traceback for each line."""
+    """Real servers print to standard output. The SDK would log a traceback for each line."""
     caplog.set_level(logging.DEBUG, "gateway.upstream")
 
     listing = await hostile("garbage").list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
     assert all(entry.levelno == logging.DEBUG for entry in caplog.records)
-    assert "bad: a line on standard output is no message" in caplog.messages
+    assert "bad: a line on standard output is not a message" in caplog.messages
 
 
 @pytest.mark.parametrize("mode", ["silent", "silent_list"])
-async def test_a_silent_server_costs_its_limit_and_says_which(hostile: Hostile, mode: str) -> None:
-    """Every wait has an end, and the message names the option that sets it."""
+async def test_silent_server_times_out_with_the_name_of_the_option(
+    hostile: Hostile, mode: str
+) -> None:
     source = hostile(mode, connect_timeout_s=0.5, list_timeout_s=0.5)
 
     with pytest.raises(UpstreamTimeoutError, match=r"(connect|list)_timeout_s"):
         await source.list_tools()
 
 
-async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record: Path) -> None:
-    """A host that gives up must not wait for the connect limit."""
+async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: Path) -> None:
     source = hostile("silent", connect_timeout_s=500)
     listing = asyncio.create_task(source.list_tools())
     waiting = asyncio.create_task(source.call("good", {}, tool_id="x"))
@@ -144,13 +140,13 @@ async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record
     ("mode", "remedy"),
     [
         ("exits_at_start", "ended before it answered: see what it wrote"),
-        ("no_session", r"no MCP server that we understand \(error -32603\)$"),
+        ("no_session", r"not a usable MCP server \(error -32603\)$"),
     ],
 )
-async def test_a_program_that_opens_no_session_is_named_with_the_remedy(
+async def test_program_that_opens_no_session_is_reported_with_a_remedy(
     hostile: Hostile, mode: str, remedy: str
 ) -> None:
-    """The SDK gives a nested group of errors; a person needs one sentence, without its words."""
+    """The SDK raises a nested group of errors, with texts of the server."""
     with pytest.raises(UpstreamError, match=remedy):
         await hostile(mode).list_tools()
 
@@ -164,12 +160,10 @@ async def test_a_program_that_opens_no_session_is_named_with_the_remedy(
         ("exits_mid_call", True, 1),
     ],
 )
-async def test_a_lost_call_is_sent_again_only_if_a_trusted_server_says_it_may(
+async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
     hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
 ) -> None:
-    """It may have run: sending money twice is worse than a failure. What a stranger says of its own
-    tools may only make us more careful.
-    """
+    """The call may have run. Hints of an untrusted server can only add restrictions."""
     source = hostile(mode, trusted=trusted)
     await source.list_tools()
 
@@ -180,8 +174,8 @@ async def test_a_lost_call_is_sent_again_only_if_a_trusted_server_says_it_may(
     assert ("lost", True) == (raised.value.kind, raised.value.sent)
 
 
-async def test_a_call_that_never_left_connects_first(hostile: Hostile, record: Path) -> None:
-    """A child that died in between is noticed without a request; the call then runs once."""
+async def test_call_that_was_not_sent_reconnects_first(hostile: Hostile, record: Path) -> None:
+    """The end of a child is noticed without a request. The call then runs once."""
     source = hostile("pid")
     await source.list_tools()
     child = int(lines(record)[0])
@@ -194,10 +188,10 @@ async def test_a_call_that_never_left_connects_first(hostile: Hostile, record: P
     assert 1 == lines(record).count("call good")
 
 
-async def test_a_call_that_a_child_refuses_to_read_is_sent_to_the_next_one(
+async def test_call_that_a_child_does_not_read_is_sent_to_the_next_child(
     hostile: Hostile, record: Path
 ) -> None:
-    """Not one byte of it left."""
+    """No byte of the call was sent."""
     source = hostile("deaf")
     await source.list_tools()
     answer = await source.call("good", {}, tool_id="x")
@@ -206,19 +200,15 @@ async def test_a_call_that_a_child_refuses_to_read_is_sent_to_the_next_one(
     assert ["initialized", "initialized", "call good"] == lines(record)
 
 
-async def test_a_server_that_was_slow_to_start_is_asked_again_how_it_speaks(
-    hostile: Hostile,
-) -> None:
-    """It took the first question for the beginning, long after it was given up."""
+async def test_slow_server_is_asked_for_its_protocol_version_again(hostile: Hostile) -> None:
+    """The slow server answers the first request after the gateway has given up on it."""
     listing = await hostile("modern_late").list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
 
 
-async def test_a_cancelled_call_is_cancelled_at_the_server_by_name(
-    hostile: Hostile, record: Path
-) -> None:
-    """The server gets the notification, and the session goes on."""
+async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, record: Path) -> None:
+    """The session stays open."""
     source = hostile("plain")
     calling = asyncio.create_task(source.call("slow", {}, tool_id="x"))
     await noted(record, "call slow")
@@ -231,8 +221,8 @@ async def test_a_cancelled_call_is_cancelled_at_the_server_by_name(
     assert 1 == lines(record).count("initialized")
 
 
-async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
-    """Blocks of kinds that we do not know are still the tool's answer."""
+async def test_result_keeps_every_content_block(hostile: Hostile) -> None:
+    """Blocks of unknown kinds are part of the result."""
     answer = await hostile("blocks").call("good", {}, tool_id="x")
 
     assert ["text", "hologram", "resource", "image"] == [block.type for block in answer.content]
@@ -246,18 +236,18 @@ async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
-        ("no_content", "in a form that MCP does not know"),
-        ("bad_text", "in a form that MCP does not know"),
-        ("bad_image", "in a form that MCP does not know"),
-        ("no_kind", "in a form that MCP does not know"),
-        ("deep", "in a form that MCP does not know"),
+        ("no_content", "in a form that MCP does not define"),
+        ("bad_text", "in a form that MCP does not define"),
+        ("bad_image", "in a form that MCP does not define"),
+        ("no_kind", "in a form that MCP does not define"),
+        ("deep", "in a form that MCP does not define"),
         ("modern_asks", "asks again"),
     ],
 )
-async def test_an_answer_that_is_none_is_an_error_without_the_servers_words(
+async def test_malformed_answer_is_an_error_without_the_servers_text(
     hostile: Hostile, mode: str, reason: str
 ) -> None:
-    """A malformed answer may hold a secret or an argument."""
+    """A malformed answer may contain a secret or an argument."""
     source = hostile(mode)
 
     with pytest.raises(UpstreamError, match=reason) as raised:
@@ -266,7 +256,7 @@ async def test_an_answer_that_is_none_is_an_error_without_the_servers_words(
     assert "secret" not in str(raised.value)
 
 
-async def test_a_listing_that_is_none_is_an_error(hostile: Hostile) -> None:
-    """No list is not the same as an empty list."""
-    with pytest.raises(UpstreamError, match="in a form that MCP does not know"):
+async def test_malformed_listing_raises_an_error(hostile: Hostile) -> None:
+    """A missing list is not an empty list."""
+    with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
         await hostile("no_list").list_tools()

@@ -1,4 +1,4 @@
-"""Real MCP servers, the ways to reach one, and what goes wrong on the way."""
+"""Real MCP servers: targets, transports, and failures to connect."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from tests.core.mcp.servers.plain import plain
 BIN = Path(sys.executable).parent
 
 
-async def test_an_mcpserver_object_runs_in_this_process_and_is_found_by_its_own_words(
+async def test_server_object_runs_in_this_process_and_is_found_by_its_instructions(
     open_gateway: OpenGateway,
 ) -> None:
-    """The high-level server of the SDK is what most examples show."""
+    """Most examples use this high-level server of the SDK."""
     server = MCPServer("ledger", instructions="Keeps the books of a firm.")
 
     @server.tool()
@@ -48,10 +48,10 @@ async def test_an_mcpserver_object_runs_in_this_process_and_is_found_by_its_own_
     gateway = open_gateway()
     gateway.add_server("srv", server=server)
     servers = Filters(kinds=frozenset({"server"}))
-    found = await gateway.search("books of the firm", filters=servers, ranking="lexical")
+    result = await gateway.search("books of the firm", filters=servers, ranking="lexical")
 
     assert [("srv", "Keeps the books of a firm.")] == [
-        (each.server, each.description) for each in found.matches
+        (match.server, match.description) for match in result.matches
     ]
     assert "8" == (await gateway.invoke("srv/double", {"number": 4})).text
 
@@ -60,10 +60,10 @@ async def test_an_mcpserver_object_runs_in_this_process_and_is_found_by_its_own_
     ("command", "args", "count"),
     [("mcp-server-time", (), 2), ("excel-mcp-server", ("stdio",), 46), ("word_mcp_server", (), 54)],
 )
-async def test_the_servers_of_the_demo_are_listed_whole_and_not_flagged(
+async def test_servers_of_the_demo_are_listed_completely_without_suspicions(
     bridge: Bridge, command: str, args: tuple[str, ...], count: int
 ) -> None:
-    """Found on 2026-11-21; the Word server prints to standard output."""
+    """Counts as of 2026-11-21. The Word server prints to standard output."""
     async with opened(bridge, StdioServer(str(BIN / command), args)) as source:
         listing = await source.list_tools()
 
@@ -73,8 +73,7 @@ async def test_the_servers_of_the_demo_are_listed_whole_and_not_flagged(
     assert set(listing.digests) == {"server:srv", *(tool.name for tool in listing.tools)}
 
 
-async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Path) -> None:
-    """A host may have a way of its own to reach a server."""
+async def test_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Path) -> None:
     parameters = StdioServerParameters(
         command=sys.executable, args=[str(HERE / "hostile.py"), "plain", str(record)]
     )
@@ -93,10 +92,10 @@ async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: 
         (HttpServer("http://user:pass@127.0.0.1:9/mcp?key=1"), "http://127.0.0.1:9: start"),
     ],
 )
-async def test_a_server_that_cannot_be_reached_is_an_error_with_the_remedy(
+async def test_unreachable_server_raises_an_error_with_a_remedy(
     bridge: Bridge, target: object, remedy: str
 ) -> None:
-    """The message must be enough to act on, and hold no secret of the address."""
+    """The message must not contain secrets of the URL."""
     async with opened(bridge, target) as source:
         with pytest.raises(UpstreamError, match=remedy) as raised:
             await source.list_tools()
@@ -105,17 +104,13 @@ async def test_a_server_that_cannot_be_reached_is_an_error_with_the_remedy(
     assert "key" not in str(raised.value)
 
 
-async def test_an_object_that_is_no_server_is_a_fault_of_the_config(bridge: Bridge) -> None:
-    """Nothing will mend it by trying again."""
+async def test_unsupported_target_raises_a_config_error(bridge: Bridge) -> None:
     async with opened(bridge, 7) as source:
-        with pytest.raises(ConfigError, match="'int' is no kind of server"):
+        with pytest.raises(ConfigError, match="'int' is not a supported server"):
             await source.list_tools()
 
 
-async def test_a_server_object_that_does_not_start_is_an_error_of_its_source(
-    bridge: Bridge,
-) -> None:
-    """Its lifespan is the host's code."""
+async def test_server_object_that_fails_to_start_raises_an_upstream_error(bridge: Bridge) -> None:
 
     @asynccontextmanager
     async def broken(_server: object) -> AsyncIterator[None]:
@@ -127,9 +122,8 @@ async def test_a_server_object_that_does_not_start_is_an_error_of_its_source(
             await source.list_tools()
 
 
-async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
-    """Nothing may hold up the end of the host's program."""
-    left = asyncio.Event()
+async def test_close_does_not_wait_longer_than_its_limit() -> None:
+    ended = asyncio.Event()
 
     @asynccontextmanager
     async def stubborn(_server: object) -> AsyncIterator[None]:
@@ -137,7 +131,7 @@ async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            left.set()
+            ended.set()
 
     session = Session("x", Server("x", lifespan=stubborn), UpstreamOptions())
     session.close_timeout_s = 0.05
@@ -146,17 +140,16 @@ async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
     assert answer.is_error
     async with asyncio.timeout(PATIENCE_S):
         await session.close()
-        await left.wait()
+        await ended.wait()
 
 
 @pytest.mark.parametrize(
     ("status", "remedy"),
     [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
 )
-async def test_a_refusal_over_http_is_an_error_with_its_status(
+async def test_refusal_over_http_raises_an_error_with_its_status(
     bridge: Bridge, status: int, remedy: str
 ) -> None:
-    """A wrong key is the commonest fault of a remote server."""
 
     async def refuse(_request: Request) -> Response:
         return JSONResponse({"error": "no"}, status_code=status)
@@ -170,10 +163,9 @@ async def test_a_refusal_over_http_is_an_error_with_its_status(
             await source.list_tools()
 
 
-async def test_headers_go_with_every_request_and_no_proxy_stands_before_loopback(
+async def test_headers_are_sent_with_every_request_without_a_proxy_to_this_machine(
     bridge: Bridge, record: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`HTTP_PROXY` of a company network must not break a server on this machine."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     app = plain(record).streamable_http_app()
     keys: list[str] = []
@@ -193,8 +185,7 @@ async def test_headers_go_with_every_request_and_no_proxy_stands_before_loopback
     assert {"k1"} == set(keys)
 
 
-async def test_a_restarted_http_server_is_found_again(bridge: Bridge, record: Path) -> None:
-    """A deployment of the server must not need one of the gateway."""
+async def test_restarted_http_server_is_reconnected(bridge: Bridge, record: Path) -> None:
     async with AsyncExitStack() as stack:
         async with served(bridge, plain(record).streamable_http_app()) as port:
             target = HttpServer(f"http://127.0.0.1:{port}/mcp")
@@ -210,7 +201,7 @@ async def test_a_restarted_http_server_is_found_again(bridge: Bridge, record: Pa
 
 
 async def test_closing_after_the_bridge_is_harmless() -> None:
-    """Hosts tear down in any order; the bridge itself ends what still runs."""
+    """Hosts close their objects in any order."""
     bridge = Bridge("short")
     source = McpSource("srv", MCPServer("x"), bridge=bridge, options=UpstreamOptions())
     await source.list_tools()
@@ -219,8 +210,8 @@ async def test_closing_after_the_bridge_is_harmless() -> None:
     await source.close()
 
 
-def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
-    """It costs more than a second; a warm start lists nothing."""
+def test_sdk_is_not_imported_before_a_connection_is_opened() -> None:
+    """The import takes more than a second, and a warm start needs no connection."""
     code = (
         "import sys, gateway.sources.mcp as m, gateway.mcp.servers as s\n"
         "from gateway.runtime.background_loop import Bridge\n"
@@ -236,10 +227,10 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
 @pytest.mark.parametrize(
     ("named", "fault"), [((), "private_hosts"), (("127.0.0.0/8",), "nothing answers")]
 )
-async def test_a_private_server_is_asked_only_if_the_host_names_it(
+async def test_private_server_is_used_only_if_the_host_allows_it(
     bridge: Bridge, named: tuple[str, ...], fault: str
 ) -> None:
-    """Nothing listens there; what matters is whether it is tried."""
+    """No server listens there. The error shows whether a connection was tried."""
     target = HttpServer("http://127.0.0.2:1/mcp")
     options = UpstreamOptions(connect_attempts=1, private_hosts=named)
     async with opened(bridge, target, options) as source:
@@ -247,10 +238,9 @@ async def test_a_private_server_is_asked_only_if_the_host_names_it(
             await source.list_tools()
 
 
-async def test_a_server_of_the_older_sse_is_listed_and_called(
+async def test_server_with_the_older_sse_transport_is_listed_and_called(
     bridge: Bridge, tmp_path: Path
 ) -> None:
-    """Many still speak it; a configuration says so as in other clients."""
     server = MCPServer("ledger")
 
     @server.tool()

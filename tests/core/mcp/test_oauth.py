@@ -1,4 +1,4 @@
-"""Signing in to servers, against a real authorization server on the loopback."""
+"""Sign-in with OAuth against a real authorization server on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.mcp.conftest import PATIENT, lines, noted, placed
 from tests.core.mcp.servers.authority import BY_HAND, SECRET, Authority
 from tests.core.mcp.sign_in_place import Place, signing_place
 
-pytestmark = pytest.mark.usefixtures("discreet")
+pytestmark = pytest.mark.usefixtures("no_secrets_in_logs")
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ async def place(
     bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
 ) -> AsyncIterator[Place]:
     file = tmp_path / "tokens" / "srv.json"
-    async with signing_place(bridge, authority, record, file) as found:
-        yield found
+    async with signing_place(bridge, authority, record, file) as place:
+        yield place
 
 
-async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Place) -> None:
-    """A search must not open a browser, and a refused key is no failure of the server. A file that
-    is no record is as none.
+async def test_server_without_a_sign_in_names_the_command_and_asks_no_person(place: Place) -> None:
+    """A search must not open a browser, and a refusal must not open the breaker. An unreadable
+    record counts as missing.
     """
     place.tokens.write('{"tokens": 7}')
     async with place.source() as source:
@@ -54,8 +54,8 @@ async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Pla
     assert ([], False) == (place.authority.seen, is_open)
 
 
-async def test_one_sign_in_lasts(place: Place) -> None:
-    """Found, registered, asked for with PKCE, kept: the next start needs nobody."""
+async def test_tokens_of_a_sign_in_are_used_at_the_next_start(place: Place) -> None:
+    """The sign-in includes discovery, registration and PKCE."""
     listing = await place.sign_in()
     async with place.source() as source:
         again = await source.list_tools()
@@ -66,13 +66,12 @@ async def test_one_sign_in_lasts(place: Place) -> None:
     assert ["registered", "authorized", "exchanged"] == place.authority.seen
     assert 0o600 == stat.S_IMODE(place.file.stat().st_mode)
     assert 0o700 == stat.S_IMODE(place.file.parent.stat().st_mode)
-    # The server's own headers never reach the authorization server, which may be somebody else's.
+    # The authorization server may belong to someone else, so it must not get the server's headers.
     assert place.authority.headers
     assert "x-key" not in place.authority.headers
 
 
-async def test_a_sign_in_that_fails_leaves_the_tokens_that_work(place: Place) -> None:
-    """The new ones must be of use first."""
+async def test_failed_sign_in_keeps_the_previous_tokens(place: Place) -> None:
     await place.sign_in()
     before = place.tokens.read()
     with pytest.raises(UpstreamTimeoutError, match="list_timeout_s"):
@@ -83,10 +82,10 @@ async def test_a_sign_in_that_fails_leaves_the_tokens_that_work(place: Place) ->
 
 
 @pytest.mark.parametrize("life_s", [1, 3600])
-async def test_a_token_that_ran_out_or_was_revoked_is_refreshed_once_for_all(
+async def test_expired_or_revoked_token_is_refreshed_once_for_all_requests(
     place: Place, life_s: int
 ) -> None:
-    """After a restart, at an authorization server on another address; by one request."""
+    """The refresh also works after a restart, at an authorization server with another address."""
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.life_s = 3600
@@ -102,10 +101,8 @@ async def test_a_token_that_ran_out_or_was_revoked_is_refreshed_once_for_all(
 
 
 @pytest.mark.parametrize("life_s", [1, 3600])
-async def test_where_nothing_can_be_refreshed_somebody_must_sign_in_again(
-    place: Place, life_s: int
-) -> None:
-    """And the breaker stays closed: the server answers."""
+async def test_failed_refresh_requires_a_new_sign_in(place: Place, life_s: int) -> None:
+    """The breaker stays closed because the server answers."""
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.tokens.clear()
@@ -122,8 +119,7 @@ async def test_where_nothing_can_be_refreshed_somebody_must_sign_in_again(
     assert "SECRET" not in str(raised.value)
 
 
-async def test_a_token_without_a_refresh_is_an_error_after_one_request(place: Place) -> None:
-    """Nothing is sent twice that must fail twice."""
+async def test_token_without_a_refresh_token_fails_after_one_request(place: Place) -> None:
     await place.sign_in()
     record = json.loads(place.file.read_text("utf-8"))
     del record["tokens"]["refresh_token"]
@@ -136,8 +132,8 @@ async def test_a_token_without_a_refresh_is_an_error_after_one_request(place: Pl
     assert "refreshed" not in place.authority.seen
 
 
-async def test_a_new_token_of_another_process_is_taken_up(place: Place) -> None:
-    """Two gateways share one file; the second must not spend a refresh that is used up."""
+async def test_new_token_of_another_process_is_used(place: Place) -> None:
+    """Two gateways share one file. The second one must not use the invalidated refresh token."""
     await place.sign_in()
     async with place.source() as source:
         await source.list_tools()
@@ -150,8 +146,8 @@ async def test_a_new_token_of_another_process_is_taken_up(place: Place) -> None:
     assert "refreshed" not in place.authority.seen
 
 
-async def test_calls_run_side_by_side(place: Place) -> None:
-    """The SDK's own flow would let the second wait for the first, which never ends."""
+async def test_calls_run_in_parallel(place: Place) -> None:
+    """The SDK's own flow would make the second call wait for the first."""
     await place.sign_in()
     async with place.source() as source:
         waiting = asyncio.create_task(source.call("wait", {}, tool_id="t"))
@@ -164,8 +160,8 @@ async def test_calls_run_side_by_side(place: Place) -> None:
     assert "started" in lines(place.record)
 
 
-async def test_no_is_an_answer(place: Place) -> None:
-    """With its code, and without the words of the authorization server."""
+async def test_refused_sign_in_raises_an_error_with_its_code(place: Place) -> None:
+    """The text of the authorization server is not included."""
     place.authority.refuses = True
 
     with pytest.raises(UpstreamError, match=r"refused \(access_denied\)") as raised:
@@ -174,10 +170,8 @@ async def test_no_is_an_answer(place: Place) -> None:
     assert "authorization" == raised.value.kind
 
 
-async def test_the_host_may_choose_the_scope_and_name_the_client_by_an_address(
-    place: Place,
-) -> None:
-    """Less than the server would like is the host's right; a named client is not registered."""
+async def test_host_may_set_the_scope_and_the_client_metadata_url(place: Place) -> None:
+    """A client with a metadata URL is not registered."""
     await place.sign_in(OAuth(client_metadata_url="https://client.example/gateway.json"))
     named = tuple(place.authority.seen)
     await place.sign_in(OAuth(scope="read write"))
@@ -186,8 +180,8 @@ async def test_the_host_may_choose_the_scope_and_name_the_client_by_an_address(
     assert [["read"], ["read", "write"]] == place.authority.scopes
 
 
-async def test_a_client_can_be_registered_by_hand(place: Place) -> None:
-    """Its secret comes from a reference, goes with the request, and is not kept again."""
+async def test_client_may_be_registered_by_hand(place: Place) -> None:
+    """The client's secret is sent with requests but not stored with the tokens."""
     auth = OAuth(client_id=BY_HAND, client_secret=SECRET)
     place.authority.life_s = 1
     await place.sign_in(auth)
@@ -198,14 +192,13 @@ async def test_a_client_can_be_registered_by_hand(place: Place) -> None:
     assert SECRET not in place.file.read_text("utf-8")
 
 
-async def test_a_server_that_registers_nobody_says_what_helps(
+async def test_server_without_client_registration_names_the_remedy(
     place: Place, bridge: Bridge, record: Path, tmp_path: Path
 ) -> None:
-    """Then somebody has to register the gateway by hand."""
     closed = Authority(registers=False)
     async with (
-        placed(bridge, closed.app) as giver,
-        placed(bridge, lambda port: closed.guarded(port, giver, record)) as port,
+        placed(bridge, closed.app) as authority_port,
+        placed(bridge, lambda port: closed.guarded(port, authority_port, record)) as port,
     ):
         url = f"http://127.0.0.1:{port}/mcp"
         other = replace(place, authority=closed, url=url, tokens=FileTokens(tmp_path / "x"))
@@ -213,23 +206,22 @@ async def test_a_server_that_registers_nobody_says_what_helps(
             await other.sign_in()
 
 
-async def test_a_server_elsewhere_cannot_send_a_browser_into_this_machine(place: Place) -> None:
-    """Its authorization server may be a lie."""
+async def test_remote_server_cannot_send_a_browser_to_this_machine(place: Place) -> None:
     elsewhere = HttpServer("http://mcp.example.org/mcp", auth=place.target().auth)
 
-    with pytest.raises(ConfigError, match="may not be asked without TLS"):
+    with pytest.raises(ConfigError, match="may not be used without TLS"):
         await sign_in("srv", elsewhere, PATIENT, print)
 
 
-async def asking() -> LoopbackSignIn:
+async def started_sign_in() -> LoopbackSignIn:
     callback = LoopbackSignIn("srv", 7, lambda _url: None)
     await callback.show("https://giver/authorize?state=ours")
     return callback
 
 
-async def test_an_answer_is_taken_once() -> None:
-    """With the issuer, which the SDK compares (RFC 9207)."""
-    callback = await asking()
+async def test_answer_of_a_browser_is_accepted_once() -> None:
+    """The answer includes the issuer, which the SDK compares (RFC 9207)."""
+    callback = await started_sign_in()
     first = callback.receive("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
     second = callback.receive("/callback?code=other&state=ours")
 
@@ -247,10 +239,10 @@ async def test_an_answer_is_taken_once() -> None:
         ("", "404"),
     ],
 )
-async def test_what_another_page_sends_counts_for_nothing(target: str, status: str) -> None:
-    """Any page can send a browser to this machine; the sign-in goes on."""
-    callback = await asking()
-    refused, taken = (callback.receive(each) for each in (target, "/callback?code=c&state=ours"))
+async def test_requests_of_other_pages_are_ignored(target: str, status: str) -> None:
+    """Any web page can send a browser to this machine."""
+    callback = await started_sign_in()
+    refused, taken = (callback.receive(path) for path in (target, "/callback?code=c&state=ours"))
 
     assert (status, "200") == (refused[0][:3], taken[0][:3])
     early = LoopbackSignIn("srv", 7, lambda _url: None)
@@ -261,17 +253,16 @@ async def test_what_another_page_sends_counts_for_nothing(target: str, status: s
     ("query", "reason"),
     [("error=access_denied", "access_denied"), ("error=<b>", "no code"), ("x=1", "no code")],
 )
-async def test_a_refusal_is_named_by_its_code(query: str, reason: str) -> None:
-    """Words of a stranger are not repeated."""
-    callback = await asking()
+async def test_refusal_contains_only_its_code(query: str, reason: str) -> None:
+    callback = await started_sign_in()
     callback.receive(f"/callback?{query}&state=ours")
 
     with pytest.raises(UpstreamError, match=rf"refused \({reason}\)"):
         await callback.wait()
 
 
-async def test_a_line_that_is_no_request_is_answered_and_a_port_is_had_once() -> None:
-    """Port scanners exist; the person chose the port, for it is registered."""
+async def test_invalid_request_is_answered_and_a_used_port_is_refused() -> None:
+    """A registered redirect URL needs a fixed port."""
     async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = urlsplit(callback.address).port
         assert port
@@ -286,7 +277,6 @@ async def test_a_line_that_is_no_request_is_answered_and_a_port_is_had_once() ->
     assert answer.startswith(b"HTTP/1.1 404")
 
 
-async def test_a_server_that_does_not_sign_in_says_what_to_add() -> None:
-    """Before anything is opened."""
+async def test_server_that_does_not_use_oauth_names_the_missing_setting() -> None:
     with pytest.raises(ConfigError, match='add "auth"'):
         await sign_in("srv", HttpServer("http://127.0.0.1:9/mcp"), PATIENT, print)

@@ -1,4 +1,4 @@
-"""Values that other languages write otherwise: empty maps of PHP, and numbers that JSON lacks."""
+"""Values in forms of other languages: empty maps of PHP, and numbers outside of JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PHP: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", PHP)
-async def test_an_empty_list_for_an_empty_map_costs_no_tool(
+async def test_empty_list_in_place_of_an_empty_map_keeps_the_tool(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
     """PHP writes both as ``[]``."""
@@ -47,10 +47,10 @@ async def test_an_empty_list_for_an_empty_map_costs_no_tool(
     assert "[]" not in odd.replace('"required": []', "")
 
 
-async def test_an_empty_list_for_the_map_of_a_block_costs_no_result(
+async def test_empty_list_in_place_of_the_map_of_a_block_keeps_the_result(
     bridge: Bridge, tmp_path: Path, transport: str
 ) -> None:
-    """Data keeps its empty lists."""
+    """Structured content keeps its empty lists."""
     blocks = [
         {"type": "text", "text": "one", "annotations": [], "_meta": []},
         {"type": "resource", "resource": {"uri": "a:b", "text": "two", "_meta": []}},
@@ -64,7 +64,7 @@ async def test_an_empty_list_for_the_map_of_a_block_costs_no_result(
 
 
 @pytest.mark.parametrize("number", [HUGE, f"-{HUGE}", "1e999", "NaN", "-Infinity"])
-async def test_a_number_that_json_lacks_costs_one_tool(
+async def test_number_outside_of_json_loses_only_its_tool(
     bridge: Bridge, tmp_path: Path, transport: str, number: str
 ) -> None:
     odd = f'{{"name": "odd", "inputSchema": {{"type": "object", "maximum": {number}}}}}'
@@ -79,7 +79,7 @@ async def test_a_number_that_json_lacks_costs_one_tool(
 
 
 @pytest.mark.parametrize("number", [HUGE, "1e999", "NaN"])
-async def test_a_number_that_json_lacks_costs_no_result(
+async def test_number_outside_of_json_keeps_the_result(
     bridge: Bridge, tmp_path: Path, transport: str, number: str
 ) -> None:
     fields = f'"content": [{{"type": "text", "text": "{HUGE}"}}]'
@@ -93,7 +93,7 @@ async def test_a_number_that_json_lacks_costs_no_result(
 @pytest.mark.parametrize(
     "odd", [[], schema(required={}), schema(properties=""), schema(required=False)]
 )
-async def test_an_empty_value_of_another_kind_costs_one_tool(
+async def test_empty_value_of_the_wrong_type_loses_only_its_tool(
     bridge: Bridge, tmp_path: Path, odd: object
 ) -> None:
     page = json.dumps({"tools": [TOOL, {"name": "odd", "inputSchema": odd}]})

@@ -1,4 +1,4 @@
-"""Answers over HTTP, of every length."""
+"""Limits on HTTP answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object
 
 
 def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]) -> Starlette:
-    """A server of *tools*; *write* makes its answers of a request's method and the JSON for it."""
+    """Return a server of *tools*. *write* creates its answers from a method and JSON."""
     results = {"initialize": HELLO, "tools/list": {"tools": tools}}
 
     async def answer(request: Request) -> Response:
@@ -42,14 +42,14 @@ def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]
             return Response(status_code=202)
         method = message["method"]
         unknown = {"error": {"code": -32601, "message": "no such method"}}
-        found = {"result": results[method]} if method in results else unknown
-        return write(method, json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}))
+        outcome = {"result": results[method]} if method in results else unknown
+        return write(method, json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}))
 
     return Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
 
 
 def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
-    """A server of one tool, with a description of *size* characters."""
+    """Return a server of one tool with a description of *size* characters."""
 
     def write(method: str, body: str) -> Response:
         if endless and method == "tools/list":
@@ -65,7 +65,7 @@ async def _endless() -> AsyncIterator[bytes]:
     yield b'{"jsonrpc": "2.0", "id": 1, "result": "'
     while True:
         yield b"x" * 65536
-        await asyncio.sleep(0)  # so that it can notice that nobody listens
+        await asyncio.sleep(0)  # lets the server notice a closed connection
 
 
 OPTIONS = UpstreamOptions(max_message_bytes=100_000)
@@ -75,8 +75,7 @@ def target(port: int, auth: OAuth | None = None) -> HttpServer:
     return HttpServer(f"http://127.0.0.1:{port}/mcp", auth=auth)
 
 
-async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
-    """So that the others fail for their length."""
+async def test_answer_within_the_limit_is_accepted(bridge: Bridge) -> None:
     async with served(bridge, app(50_000)) as port, opened(bridge, target(port), OPTIONS) as source:
         listing = await source.list_tools()
 
@@ -84,10 +83,10 @@ async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize("endless", [False, True])
-async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else(
+async def test_too_long_json_answer_fails_only_its_request(
     bridge: Bridge, *, endless: bool
 ) -> None:
-    """The SDK would hold all of it; the session goes on."""
+    """The SDK would hold the whole answer in memory."""
     async with (
         served(bridge, app(200_000, endless=endless)) as port,
         opened(bridge, target(port), OPTIONS) as source,
@@ -102,13 +101,14 @@ async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else
 
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("size", range(1, 14))
-async def test_half_a_character_costs_no_tool(
+async def test_unpaired_surrogate_keeps_the_tool(
     bridge: Bridge, size: int, *, is_stream: bool
 ) -> None:
-    """JSON can write it as an escape, for which the SDK would refuse the list."""
+    """JSON can write it as an escape, for which the SDK would reject the whole list."""
     texts = ["\ud83d\ude00", "\ud83d", "\\ud800", "\\", "\ude00\ud83d", '"\n']
     tools = [
-        {**GOOD, "name": f"t{at}", "description": f"a{text}b"} for at, text in enumerate(texts)
+        {**GOOD, "name": f"t{number}", "description": f"a{text}b"}
+        for number, text in enumerate(texts)
     ]
 
     def write(_method: str, body: str) -> Response:
@@ -122,17 +122,17 @@ async def test_half_a_character_costs_no_tool(
     ):
         listing = await source.list_tools()
 
-    shown = ["a\U0001f600b", "a?b", "a\\ud800b", "a\\b", "a??b", 'a"\nb']
-    assert shown == [tool.description for tool in listing.tools]
+    expected = ["a\U0001f600b", "a?b", "a\\ud800b", "a\\b", "a??b", 'a"\nb']
+    assert expected == [tool.description for tool in listing.tools]
 
 
 async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
-    for at in range(0, len(body), size):
-        yield body[at : at + size]
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
 
 
-async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
-    """Fifty thousand letters are two hundred bytes: nobody asked for that."""
+async def test_compressed_answer_is_refused(bridge: Bridge) -> None:
+    """Two hundred bytes expand to fifty thousand."""
     async with (
         served(bridge, app(50_000, packed=True)) as port,
         opened(bridge, target(port), OPTIONS) as source,
@@ -141,8 +141,8 @@ async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
             await source.list_tools()
 
 
-async def test_a_refusal_is_no_stream_whatever_it_says(bridge: Bridge, tmp_path: Path) -> None:
-    """It is read whole before the token is refreshed."""
+async def test_refusal_with_the_type_of_a_stream_is_limited(bridge: Bridge, tmp_path: Path) -> None:
+    """A refusal is read whole before the token is refreshed."""
 
     async def refuse(_request: Request) -> Response:
         return StreamingResponse(_endless(), status_code=401, media_type="text/event-stream")

@@ -1,4 +1,4 @@
-"""What is said on the side."""
+"""Logs of the SDK and of the HTTP client."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.core.mcp.conftest import opened, served
 from tests.core.mcp.servers.plain import plain
 
 
-async def test_no_address_no_header_and_no_argument_is_in_any_log(
+async def test_logs_contain_no_urls_headers_or_arguments(
     bridge: Bridge, record: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Keys stand in both, and the HTTP client tells every address at INFO."""
+    """URLs and headers may contain keys, and the HTTP client logs every URL at INFO."""
     caplog.set_level(logging.DEBUG)
     headers = {"Authorization": "Bearer s3cret"}
     async with served(bridge, plain(record).streamable_http_app()) as port:
@@ -25,7 +25,7 @@ async def test_no_address_no_header_and_no_argument_is_in_any_log(
             await source.list_tools()
             await source.call("echo", {"text": "n0te"}, tool_id="t")
 
-    # The server is of this test, and keeps a list of visitors.
-    own = [entry for entry in caplog.records if entry.name != "uvicorn.access"]
-    messages = [entry.getMessage() for entry in own]
+    # The access log belongs to the test's own HTTP server.
+    entries = [entry for entry in caplog.records if entry.name != "uvicorn.access"]
+    messages = [entry.getMessage() for entry in entries]
     assert [] == [text for text in messages if "s3cret" in text or "n0te" in text]

@@ -1,4 +1,4 @@
-"""Which call a server's question belongs to, how long it may take, and what its caller can do."""
+"""Requests of a server to its caller: the right caller, limits and capabilities."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CAN: JsonObject = {"elicitation": {}}
 ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
 
 
-class Person:
-    """A client that answers every form with the same name, once its door is open."""
+class ScriptedClient:
+    """A client that answers every form with the same name, after its event is set."""
 
     listens = True
 
@@ -38,46 +38,48 @@ class Person:
         self.questions: list[str] = []
         self.reports: list[float] = []
         self.called = asyncio.Event()
-        self.door = asyncio.Event()
-        self.door.set()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
         self.questions += requests
         self.called.set()
-        await self.door.wait()
+        await self.may_answer.wait()
         return dict.fromkeys(requests, ADA)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        await self.door.wait()
+        await self.may_answer.wait()
         self.reports.append(progress)
 
 
 def active_calls(**options: float) -> ActiveCalls:
-    """A connection without calls."""
+    """Return the active calls of a connection; there are none yet."""
     return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
 @asynccontextmanager
-async def under_way(calls: ActiveCalls, person: Person | None = None) -> AsyncIterator[ActiveCall]:
-    """Hold a call of *person*."""
+async def started_call(
+    calls: ActiveCalls, person: ScriptedClient | None = None
+) -> AsyncIterator[ActiveCall]:
+    """Start a call of *person*."""
     with on_behalf_of(person) if person is not None else nullcontext():
         async with calls.start() as call:
             yield call
 
 
 @asynccontextmanager
-async def heard(person: Person) -> AsyncIterator[tuple[ActiveCall, Any]]:
-    """Hold a call of *person*, whose door is shut, and give it with what takes its progress."""
-    person.door.clear()
-    async with under_way(active_calls(), person) as call:
+async def unanswered_call(person: ScriptedClient) -> AsyncIterator[tuple[ActiveCall, Any]]:
+    """Yield a call of *person*, who does not answer yet, and its progress listener."""
+    person.may_answer.clear()
+    async with started_call(active_calls(), person) as call:
         assert call.progress_listener is not None
         yield call, call.progress_listener
 
 
-async def test_a_question_goes_to_the_only_caller() -> None:
-    """A server of before 2026-07-28 names no call; one without a client does not count."""
-    calls, person = active_calls(), Person(CAN)
-    async with under_way(calls), under_way(calls, person), under_way(calls, person):
+async def test_request_goes_to_the_only_caller() -> None:
+    """Servers before 2026-07-28 name no call. Calls without a client do not count."""
+    calls, person = active_calls(), ScriptedClient(CAN)
+    async with started_call(calls), started_call(calls, person), started_call(calls, person):
         answer = await calls.answer(NAME)
 
     assert ADA == answer
@@ -86,37 +88,36 @@ async def test_a_question_goes_to_the_only_caller() -> None:
 @pytest.mark.parametrize(
     ("callers", "question", "reason"),
     [
-        ([None], NAME, "no client that can be asked waits"),
-        ([Person(CAN), Person(CAN, who="you")], NAME, "several clients"),
-        ([Person(CAN)], sample("hello"), "sampling"),
+        ([None], NAME, "no client that can be asked is waiting"),
+        ([ScriptedClient(CAN), ScriptedClient(CAN, who="you")], NAME, "several clients"),
+        ([ScriptedClient(CAN)], sample("hello"), "sampling"),
     ],
 )
-async def test_a_question_that_nobody_can_answer_is_refused(
-    callers: list[Person | None], question: types.InputRequest, reason: str
+async def test_request_that_no_caller_can_answer_is_refused(
+    callers: list[ScriptedClient | None], question: types.InputRequest, reason: str
 ) -> None:
-    """And nobody is asked."""
     calls = active_calls()
     async with AsyncExitStack() as stack:
         for person in callers:
-            await stack.enter_async_context(under_way(calls, person))
+            await stack.enter_async_context(started_call(calls, person))
         answer = await calls.answer(question)
 
     assert isinstance(answer, types.ErrorData)
-    # The SDK takes -32600 for a session that the server has forgotten.
+    # The SDK treats -32600 as a lost session.
     assert types.INVALID_PARAMS == answer.code
     assert reason in answer.message
     assert not any(person.questions for person in callers if person)
 
 
-async def test_no_more_questions_wait_than_a_person_could_answer() -> None:
-    """Each waits for minutes, and a server may send hundreds a second."""
-    calls, person = active_calls(), Person(CAN)
-    person.door.clear()
-    async with under_way(calls, person):
+async def test_number_of_waiting_requests_is_limited() -> None:
+    """Each request may wait for minutes, and a server may send hundreds a second."""
+    calls, person = active_calls(), ScriptedClient(CAN)
+    person.may_answer.clear()
+    async with started_call(calls, person):
         asking = [asyncio.create_task(calls.answer(NAME)) for _ in range(16)]
         await person.called.wait()
         refused = await calls.answer(NAME)
-        person.door.set()
+        person.may_answer.set()
         answers = await asyncio.gather(*asking)
 
     assert isinstance(refused, types.ErrorData)
@@ -124,28 +125,27 @@ async def test_no_more_questions_wait_than_a_person_could_answer() -> None:
     assert [ADA] * 16 == answers
 
 
-async def test_progress_that_its_caller_does_not_take_is_dropped() -> None:
-    """A later report says more than one that waits."""
-    person = Person(CAN)
-    async with heard(person) as (_, report):
-        reporting = [asyncio.ensure_future(report(each, None, None)) for each in range(1000)]
+async def test_progress_beyond_the_limit_is_dropped() -> None:
+    person = ScriptedClient(CAN)
+    async with unanswered_call(person) as (_, report):
+        reporting = [asyncio.ensure_future(report(number, None, None)) for number in range(1000)]
         await asyncio.sleep(0)
-        person.door.set()
+        person.may_answer.set()
         await asyncio.gather(*reporting)
 
     assert list(range(64)) == person.reports
 
 
-async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
-    """A person is slower than a tool, and may be asked twice at once."""
-    calls, person = active_calls(), Person(CAN)
-    async with under_way(calls, person) as call:
-        person.door.clear()
+async def test_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
+    """A person may have two requests at once."""
+    calls, person = active_calls(), ScriptedClient(CAN)
+    async with started_call(calls, person) as call:
+        person.may_answer.clear()
         asking = [asyncio.create_task(calls.answer(NAME)) for _ in range(2)]
         await person.called.wait()
         await asyncio.sleep(0)
         resting = call.limit.when()
-        person.door.set()
+        person.may_answer.set()
         await asyncio.gather(*asking)
         again = call.limit.when()
 
@@ -153,20 +153,18 @@ async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     assert again is not None
 
 
-async def test_a_client_that_never_answers_is_given_up() -> None:
-    """Within `ask_timeout_s`."""
-    calls, person = active_calls(ask_timeout_s=0.01), Person(CAN)
-    person.door.clear()
-    async with under_way(calls, person):
+async def test_request_to_a_client_that_never_answers_times_out() -> None:
+    calls, person = active_calls(ask_timeout_s=0.01), ScriptedClient(CAN)
+    person.may_answer.clear()
+    async with started_call(calls, person):
         answer = await calls.answer(NAME)
 
     assert isinstance(answer, types.ErrorData)
     assert "did not answer" in answer.message
 
 
-async def test_a_call_that_is_late_is_late() -> None:
-    """What went on before changes nothing of that."""
-    calls, person = active_calls(call_timeout_s=0.01), Person(CAN)
+async def test_call_times_out_after_a_request_was_answered() -> None:
+    calls, person = active_calls(call_timeout_s=0.01), ScriptedClient(CAN)
 
     async def call() -> None:
         async with calls.start():
@@ -178,13 +176,15 @@ async def test_a_call_that_is_late_is_late() -> None:
 
 
 def required(state: str | None = "s", **requests: types.InputRequest) -> dict[str, Any]:
-    """The answer of a server that wants more."""
+    """Return a result that requires more input."""
     result = types.InputRequiredResult(input_requests=requests or None, request_state=state)
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class Server:
-    """Gives *answers* in turn, the last one for ever; knows what was sent to it."""
+    """A server that returns *answers* in turn, then repeats the last one. It records what it
+    receives.
+    """
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers = list(answers)
@@ -195,12 +195,12 @@ class Server:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-async def test_rounds_are_played_until_the_server_is_content() -> None:
-    """With the state as it came, and patience where that is all it wants."""
-    calls, person = active_calls(), Person(CAN)
+async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
+    """The state is sent back unchanged. A result may require only a pause."""
+    calls, person = active_calls(), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), done)
-    async with under_way(calls, person) as call:
+    async with started_call(calls, person) as call:
         result = await calls.input_rounds(call, server)
 
     assert done == result
@@ -213,15 +213,15 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
     ] == server.received
 
 
-async def test_rounds_have_an_end() -> None:
-    """Sixteen answers are sent; a server that asks once more has no more asked."""
-    calls, person, other = active_calls(), Person(CAN), Person(CAN)
+async def test_rounds_of_input_are_limited() -> None:
+    """The caller answers at most sixteen times."""
+    calls, person, other = active_calls(), ScriptedClient(CAN), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     patient = Server(*[required("s", who=NAME)] * 16, done)
     endless = Server(required("s", who=NAME))
-    async with under_way(calls, person) as call:
+    async with started_call(calls, person) as call:
         assert done == await calls.input_rounds(call, patient)
-    async with under_way(calls, other) as call:
+    async with started_call(calls, other) as call:
         with pytest.raises(CallerError, match="asks again after 16 answers"):
             await calls.input_rounds(call, endless)
 
@@ -229,10 +229,10 @@ async def test_rounds_have_an_end() -> None:
     assert (16, 17) == (len(other.questions), len(endless.received))
 
 
-async def test_a_call_ends_after_its_progress_and_reports_it_in_order() -> None:
-    """The library begins each by itself; what comes after an answer is lost."""
-    calls, person = active_calls(), Person(CAN)
-    person.door.clear()
+async def test_call_waits_for_its_progress_reports_in_order() -> None:
+    """The SDK starts a task for each report. Reports after the answer would be lost."""
+    calls, person = active_calls(), ScriptedClient(CAN)
+    person.may_answer.clear()
     reports: list[asyncio.Future[None]] = []
 
     async def run() -> None:
@@ -246,27 +246,26 @@ async def test_a_call_ends_after_its_progress_and_reports_it_in_order() -> None:
         running = asyncio.ensure_future(run())
         await asyncio.wait({running}, timeout=0.01)
     waits = not running.done()
-    person.door.set()
+    person.may_answer.set()
     await running
 
     assert waits
     assert [1, 2, 3] == person.reports
-    assert all(each.done() for each in reports)
-    async with under_way(calls) as silent:
+    assert all(report.done() for report in reports)
+    async with started_call(calls) as silent:
         assert silent.progress_listener is None
 
 
-async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
-    """It loses the progress, and neither the call nor the server pays for it."""
-    person = Person(CAN)
-    async with heard(person) as (call, listener):
+async def test_caller_that_takes_no_progress_still_gets_the_answer() -> None:
+    person = ScriptedClient(CAN)
+    async with unanswered_call(person) as (call, listener):
         stuck = asyncio.ensure_future(listener(1, 3, None))
         await asyncio.sleep(0)
         await call.flush_progress(0.001)
 
         assert not stuck.done()
         assert call.limit.when() is None
-        person.door.set()
+        person.may_answer.set()
 
 
 URL = types.ElicitRequest(
@@ -277,7 +276,7 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
 def with_tools() -> types.CreateMessageRequest:
-    """A model that may call tools."""
+    """Return a sampling request whose model may call tools."""
     request = sample("hello")
     request.params.tools = []
     return request
@@ -300,15 +299,15 @@ def with_tools() -> types.CreateMessageRequest:
         ({"sampling": {}}, ROOTS, {"roots": {}}),
     ],
 )
-def test_what_a_client_lacks(
+def test_missing_capabilities_of_a_client(
     can: JsonObject, request_: types.InputRequest, missing: JsonObject
 ) -> None:
-    """An empty elicitation is one for forms: there was nothing else once."""
-    assert missing == missing_capabilities(Person(can), request_)
+    """An empty elicitation capability means forms, which once were the only kind."""
+    assert missing == missing_capabilities(ScriptedClient(can), request_)
 
 
 def modern(capabilities: object) -> JsonObject:
-    """The parameters of a request as a client of 2026-07-28 writes them."""
+    """Return the parameters of a request of a client of 2026-07-28."""
     return {"name": "a", "_meta": {CAPABILITIES: capabilities, "other": 1}}
 
 
@@ -325,14 +324,12 @@ OLDER: JsonObject = {"capabilities": {"elicitation": {}}, "protocolVersion": "20
         ("tools/call", {"_meta": {"progressToken": 1}}, True, {"_meta": {"progressToken": 1}}),
     ],
 )
-def test_a_server_learns_what_this_caller_can_do_and_no_more(
+def test_server_gets_only_forwarded_capabilities_of_the_caller(
     method: str, params: JsonObject, *, can_be_asked: bool, declared: JsonObject
 ) -> None:
-    """Nothing that we would not pass on. An older server learns it once for all calls, and only
-    where callers can be asked.
-    """
+    """An older server gets them once for all calls, and only if callers can be asked."""
     can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
-    with on_behalf_of(Person(can)):
+    with on_behalf_of(ScriptedClient(can)):
         assert declared == declare_capabilities(method, params, can_be_asked=can_be_asked)
 
 
@@ -344,10 +341,9 @@ def test_a_server_learns_what_this_caller_can_do_and_no_more(
         (None, {}, "more"),
     ],
 )
-def test_a_servers_refusal_says_what_was_missing(
+def test_refusal_names_the_missing_capabilities(
     data: object, needed: JsonObject, named: str
 ) -> None:
-    """As far as the server says it."""
     error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))
 
     assert needed == error.needed

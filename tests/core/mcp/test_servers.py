@@ -1,4 +1,4 @@
-"""Names and addresses of servers."""
+"""Targets of servers: names, URLs, digests and OAuth settings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from gateway.runtime.naming import check_server_name
 
 
 @pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
-def test_a_plain_name_is_a_server_name(name: str) -> None:
-    """It becomes the first half of every id."""
+def test_plain_name_is_a_valid_server_name(name: str) -> None:
     assert name == check_server_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "x" * 65, "a\n"])
-def test_other_names_are_refused(name: str) -> None:
-    """A slash would make two servers out of one id."""
+def test_other_server_names_are_refused(name: str) -> None:
+    """The name is the part of an id before the slash."""
     with pytest.raises(ConfigError, match="1 to 64 letters"):
         check_server_name(name)
 
@@ -39,28 +38,29 @@ def test_other_names_are_refused(name: str) -> None:
         "http://h:99999/",
     ],
 )
-def test_an_address_that_cannot_be_one_is_refused_without_being_shown(url: Any) -> None:
-    """It may hold a key."""
+def test_invalid_url_is_refused_without_being_shown(url: Any) -> None:
+    """The URL may contain a key."""
     with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
         HttpServer(url)
 
 
-def test_the_fingerprint_of_an_address_is_that_of_earlier_releases() -> None:
-    """By another one every list would be read again, and every approval asked for again."""
+def test_fingerprint_of_a_url_is_stable() -> None:
+    """Another fingerprint would mean that every listing is read and every approval requested
+    again.
+    """
     server = HttpServer("http://h/p?\u00e9", {"A": "b", "\u00dc": "\ud800"})
 
     assert "8cf290ab8dcf4886" == server.launch[:16]
     assert "4131b3de28dc4dba" == server.fingerprint[:16]
 
 
-def test_an_empty_command_is_refused() -> None:
-    """The operating system's own message names nothing."""
+def test_empty_command_is_refused() -> None:
     with pytest.raises(ConfigError, match="command is empty"):
         StdioServer(" ")
 
 
-def test_no_secret_is_in_what_a_log_would_show() -> None:
-    """Option objects end in logs and tracebacks."""
+def test_repr_of_a_server_contains_no_secret() -> None:
+    """Logs and tracebacks contain it."""
     http = HttpServer("https://me:s3cret@example.org:8/s3cret?k=s3cret", {"A": "s3cret"})
     stdio = StdioServer("run", ("--key", "s3cret"), {"KEY": "s3cret"})
 
@@ -68,10 +68,8 @@ def test_no_secret_is_in_what_a_log_would_show() -> None:
     assert "https://example.org:8" == http.origin
 
 
-def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() -> None:
-    """The values of variables count for the one and not for the other; a client's secret for
-    neither.
-    """
+def test_fingerprint_covers_values_and_launch_only_names_of_variables() -> None:
+    """Neither digest covers a client's secret."""
     plain = StdioServer("run", ("-v",), {"KEY": "one"})
     others: list[StdioServer | HttpServer] = [
         StdioServer("ran", ("-v",), {"KEY": "one"}),
@@ -88,7 +86,7 @@ def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() 
     )
     others.append(signing)
 
-    assert 8 == len({plain.launch, *(each.launch for each in others)})
+    assert 8 == len({plain.launch, *(server.launch for server in others)})
     assert 9 == len({plain.fingerprint, turned.fingerprint, *(e.fingerprint for e in others)})
     assert plain.launch == turned.launch
     assert signing.launch == other.launch
@@ -98,19 +96,24 @@ def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() 
 @pytest.mark.parametrize(
     "variable", ["PYTHONPATH", "NODE_OPTIONS", "LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "OTHER"]
 )
-def test_what_is_approved_has_every_variable_in_it(variable: str) -> None:
-    """A value that the file holds counts; of a reference only the reference does."""
+def test_approval_digest_covers_every_variable(variable: str) -> None:
+    """A variable counts with its value in the file, which may be a reference."""
     empty = StdioServer("run")
-    one, two = (StdioServer("run", env={variable: value}) for value in ("/one", "/two"))
+    first_value, second_value = (
+        StdioServer("run", env={variable: value}) for value in ("/one", "/second_value")
+    )
     written = {variable: "${KEY}"}
     first, rotated = (
-        StdioServer("run", env={variable: value}, written=written) for value in ("/one", "/two")
+        StdioServer("run", env={variable: value}, written=written)
+        for value in ("/one", "/second_value")
     )
-    digests = [each.approval_digest(b"key") for each in (empty, one, two, first)]
+    digests = [
+        server.approval_digest(b"key") for server in (empty, first_value, second_value, first)
+    ]
 
     assert 4 == len(set(digests))
     assert digests[3] == rotated.approval_digest(b"key")
-    assert digests[1] != one.approval_digest(b"other key")
+    assert digests[1] != first_value.approval_digest(b"other key")
     assert empty.launch == digests[0]
 
 
@@ -124,9 +127,6 @@ def test_what_is_approved_has_every_variable_in_it(variable: str) -> None:
         ({"store": "cloud"}, "file or keyring"),
     ],
 )
-def test_what_no_server_would_take_is_refused_at_once(
-    options: dict[str, object], fault: str
-) -> None:
-    """Where it is written, not where it fails."""
+def test_invalid_oauth_settings_are_refused(options: dict[str, object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         OAuth(**options)  # type: ignore[arg-type]  # on purpose

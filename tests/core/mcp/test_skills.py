@@ -1,4 +1,4 @@
-"""What a server says of a skill: which entries can be used, and which files are as listed."""
+"""Entries of skills: faults, definitions, digests and files."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ def entry(**other: object) -> dict[str, Any]:
         (entry(frontmatter={"name": "refunds"}), "front matter"),
         (entry(frontmatter={**FRONT, "name": "Refunds"}), "does not end in its name"),
         (entry(uri="skill://acme/refunds/README.md"), "does not end in its name"),
-        (entry(resources=None), "no list of at most 512"),
-        (entry(resources=[FILE] * 513), "no list of at most 512"),
+        (entry(resources=None), "not a list of at most 512"),
+        (entry(resources=[FILE] * 513), "not a list of at most 512"),
         (entry(resources=[]), "lack SKILL.md"),
         (entry(resources=[FILE, FILE]), "name one twice"),
-        (entry(resources=[FILE, {**FILE, "uri": "skill://acme/other"}]), "lies elsewhere"),
+        (entry(resources=[FILE, {**FILE, "uri": "skill://acme/other"}]), "outside its folder"),
         (entry(resources=[{**FILE, "digest": "sha256:1"}]), "no digest"),
         (entry(resources=[{**FILE, "size": True}]), "no digest and size"),
         (entry(resources=[{**FILE, "size": MAX_BYTES + 1}]), "larger than 16777216"),
         (entry(resources=["SKILL.md"]), "no digest and size"),
     ],
 )
-def test_an_entry_that_cannot_be_used_has_a_reason(item: Mapping[str, object], reason: str) -> None:
-    """All that the protocol demands of it."""
+def test_unusable_entry_has_a_fault(item: Mapping[str, object], reason: str) -> None:
     fault = find_fault(item, SKILLS)
 
     assert (reason in fault) if reason else fault == ""
 
 
-def test_a_definition_says_what_its_front_matter_says() -> None:
-    """Its name is its address, by which it is read."""
+def test_definition_of_a_skill_has_the_values_of_its_front_matter() -> None:
+    """The name of a skill's definition is its URI, by which it is read."""
     skill = parse_skill(entry(), URI, max_chars=100)
 
     assert (URI, "refunds", "Pay back.", ("money",)) == (
@@ -61,10 +60,10 @@ def test_a_definition_says_what_its_front_matter_says() -> None:
     assert {"frontmatter": FRONT, "resources": [FILE]} == skill.details
 
 
-def test_another_file_is_another_pin() -> None:
-    """And another word of its front matter; not what else stands beside the entry."""
+def test_digest_of_a_skill_changes_with_its_files() -> None:
+    """Other fields of an entry have no effect."""
     other = entry(resources=[file_of(URI, b"other")])
-    digests = [digest_definition(each, SKILLS) for each in (entry(), entry(_meta={}), other)]
+    digests = [digest_definition(item, SKILLS) for item in (entry(), entry(_meta={}), other)]
 
     assert digests[0] == digests[1] != digests[2]
 
@@ -80,6 +79,7 @@ def test_another_file_is_another_pin() -> None:
         ({}, False),
     ],
 )
-def test_a_file_is_as_listed_to_the_byte(content: dict[str, object], *, expected: bool) -> None:
-    """By size and digest."""
+def test_content_of_a_file_must_match_its_digest_and_size(
+    content: dict[str, object], *, expected: bool
+) -> None:
     assert expected == is_as_listed(content, {**FILE, "note": "x"})

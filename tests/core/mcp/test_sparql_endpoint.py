@@ -1,4 +1,4 @@
-"""SPARQL endpoints that a user names, over a real server."""
+"""SPARQL endpoints named by a user, against a real server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _talk(_request: Request) -> Response:
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """The address of a server with endpoints of all kinds."""
+    """URL of a server with several endpoints."""
     handlers = {"/sparql": _answer, "/away": _lead_away, "/talk": _talk}
     routes = [Route(path, handler, methods=["POST"]) for path, handler in handlers.items()]
     server = Loopback(Starlette(routes=routes))
@@ -42,8 +42,7 @@ def endpoint() -> Iterator[str]:
     server.close()
 
 
-def test_an_endpoint_answers_a_query(endpoint: str) -> None:
-    """By POST, as SPARQL results in JSON."""
+def test_endpoint_answers_a_query(endpoint: str) -> None:
     assert RESULTS == ask_endpoint(f"{endpoint}/sparql", QUERY, timeout_s=10)
 
 
@@ -52,18 +51,19 @@ def test_an_endpoint_answers_a_query(endpoint: str) -> None:
     [
         ("/away", QUERY, "answered 307"),
         ("/gone", QUERY, "answered 404"),
-        ("/talk", QUERY, "sent no JSON"),
-        ("/sparql", "ASK { }", "answers no SPARQL results"),
+        ("/talk", QUERY, "did not send JSON"),
+        ("/sparql", "ASK { }", "did not return SPARQL results"),
     ],
 )
-def test_what_is_no_answer_is_an_error(endpoint: str, path: str, query: str, reason: str) -> None:
-    """A redirect may lead to an address that nobody named."""
+def test_answer_without_sparql_results_raises_an_error(
+    endpoint: str, path: str, query: str, reason: str
+) -> None:
+    """Redirects are refused, because the user did not name their targets."""
     with pytest.raises(ConfigError, match=reason):
         ask_endpoint(endpoint + path, query, timeout_s=10)
 
 
 @pytest.mark.parametrize("url", ["https://10.0.0.1/sparql", "http://example.org/sparql"])
-def test_the_guard_of_private_addresses_stands_before_it(url: str) -> None:
-    """Neither the host's own network nor plain text over another one."""
+def test_private_and_plain_text_endpoints_are_refused(url: str) -> None:
     with pytest.raises(ConfigError):
         ask_endpoint(url, QUERY, timeout_s=10)

@@ -1,4 +1,4 @@
-"""Where HTTP may go, and where it may not."""
+"""Guard of HTTP requests: allowed and refused targets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gateway.errors import ConfigError
 from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transport, resolve_host
 
 
-class Wire(httpx2.AsyncBaseTransport):
-    """Remembers where each request would have gone."""
+class RecordingTransport(httpx2.AsyncBaseTransport):
+    """A transport that records the target of each request."""
 
     def __init__(self, *, redirect: str = "") -> None:
         self.went: list[tuple[str, str, object]] = []
@@ -36,24 +36,28 @@ class Wire(httpx2.AsyncBaseTransport):
         self.closed = True
 
 
-def client(wire: Wire, *addresses: str, private: tuple[str, ...] = ()) -> httpx2.AsyncClient:
-    """A client to which each host has *addresses*, but for ``inner.*``."""
+def client(
+    transport_log: RecordingTransport, *addresses: str, private: tuple[str, ...] = ()
+) -> httpx2.AsyncClient:
+    """Return a client for which every host resolves to *addresses*, except ``inner.*``."""
 
     async def resolve(host: str, _port: int) -> list[str]:
         return ["10.0.0.7"] if host.startswith("inner") else list(addresses)
 
-    transport = GuardedTransport(private, inner=wire, resolve=resolve)
+    transport = GuardedTransport(private, inner=transport_log, resolve=resolve)
     return httpx2.AsyncClient(transport=transport, follow_redirects=True)
 
 
-async def test_a_request_goes_to_the_address_that_was_judged_under_its_own_name() -> None:
-    """A name that resolves to something else a moment later changes nothing."""
-    wire = Wire()
-    async with client(wire, "93.184.215.14") as http:
+async def test_request_goes_to_the_checked_address_with_its_own_host_name() -> None:
+    """A later change of the name has no effect."""
+    transport_log = RecordingTransport()
+    async with client(transport_log, "93.184.215.14") as http:
         await http.get("https://Mcp.Example.org/mcp")
 
-    assert [("https://93.184.215.14/mcp", "mcp.example.org", "mcp.example.org")] == wire.went
-    assert wire.closed
+    assert [
+        ("https://93.184.215.14/mcp", "mcp.example.org", "mcp.example.org")
+    ] == transport_log.went
+    assert transport_log.closed
 
 
 @pytest.mark.parametrize(
@@ -65,83 +69,82 @@ async def test_a_request_goes_to_the_address_that_was_judged_under_its_own_name(
         "64:ff9b::a00:1", "64:ff9b:1::a00:1", "2002:a00:1::", "::10.0.0.1",
     ],
 )  # fmt: skip
-async def test_a_name_that_leads_into_a_private_network_is_refused(address: str) -> None:
-    """Also if only one of its addresses does."""
-    wire = Wire()
-    async with client(wire, "93.184.215.14", address) as http:
+async def test_name_that_resolves_to_a_private_address_is_refused(address: str) -> None:
+    """One private address among several is enough."""
+    transport_log = RecordingTransport()
+    async with client(transport_log, "93.184.215.14", address) as http:
         with pytest.raises(ConfigError, match="private_hosts"):
             await http.get("https://mcp.example.org/mcp")
 
-    assert [] == wire.went
+    assert [] == transport_log.went
 
 
-async def test_each_address_of_a_host_is_tried_in_turn() -> None:
+async def test_addresses_of_a_host_are_tried_in_turn() -> None:
     """`localhost` may be IPv6 first while its server listens on IPv4."""
 
-    class Half(Wire):
+    class Half(RecordingTransport):
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             if ":" in request.url.host:
                 raise httpx2.ConnectError("nobody there")
             return await super().handle_async_request(request)
 
-    wire = Half()
-    async with client(wire, "::1", "127.0.0.1") as http:
+    transport_log = Half()
+    async with client(transport_log, "::1", "127.0.0.1") as http:
         await http.get("http://localhost:81/")
 
-    assert "http://127.0.0.1:81/" == wire.went[0][0]
+    assert "http://127.0.0.1:81/" == transport_log.went[0][0]
 
 
-async def test_a_name_without_an_address_is_a_failure_to_connect() -> None:
-    """Not a fault of the configuration: it may resolve tomorrow."""
+async def test_unknown_host_is_a_connection_error() -> None:
+    """An unknown host is not an error of the configuration, because the name may resolve later."""
 
     async def resolve(_host: str, _port: int) -> list[str]:
         raise OSError("no such host")
 
-    transport = GuardedTransport((), inner=Wire(), resolve=resolve)
+    transport = GuardedTransport((), inner=RecordingTransport(), resolve=resolve)
     async with httpx2.AsyncClient(transport=transport) as http:
         with pytest.raises(httpx2.ConnectError, match="no address"):
             await http.get("https://mcp.example.org/")
 
 
 @pytest.mark.parametrize("location", ["https://inner.example.org/", "http://mcp.example.org/"])
-async def test_a_redirect_is_judged_like_any_request(location: str) -> None:
-    """A server may be honest at its front door only."""
-    wire = Wire(redirect=location)
-    async with client(wire, "93.184.215.14") as http:
+async def test_redirect_is_checked_like_any_request(location: str) -> None:
+    transport_log = RecordingTransport(redirect=location)
+    async with client(transport_log, "93.184.215.14") as http:
         with pytest.raises(ConfigError):
             await http.get("https://mcp.example.org/mcp")
 
-    assert 1 == len(wire.went)
+    assert 1 == len(transport_log.went)
 
 
 @pytest.mark.parametrize("location", ["/mcp/", "https://mcp.example.org/mcp/"])
-async def test_a_redirect_within_a_host_is_followed_by_its_name(location: str) -> None:
-    """Many servers lead from ``/mcp`` to ``/mcp/``; a certificate is for a name."""
-    wire = Wire(redirect=location)
-    async with client(wire, "93.184.215.14") as http:
+async def test_redirect_within_a_host_uses_its_name(location: str) -> None:
+    """Many servers redirect from ``/mcp`` to ``/mcp/``. Certificates are for names."""
+    transport_log = RecordingTransport(redirect=location)
+    async with client(transport_log, "93.184.215.14") as http:
         response = await http.get("https://mcp.example.org/mcp")
         await http.send(response.request)
 
     sent = ("https://93.184.215.14/mcp/", "mcp.example.org", "mcp.example.org")
-    assert [sent, sent] == wire.went[1:]
+    assert [sent, sent] == transport_log.went[1:]
     assert "https://mcp.example.org/mcp/" == str(response.request.url)
 
 
-async def test_hosts_of_the_own_network_are_allowed_by_name() -> None:
-    """With plain HTTP too, but never the metadata service."""
-    wire = Wire()
-    async with client(wire, "10.0.0.7", private=("MCP.corp",)) as http:
+async def test_private_hosts_are_allowed_by_name() -> None:
+    """Plain HTTP is allowed too, but never the metadata service."""
+    transport_log = RecordingTransport()
+    async with client(transport_log, "10.0.0.7", private=("MCP.corp",)) as http:
         await http.get("http://mcp.corp:8080/mcp")
-    async with client(wire, "169.254.169.254", private=("mcp.corp",)) as http:
+    async with client(transport_log, "169.254.169.254", private=("mcp.corp",)) as http:
         with pytest.raises(ConfigError):
             await http.get("http://mcp.corp/mcp")
 
-    assert "http://10.0.0.7:8080/mcp" == wire.went[0][0]
+    assert "http://10.0.0.7:8080/mcp" == transport_log.went[0][0]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]/x"])
-def test_this_machine_needs_no_permission(url: str) -> None:
-    """Servers under development live there."""
+def test_this_machine_is_allowed_by_default(url: str) -> None:
+    """Servers under development run there."""
     assert guarded_transport(url, ()) is not None
 
 
@@ -150,8 +153,7 @@ def test_this_machine_needs_no_permission(url: str) -> None:
     ["http://example.org/x", "https://10.0.0.1/x", "https://[fe80::1]/x", "https://169.254.169.254/",
      "https://127.0.0.2/", "https://[::ffff:127.0.0.1]/", "https://a\x00b/"],
 )  # fmt: skip
-def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(url: str) -> None:
-    """Whatever stands before it."""
+def test_url_that_is_not_allowed_is_refused_before_a_connection(url: str) -> None:
     with pytest.raises(ConfigError):
         guarded_transport(url, ())
 
@@ -160,17 +162,17 @@ def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(ur
 async def proxied(
     monkeypatch: pytest.MonkeyPatch, *answers: str
 ) -> AsyncIterator[list[tuple[str, str]]]:
-    """Put a proxy before everything; give what it was asked for.
+    """Set a proxy for all requests; yield the requests that it receives.
 
-    Its *answers*, in turn, are where it redirects to; an empty one, and all that follow, say 200.
+    The proxy redirects to each of *answers* in turn. Empty and further answers have status 200.
     """
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = (await reader.readuntil(b"\r\n\r\n")).decode()
         method, target, _ = request.partition("\r\n")[0].split(" ")
-        location = answers[len(asked)] if len(asked) < len(answers) else ""
-        asked.append((method, target))
+        location = answers[len(requests)] if len(requests) < len(answers) else ""
+        requests.append((method, target))
         status = f"302 Found\r\nLocation: {location}" if location else "200 OK"
         writer.write(
             f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
@@ -184,45 +186,45 @@ async def proxied(
             monkeypatch.setenv(name.upper(), address)
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
-        yield asked
+        yield requests
 
 
 async def resolves_nothing(_host: str, _port: int) -> list[str]:
-    """Resolve as a machine does that only a proxy leads out of."""
+    """Fail as on a machine without DNS, from which only a proxy leads out."""
     raise OSError("no such host")
 
 
-async def test_a_proxy_of_the_environment_gets_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In many companies nothing else leads out; this machine goes to itself without it."""
-    asked_here = Wire()
-    async with proxied(monkeypatch) as asked:
-        transport = GuardedTransport(("tool.corp",), inner=asked_here, resolve=resolves_nothing)
+async def test_proxy_of_the_environment_gets_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to this machine do not use the proxy."""
+    direct = RecordingTransport()
+    async with proxied(monkeypatch) as requests:
+        transport = GuardedTransport(("tool.corp",), inner=direct, resolve=resolves_nothing)
         async with httpx2.AsyncClient(transport=transport) as http:
             await http.get("http://tool.corp/mcp")
             await http.get("http://tool.corp/mcp")
             with pytest.raises(httpx2.ConnectError):
                 await http.get("http://localhost/x")
 
-    assert [("GET", "http://tool.corp/mcp")] * 2 == asked
-    assert [] == asked_here.went
+    assert [("GET", "http://tool.corp/mcp")] * 2 == requests
+    assert [] == direct.went
 
 
-async def test_what_a_proxy_would_resolve_to_a_private_address_is_refused(
+async def test_name_behind_a_proxy_that_resolves_to_a_private_address_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As far as this machine can tell: the name is resolved here too."""
+    """The check works if this machine can resolve the name too."""
 
     async def resolve(_host: str, _port: int) -> list[str]:
         return ["93.184.215.14", "10.0.0.7"]
 
     async with (
-        proxied(monkeypatch) as asked,
+        proxied(monkeypatch) as requests,
         httpx2.AsyncClient(transport=GuardedTransport((), resolve=resolve)) as http,
     ):
         with pytest.raises(ConfigError, match="private network"):
             await http.get("https://mcp.example.org/mcp")
 
-    assert [] == asked
+    assert [] == requests
 
 
 LEADING = (
@@ -247,13 +249,13 @@ SPECIAL_V6 = (
     "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16",
     "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "4000::/3",
 )  # fmt: skip
-"""The registries of special-purpose addresses (IANA), and what is not assigned."""
+"""Special-purpose addresses (IANA registries), and unassigned ones."""
 WIDE = str.maketrans("0123456789.", "０１２３４５６７８９．")  # noqa: RUF001  (the point)
 CIRCLED = str.maketrans("123456789", "①②③④⑤⑥⑦⑧⑨")
 
 
 def spellings(ip: ipaddress.IPv4Address) -> Iterator[str]:
-    """All that a program may read as *ip*."""
+    """Yield all spellings that a program may read as *ip*."""
     text, number, parts = str(ip), int(ip), ip.packed
     low, high = number & 0xFFFF, number >> 16
     yield from (text, f"{text}.", text.translate(WIDE), text.translate(CIRCLED))
@@ -277,7 +279,7 @@ def spellings(ip: ipaddress.IPv4Address) -> Iterator[str]:
 
 
 def address_in(networks: tuple[str, ...]) -> st.SearchStrategy[ipaddress.IPv4Address]:
-    """An address of one of *networks*."""
+    """Return a strategy for addresses in *networks*."""
 
     def draw(network: str) -> st.SearchStrategy[Any]:
         whole = ipaddress.ip_network(network)
@@ -288,10 +290,9 @@ def address_in(networks: tuple[str, ...]) -> st.SearchStrategy[ipaddress.IPv4Add
 
 @given(address_in(SPECIAL_V4))
 @example(ipaddress.ip_address("127.0.0.1"))
-def test_no_spelling_of_a_special_address_passes(ip: ipaddress.IPv4Address) -> None:
-    """With TLS, elsewhere or from here; nothing is resolved for it."""
+def test_every_spelling_of_a_special_address_is_refused(ip: ipaddress.IPv4Address) -> None:
     for spelling in spellings(ip):
-        # This machine may be named so by its owner; another full stop (IDNA) is the same name.
+        # The host may use the usual name of this machine; an IDNA full stop makes no difference.
         if spelling.rpartition("@")[2].replace("。", ".") != "127.0.0.1":
             with pytest.raises(ConfigError):
                 check_url(f"https://{spelling}/x", ())
@@ -300,8 +301,8 @@ def test_no_spelling_of_a_special_address_passes(ip: ipaddress.IPv4Address) -> N
 
 
 @given(address_in(SPECIAL_V6))
-def test_no_special_address_of_ipv6_passes(ip: object) -> None:
-    """But for ::1, which is this machine."""
+def test_special_ipv6_addresses_are_refused(ip: object) -> None:
+    """Only ::1, this machine, is allowed locally."""
     with pytest.raises(ConfigError):
         check_url(f"https://[{ip}]/x", (), local=False)
 
@@ -312,15 +313,20 @@ def test_no_special_address_of_ipv6_passes(ip: object) -> None:
      "[::ffff:93.184.215.14]", "example.org.", "a_b.example.org", "1.2.3.4.example.org",
      "müller.example", "0x.example"],
 )  # fmt: skip
-def test_public_addresses_and_names_pass(host: str) -> None:
-    """NAT64 is how networks with IPv6 alone reach the others."""
+def test_public_addresses_and_names_are_allowed(host: str) -> None:
+    """Networks with only IPv6 reach others by NAT64."""
     check_url(f"https://{host}/x", (), local=False)
 
 
-async def test_a_network_of_the_own_is_allowed_by_its_addresses() -> None:
-    """Plain HTTP to an address of it, TLS to a name that resolves into it; no metadata."""
-    wire, networks = Wire(), ("10.0.0.0/8", "fd00::/8", "169.254.0.0/16", "100.64.0.0/10")
-    async with client(wire, "10.1.2.3", private=networks) as http:
+async def test_private_network_is_allowed_by_its_addresses() -> None:
+    """An address of the network may use plain HTTP, a name that resolves to it needs TLS. Metadata
+    services stay refused.
+    """
+    transport_log, networks = (
+        RecordingTransport(),
+        ("10.0.0.0/8", "fd00::/8", "169.254.0.0/16", "100.64.0.0/10"),
+    )
+    async with client(transport_log, "10.1.2.3", private=networks) as http:
         await http.get("http://10.9.9.9:8080/mcp")
         await http.get("https://tool.example.org/mcp")
         for url in (
@@ -330,21 +336,21 @@ async def test_a_network_of_the_own_is_allowed_by_its_addresses() -> None:
             with pytest.raises(ConfigError):
                 await http.get(url)
 
-    assert ["10.1.2.3", "10.1.2.3"] == [httpx2.URL(url).host for url, *_ in wire.went]
+    assert ["10.1.2.3", "10.1.2.3"] == [httpx2.URL(url).host for url, *_ in transport_log.went]
 
 
-async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> None:
-    """Decimal and octal addresses are names to us, and numbers to the system."""
+async def test_unusual_forms_of_addresses_are_resolved_before_the_check() -> None:
+    """Decimal and octal addresses look like names, but the system reads them as numbers."""
     assert ["127.0.0.1"] == await resolve_host("2130706433", 443)
-    wire = Wire()
-    async with httpx2.AsyncClient(transport=GuardedTransport((), inner=wire)) as http:
+    transport_log = RecordingTransport()
+    async with httpx2.AsyncClient(transport=GuardedTransport((), inner=transport_log)) as http:
         with pytest.raises(ConfigError):
             await http.get("https://2130706433/")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> None:
-    """It names its own authorization server: that must not be a service of ours."""
+async def test_remote_server_may_not_lead_to_this_machine(host: str) -> None:
+    """A server names its authorization server, which must not be a service on this machine."""
     transport = guarded_transport("https://mcp.example.org/mcp", ())
     local = guarded_transport("http://127.0.0.1:7/mcp", ())
 
@@ -362,8 +368,7 @@ async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> Non
         ("https://10.0.0.1/token", "private network"),
     ],
 )
-def test_where_a_proxy_resolves_names_what_stands_there_is_judged(url: str, fault: str) -> None:
-    """More cannot be known."""
+def test_url_is_checked_as_written_if_a_proxy_resolves_names(url: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         check_url(url, (), local=False)
     check_url("https://giver.example.org/token", (), local=False)

@@ -1,4 +1,4 @@
-"""Processes and their pipes: one message a line, none too long; ended with all they started."""
+"""Transport over pipes: message lines, limits, logs, and the end of child processes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def incoming(*chunks: bytes, max_bytes: int = LIMIT) -> Incoming:
 
 
 def answer(number: int, text: str = "", *, last: bool = False) -> bytes:
-    """An answer with its id at the beginning, or at the end."""
+    """Return an answer with its id at the beginning, or at the end if *last*."""
     result = {"text": text, "id": 99}
     if last:
         return json.dumps({"result": result, "jsonrpc": "2.0", "id": number}).encode() + b"\n"
@@ -52,28 +52,27 @@ def answer(number: int, text: str = "", *, last: bool = False) -> bytes:
 
 
 async def read(stream: Incoming) -> list[object]:
-    found: list[object] = []
+    answers: list[object] = []
     async for item in stream:
         message = item.message
         assert isinstance(message, JSONRPCResponse | JSONRPCError)
-        found.append((message.id, getattr(getattr(message, "error", None), "code", None)))
-    return found
+        answers.append((message.id, getattr(getattr(message, "error", None), "code", None)))
+    return answers
 
 
-async def test_messages_are_found_however_the_bytes_come() -> None:
-    """A pipe knows no messages."""
+async def test_messages_are_found_in_any_chunks() -> None:
     whole = answer(1) + b"Starting up\n{}\n" + answer(2)
-    cut = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+    cut = [whole[start : start + 7] for start in range(0, len(whole), 7)]
 
     assert [(1, None), (2, None)] == await read(incoming(*cut))
     assert [(1, None), (2, None)] == await read(incoming(whole, b'{"half'))
 
 
 @pytest.mark.parametrize("last", [False, True])
-async def test_an_answer_that_is_too_long_fails_its_request_and_nothing_else(*, last: bool) -> None:
-    """Fifty megabytes are read past, not held; servers write the id first or last."""
+async def test_too_long_answer_fails_only_its_request(*, last: bool) -> None:
+    """Servers write the id first or last."""
     long = answer(7, "x" * 5000, last=last)
-    cut = [long[at : at + 70] for at in range(0, len(long), 70)]
+    cut = [long[start : start + 70] for start in range(0, len(long), 70)]
 
     assert [(7, OVERSIZED), (8, None)] == await read(incoming(*cut, answer(8)))
 
@@ -87,13 +86,13 @@ async def test_an_answer_that_is_too_long_fails_its_request_and_nothing_else(*, 
         b'{"result": {"id": 1, "a": "' + b"x" * 5000 + b'", "b": {"id": 1}}}',
     ],
 )
-async def test_a_long_message_that_names_no_request_ends_the_connection(line: bytes) -> None:
-    """Better than a request that waits until its limit."""
+async def test_too_long_message_without_an_id_ends_the_connection(line: bytes) -> None:
+    """If the connection stayed open, the unknown request would wait until its time limit."""
     assert [] == await read(incoming(line + b"\n", answer(1)))
 
 
-async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left() -> None:
-    """Then the call may be sent again."""
+async def test_write_to_an_ended_child_raises_broken_pipe() -> None:
+    """The error shows that no byte was sent, so the call may be sent again."""
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
     notification = JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled")
     target = StdioServer(sys.executable, ("-c", "import os; os.close(0); print(1, flush=True)"))
@@ -106,8 +105,8 @@ async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left() -> None:
             await write_to.send(SessionMessage(notification))
 
 
-async def test_a_request_after_the_end_says_that_nothing_left() -> None:
-    """The session learns of the end a little later: whoever calls in between calls again."""
+async def test_request_after_the_end_raises_broken_pipe() -> None:
+    """The session notices the end slightly later, so calls in between may be sent again."""
 
     async def never(*_: Any, message: object = None) -> Any:
         raise AssertionError
@@ -124,9 +123,7 @@ async def test_a_request_after_the_end_says_that_nothing_left() -> None:
     receive.close()
 
 
-def test_what_a_child_says_on_the_side_is_logged_without_its_secrets(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_standard_error_is_logged_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     """Programs print their environment when they fail."""
     caplog.set_level(logging.DEBUG, "gateway.upstream")
     with open_stderr_log("srv", ["s3cret-key", "s3cret-key-2", "on", "---BEGIN\nMIIEvQ"]) as errors:
@@ -143,8 +140,8 @@ def deep(number: int, levels: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (number, nest)
 
 
-async def test_a_deep_message_is_read_and_one_without_end_fails_its_request() -> None:
-    """A fast reader stops at two hundred levels: one deep schema would cost all tools."""
+async def test_deep_message_is_read_and_a_deeper_one_fails_its_request() -> None:
+    """A fast parser stops at two hundred levels, so one deep schema would make all tools fail."""
     lines = (deep(1, 300), deep(2, 100_000), answer(3))
     stream = incoming(*lines, max_bytes=10_000_000)
 
@@ -164,7 +161,7 @@ inner = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]
 print(inner.pid, flush=True)
 sys.stdin.read()
 """
-LEFT = """
+DETACHED = """
 import subprocess, sys
 inner = '''
 import os, signal
@@ -175,7 +172,7 @@ signal.pause()
 '''
 subprocess.Popen([sys.executable, "-c", inner])
 """
-SEEN = "import json, os; print(json.dumps(dict(os.environ)))"
+PRINT_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
 async def started(script: str, tmp_path: Path, env: dict[str, str] | None = None) -> Process:
@@ -189,8 +186,8 @@ async def line(process: Process) -> str:
 
 
 @pytest.mark.parametrize("script", [STUBBORN, POLITE])
-async def test_nothing_of_a_group_outlives_its_end(tmp_path: Path, script: str) -> None:
-    """Wrappers such as npx start the real server as a child of their own."""
+async def test_stopped_process_ends_with_its_whole_group(tmp_path: Path, script: str) -> None:
+    """Wrappers such as npx start the real server as their child."""
     process = await started(script, tmp_path)
     inner = int(await line(process))
 
@@ -206,11 +203,11 @@ async def test_nothing_of_a_group_outlives_its_end(tmp_path: Path, script: str) 
     "leave", ["os.setpgid(0, 0)", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"]
 )
 @pytest.mark.parametrize("end", ["sys.stdin.read()", "sys.exit()"])
-async def test_what_left_the_group_of_a_child_ends_with_it(
+async def test_descendant_that_left_the_process_group_ends_with_the_child(
     tmp_path: Path, leave: str, end: str
 ) -> None:
-    """Though it ignores SIGTERM, and its parent may be gone."""
-    process = await started(LEFT.format(leave=leave) + end, tmp_path)
+    """The descendant ignores SIGTERM, and its parent may have ended."""
+    process = await started(DETACHED.format(leave=leave) + end, tmp_path)
     inner = int(await line(process))
 
     await stop_process(process, grace_s=20)
@@ -218,8 +215,7 @@ async def test_what_left_the_group_of_a_child_ends_with_it(
     await until(lambda: not lives(inner))
 
 
-async def test_all_that_runs_can_be_killed_at_once(tmp_path: Path) -> None:
-    """By a process that has no more time."""
+async def test_kill_all_ends_all_running_children(tmp_path: Path) -> None:
     process = await started(STUBBORN, tmp_path)
     inner = int(await line(process))
 
@@ -229,26 +225,24 @@ async def test_all_that_runs_can_be_killed_at_once(tmp_path: Path) -> None:
     await stop_process(process)
 
 
-async def test_a_child_inherits_few_variables_and_gets_what_it_is_given(
+async def test_child_inherits_only_a_few_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server must not find the keys of the others in its environment."""
+    """A server must not get the keys of other servers."""
     monkeypatch.setenv("OTHER_API_KEY", "s3cret")
-    process = await started(SEEN, tmp_path, {"OWN": "1"})
+    process = await started(PRINT_ENVIRONMENT, tmp_path, {"OWN": "1"})
 
-    seen = await line(process)
+    environment = await line(process)
     await stop_process(process)
 
-    assert "OTHER_API_KEY" not in seen
-    assert '"OWN": "1"' in seen
-    assert '"PATH"' in seen
+    assert "OTHER_API_KEY" not in environment
+    assert '"OWN": "1"' in environment
+    assert '"PATH"' in environment
 
 
-async def test_why_a_program_ended_is_told_in_its_last_lines_without_secrets(
-    tmp_path: Path,
-) -> None:
-    """Bounded, without control characters, and with no secret of the environment, the command line
-    or of a well-known form. A model is not told: a stranger wrote it.
+async def test_last_lines_of_a_program_are_reported_without_secrets(tmp_path: Path) -> None:
+    """Secrets of the environment, of the command line and of well-known forms are removed. Models
+    do not get the lines, because a stranger wrote them.
     """
     program = (
         "import os, sys\n"

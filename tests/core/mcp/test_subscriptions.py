@@ -1,4 +1,4 @@
-"""Hearing of changes of single resources, over connections that end."""
+"""Watching single resources over connections that end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gateway.types import WatchCallbacks
 from tests.core.mcp.conftest import Hostile, lines, noted, until
 
 
-class Ear:
-    """Counts what is reported, on any thread."""
+class WatchCounter:
+    """A thread-safe counter of starts and changes."""
 
     def __init__(self) -> None:
         self.begun: list[None] = []
@@ -34,20 +34,20 @@ class Ear:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How often the watching began, and how often a change was reported."""
+        """Number of starts, and number of reported changes."""
         return len(self.begun), len(self.changes)
 
 
-async def test_a_resource_is_watched_again_after_its_server_died(
+async def test_watched_resource_is_watched_again_after_its_server_ended(
     hostile: Hostile, record: Path
 ) -> None:
-    """And told to be another one: nobody knows what happened meanwhile."""
-    source, ear = hostile("watched", backoff_s=0.01), Ear()
-    watching = asyncio.create_task(TransformedSource(source).watch("a:b", ear.callbacks))
-    await until(lambda: ear.counts == (1, 1))
+    """A change is reported too, because the resource may have changed meanwhile."""
+    source, watcher = hostile("watched", backoff_s=0.01), WatchCounter()
+    watching = asyncio.create_task(TransformedSource(source).watch("a:b", watcher.callbacks))
+    await until(lambda: watcher.counts == (1, 1))
 
     os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
-    await until(lambda: ear.counts == (2, 3))
+    await until(lambda: watcher.counts == (2, 3))
     watching.cancel()
     await noted(record, "unsubscribe a:b")
 
@@ -55,18 +55,16 @@ async def test_a_resource_is_watched_again_after_its_server_died(
     await source.close()
 
 
-async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
-    hostile: Hostile, record: Path
-) -> None:
-    """Two who watch one resource are subscribed until the last is gone."""
-    source, first, second = hostile("watched", max_in_flight=1), Ear(), Ear()
-    one = asyncio.create_task(source.watch("a:b", first.callbacks))
+async def test_watch_takes_no_slot_and_ends_with_the_source(hostile: Hostile, record: Path) -> None:
+    """Two watchers of one resource stay subscribed until both have ended."""
+    source, first, second = hostile("watched", max_in_flight=1), WatchCounter(), WatchCounter()
+    watching = asyncio.create_task(source.watch("a:b", first.callbacks))
     other = asyncio.create_task(source.watch("a:b", second.callbacks))
     await until(lambda: len(first.begun) == len(second.begun) == 1)
 
     answer = await source.call("good", {}, tool_id="x")
-    one.cancel()
-    await asyncio.wait({one})
+    watching.cancel()
+    await asyncio.wait({watching})
     await source.close()
     with pytest.raises(ClosedError):
         await other
@@ -75,21 +73,21 @@ async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
     assert "unsubscribe a:b" not in lines(record)
 
 
-async def test_a_watch_that_ended_hears_nothing_and_a_next_one_is_ended_too(
+async def test_new_watch_after_an_ended_one_is_unsubscribed_too(
     hostile: Hostile, record: Path
 ) -> None:
-    """Also while the server takes its time to unsubscribe the first."""
-    source, first, second = hostile("watched"), Ear(), Ear()
-    one = asyncio.create_task(source.watch("a:slow", first.callbacks))
+    """The first unsubscription is still pending when the second watch begins."""
+    source, first, second = hostile("watched"), WatchCounter(), WatchCounter()
+    watching = asyncio.create_task(source.watch("a:slow", first.callbacks))
     await until(lambda: first.counts == (1, 1))
-    one.cancel()
+    watching.cancel()
     await noted(record, "unsubscribe a:slow")
     other = asyncio.create_task(source.watch("a:slow", second.callbacks))
     await until(lambda: second.counts == (1, 1))
     other.cancel()
     await until(lambda: lines(record).count("unsubscribe a:slow") == 2)
     await source.close()
-    await asyncio.wait({one, other})
+    await asyncio.wait({watching, other})
 
     assert (1, 1) == first.counts
 
@@ -103,41 +101,39 @@ async def test_a_watch_that_ended_hears_nothing_and_a_next_one_is_ended_too(
         ("exits_at_start", "a:b", UpstreamError),
     ],
 )
-async def test_what_never_began_is_an_error(
+async def test_watch_that_cannot_begin_raises_an_error(
     hostile: Hostile, mode: str, uri: str, fault: type[Exception]
 ) -> None:
-    """Nobody waits for what will not come."""
-    source, ear = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), Ear()
+    source, watcher = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), WatchCounter()
 
     with pytest.raises(fault):
-        await source.watch(uri, ear.callbacks)
-    assert (0, 0) == ear.counts
+        await source.watch(uri, watcher.callbacks)
+    assert (0, 0) == watcher.counts
 
 
-async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
-    """It says nothing of the server's health."""
+async def test_ended_stream_is_opened_again(bridge: Bridge) -> None:
+    """The end of a stream does not count as a failure of the server."""
     bus = InMemorySubscriptionBus()
     listen = ListenHandler(bus)
     server: Server[object] = Server("streaming", on_subscriptions_listen=listen)
     options = UpstreamOptions(backoff_s=0.001, breaker_failures=1)
-    source, ear = McpSource("s", server, bridge=bridge, options=options), Ear()
-    watching = asyncio.create_task(source.watch("a:b", ear.callbacks))
-    await until(lambda: len(ear.begun) == 1)
+    source, watcher = McpSource("s", server, bridge=bridge, options=options), WatchCounter()
+    watching = asyncio.create_task(source.watch("a:b", watcher.callbacks))
+    await until(lambda: len(watcher.begun) == 1)
 
     await bridge.run(_closed(listen))
-    await until(lambda: len(ear.begun) == 2)
+    await until(lambda: len(watcher.begun) == 2)
     await bridge.run(_closed(listen))
-    await until(lambda: len(ear.begun) == 3)
+    await until(lambda: len(watcher.begun) == 3)
     await bridge.run(lambda: bus.publish(ResourceUpdated(uri="a:b")))
-    await until(lambda: len(ear.changes) == 3)
+    await until(lambda: len(watcher.changes) == 3)
 
     watching.cancel()
     assert not source.supervisor.breaker.is_open
     await source.close()
 
 
-async def test_a_stream_that_promises_nothing_is_refused(bridge: Bridge) -> None:
-    """What it acknowledges is what it tells."""
+async def test_stream_that_acknowledges_no_resource_is_refused(bridge: Bridge) -> None:
 
     async def listen(context: object, params: object) -> types.SubscriptionsListenResult:
         nothing = types.SubscriptionsListenRequestParams(notifications=types.SubscriptionFilter())
@@ -148,7 +144,7 @@ async def test_a_stream_that_promises_nothing_is_refused(bridge: Bridge) -> None
     source = McpSource("s", server, bridge=bridge, options=UpstreamOptions())
 
     with pytest.raises(InvalidRequestError, match="does not report changes of 'a:b'"):
-        await source.watch("a:b", Ear().callbacks)
+        await source.watch("a:b", WatchCounter().callbacks)
     await source.close()
 
 
@@ -159,11 +155,11 @@ def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
     return close
 
 
-def test_a_part_is_of_the_whole_and_a_longer_name_is_not() -> None:
-    """``a:b/c`` is a part of ``a:b``, ``a:bc`` is another."""
-    ear = Ear()
-    watchers = [("a:b/", ear.callbacks), ("a:d", ear.callbacks)]
+def test_change_of_a_part_is_reported_for_the_whole_resource() -> None:
+    """``a:b/c`` is a part of ``a:b``, but ``a:bc`` is not."""
+    watcher = WatchCounter()
+    watchers = [("a:b/", watcher.callbacks), ("a:d", watcher.callbacks)]
     for uri in ("a:b/", "a:b/c", "a:bc", "a:d", "a:de", "other"):
         notify(watchers, uri)
 
-    assert 3 == len(ear.changes)
+    assert 3 == len(watcher.changes)

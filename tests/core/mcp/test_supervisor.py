@@ -1,4 +1,4 @@
-"""One session a server: opened once for all, replaced when it died, let sleep, left alone."""
+"""Supervisor: one shared session per server, replacement, idle end, and circuit breaker."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from tests.core.mcp.conftest import until
 QUICK = {"backoff_s": 0.0, "backoff_max_s": 0.0}
 
 
-class Line:
-    """A connection whose opening waits for a door, and may fail."""
+class ScriptedConnection:
+    """A connection whose opening waits for an event, and may fail."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.door = asyncio.Event()
-        self.door.set()
+        self.may_open = asyncio.Event()
+        self.may_open.set()
         self.fault = fault
         self.alive = True
         self.closed = 0
         self.flood: UpstreamError | None = None
 
     async def ready(self) -> None:
-        await self.door.wait()
+        await self.may_open.wait()
         if self.fault is not None:
             self.alive = False
             raise self.fault
@@ -45,48 +45,48 @@ class Line:
         self.closed += 1
         self.alive = False
         self.fault = UpstreamError("s", "closed while it opened", kind="connect", sent=False)
-        self.door.set()
+        self.may_open.set()
 
 
 class Connector:
-    """Opens *lines* in turn, then new ones."""
+    """A connect function that returns *lines* in turn, then new ones."""
 
-    def __init__(self, *lines: Line) -> None:
+    def __init__(self, *lines: ScriptedConnection) -> None:
         self.lines = list(lines)
-        self.opened: list[Line] = []
+        self.opened: list[ScriptedConnection] = []
 
-    async def __call__(self) -> Line:
-        self.opened.append(self.lines.pop(0) if self.lines else Line())
+    async def __call__(self) -> ScriptedConnection:
+        self.opened.append(self.lines.pop(0) if self.lines else ScriptedConnection())
         return self.opened[-1]
 
 
 def supervised(
-    *lines: Line, clock: ManualClock | None = None, **options: object
-) -> tuple[Supervisor[Line], Connector]:
+    *lines: ScriptedConnection, clock: ManualClock | None = None, **options: object
+) -> tuple[Supervisor[ScriptedConnection], Connector]:
     connector = Connector(*lines)
     chosen = UpstreamOptions(**{**QUICK, **options})  # type: ignore[arg-type]  # as they came
     return Supervisor("s", connector, chosen, clock=clock or ManualClock()), connector
 
 
-async def work(_connection: Line) -> str:
+async def work(_connection: ScriptedConnection) -> str:
     return "done"
 
 
-def raising(fault: Exception) -> Callable[[Line], Awaitable[None]]:
-    async def fail(_connection: Line) -> None:
+def raising(fault: Exception) -> Callable[[ScriptedConnection], Awaitable[None]]:
+    async def fail(_connection: ScriptedConnection) -> None:
         raise fault
 
     return fail
 
 
 class Gate:
-    """Work that waits until it may end."""
+    """Work that waits for an event."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
         self.opened = asyncio.Event()
 
-    async def __call__(self, _connection: Line) -> None:
+    async def __call__(self, _connection: ScriptedConnection) -> None:
         self.entered.set()
         await self.opened.wait()
 
@@ -99,8 +99,7 @@ def unreached() -> UpstreamError:
     return UpstreamError("s", "nothing answers", kind="connect", sent=False)
 
 
-async def test_nothing_is_opened_before_somebody_needs_it_and_then_once() -> None:
-    """Twenty calls of one turn share one child."""
+async def test_connection_is_opened_once_at_the_first_use() -> None:
     supervisor, connector = supervised()
     before = supervisor.state
 
@@ -110,10 +109,9 @@ async def test_nothing_is_opened_before_somebody_needs_it_and_then_once() -> Non
     assert (1, 0) == (len(connector.opened), supervisor.in_flight)
 
 
-async def test_the_caller_who_opens_may_go_away() -> None:
-    """The others still get their connection, and it is opened once."""
-    line = Line()
-    line.door.clear()
+async def test_cancelled_opener_leaves_the_connection_to_other_callers() -> None:
+    line = ScriptedConnection()
+    line.may_open.clear()
     supervisor, connector = supervised(line)
     first = asyncio.create_task(supervisor.use(work))
     second = asyncio.create_task(supervisor.use(work))
@@ -122,30 +120,28 @@ async def test_the_caller_who_opens_may_go_away() -> None:
 
     first.cancel()
     await asyncio.wait({first})
-    line.door.set()
+    line.may_open.set()
 
     assert "done" == await second
     assert ("connecting", 1) == (state, len(connector.opened))
 
 
-async def test_a_connection_that_died_is_closed_before_the_next_is_opened() -> None:
-    """Two children of one server may hold the same files."""
-    dead = Line()
-    supervisor, connector = supervised(dead)
+async def test_ended_connection_is_closed_before_the_next_is_opened() -> None:
+    """Two child processes of one server could use the same files."""
+    ended_connection = ScriptedConnection()
+    supervisor, connector = supervised(ended_connection)
     await supervisor.use(work)
-    dead.alive = False
+    ended_connection.alive = False
 
     await supervisor.use(work)
 
-    assert (1, 2) == (dead.closed, len(connector.opened))
+    assert (1, 2) == (ended_connection.closed, len(connector.opened))
 
 
-async def test_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() -> None:
-    """Three attempts are one failure. A dead server costs nothing while it is left alone, and
-    nobody has to reset anything.
-    """
+async def test_repeated_failures_open_the_breaker_and_a_success_closes_it() -> None:
+    """Three attempts of one use count as one failure."""
     clock = ManualClock()
-    lines = [Line(unreached()) for _ in range(6)]
+    lines = [ScriptedConnection(unreached()) for _ in range(6)]
     supervisor, connector = supervised(*lines, clock=clock, breaker_failures=2)
     for attempts in (3, 6):
         assert not supervisor.breaker.is_open
@@ -173,10 +169,10 @@ async def test_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() -> N
         (UpstreamTimeoutError("s", "silent"), True),
     ],
 )
-async def test_death_and_silence_open_the_breaker_and_no_answer_does(
+async def test_breaker_opens_after_lost_connections_and_timeouts_only(
     fault: Exception, *, opens: bool
 ) -> None:
-    """A tool that fails, or a key that is missing, says nothing about the connection."""
+    """A failing tool or a missing key is no evidence about the connection."""
     supervisor, _ = supervised(breaker_failures=1)
 
     with pytest.raises(type(fault)):
@@ -185,8 +181,8 @@ async def test_death_and_silence_open_the_breaker_and_no_answer_does(
     assert opens == supervisor.breaker.is_open
 
 
-async def test_a_server_that_answers_and_then_floods_is_left_alone_longer_and_longer() -> None:
-    """A good answer after each start is no time of good behaviour."""
+async def test_server_that_floods_after_each_start_is_skipped_for_longer_times() -> None:
+    """One good answer after each start does not reset the breaker."""
     clock = ManualClock()
     supervisor, connector = supervised(clock=clock, breaker_s=2, breaker_max_s=60)
     for _ in range(600):
@@ -196,12 +192,12 @@ async def test_a_server_that_answers_and_then_floods_is_left_alone_longer_and_lo
             connector.opened[-1].flood = UpstreamFloodError("s", "sent too much")
             connector.opened[-1].alive = False
 
-    # After 2, 4, 8, 16, 32 s, then each minute, with jitter; it was some 200 starts.
+    # Skipped for 2, 4, 8, 16, 32 s, then a minute each, with jitter. Resets would give about 200
+    # starts.
     assert 10 <= len(connector.opened) <= 20
 
 
-async def test_one_death_under_many_calls_is_one_failure() -> None:
-    """A turn of twenty calls must not close a server that died once."""
+async def test_lost_connection_of_many_calls_is_one_failure() -> None:
     supervisor, _ = supervised(breaker_failures=2)
 
     answers = await asyncio.gather(
@@ -212,13 +208,12 @@ async def test_one_death_under_many_calls_is_one_failure() -> None:
     assert 20 == sum(isinstance(answer, UpstreamError) for answer in answers)
 
 
-async def test_waiting_for_a_turn_has_an_end_and_says_nothing_of_the_server() -> None:
-    """Whoever waits behind calls that hang must not hang too."""
+async def test_waiting_for_a_slot_times_out_without_a_failure_of_the_server() -> None:
     supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
     gate = Gate()
     working = asyncio.create_task(supervisor.use(gate))
     await gate.entered.wait()
-    with pytest.raises(UpstreamUnavailableError, match="is busy: 1 requests") as raised:
+    with pytest.raises(UpstreamUnavailableError, match="is busy: no request could start") as raised:
         await supervisor.use(work)
     gate.opened.set()
     await working
@@ -227,26 +222,26 @@ async def test_waiting_for_a_turn_has_an_end_and_says_nothing_of_the_server() ->
     assert (False, False) == (supervisor.breaker.is_open, raised.value.sent)
 
 
-async def test_a_session_that_only_stays_silent_is_replaced_by_the_probe() -> None:
-    """A child that hangs never dies: without this its server would be lost for good."""
+async def test_silent_session_is_replaced_at_the_next_attempt() -> None:
+    """A child that hangs never ends by itself."""
     clock = ManualClock()
-    stuck = Line()
-    supervisor, connector = supervised(stuck, clock=clock, breaker_failures=2)
+    silent_connection = ScriptedConnection()
+    supervisor, connector = supervised(silent_connection, clock=clock, breaker_failures=2)
     for _ in range(2):
         with pytest.raises(UpstreamError):
             await supervisor.use(raising(UpstreamTimeoutError("s", "silent")))
-    left = stuck.closed
+    closed_before = silent_connection.closed
     clock.tick(60)
 
     await supervisor.use(work)
     await supervisor.use(work)
 
-    assert (0, 1, 2) == (left, stuck.closed, len(connector.opened))
+    assert (0, 1, 2) == (closed_before, silent_connection.closed, len(connector.opened))
 
 
-async def test_an_ephemeral_session_ends_after_its_last_use() -> None:
-    """And the next use waits until it is gone."""
-    line = Line()
+async def test_ephemeral_session_ends_after_its_last_use() -> None:
+    """The next use waits for this end."""
+    line = ScriptedConnection()
     supervisor, connector = supervised(line, lifecycle="ephemeral")
 
     await asyncio.gather(supervisor.use(work), supervisor.use(work))
@@ -258,9 +253,9 @@ async def test_an_ephemeral_session_ends_after_its_last_use() -> None:
     await supervisor.close()
 
 
-async def test_an_idle_session_sleeps_after_a_while_unless_it_is_used() -> None:
-    """A use puts the alarm off; the catalog stays searchable meanwhile."""
-    line = Line()
+async def test_idle_session_ends_after_its_timeout() -> None:
+    """A use stops the timer."""
+    line = ScriptedConnection()
     supervisor, _ = supervised(line, lifecycle="idle", idle_timeout_s=0.02)
     gate = Gate()
     await supervisor.use(work)
@@ -274,10 +269,10 @@ async def test_an_idle_session_sleeps_after_a_while_unless_it_is_used() -> None:
     assert (0, "idle") == (awake, supervisor.state)
 
 
-async def test_an_alarm_leaves_a_session_that_is_opening_alone() -> None:
-    """Whoever began it may be gone: it belongs to whoever needs it next."""
-    line = Line()
-    line.door.clear()
+async def test_idle_timer_does_not_end_an_opening_session() -> None:
+    """The caller that opened the session may be cancelled, but the next caller needs it."""
+    line = ScriptedConnection()
+    line.may_open.clear()
     supervisor, connector = supervised(line, lifecycle="idle", idle_timeout_s=0.0)
     first = asyncio.create_task(supervisor.use(work))
     await until(lambda: bool(connector.opened))
@@ -285,17 +280,16 @@ async def test_an_alarm_leaves_a_session_that_is_opening_alone() -> None:
     await asyncio.wait({first})
     await asyncio.sleep(0)
     assert 0 == line.closed
-    line.door.set()
+    line.may_open.set()
 
     assert "done" == await supervisor.use(work)
     await supervisor.close()
     assert 1 == len(connector.opened)
 
 
-async def test_closing_ends_an_opening_and_refuses_what_comes() -> None:
-    """Whoever waited learns why."""
-    line = Line()
-    line.door.clear()
+async def test_close_ends_an_opening_session_and_refuses_further_uses() -> None:
+    line = ScriptedConnection()
+    line.may_open.clear()
     supervisor, connector = supervised(line)
     using = asyncio.create_task(supervisor.use(work))
     await until(lambda: bool(connector.opened))

@@ -1,4 +1,4 @@
-"""What a connection may send, counted before anything is parsed."""
+"""Limits on the data of a connection, counted before parsing."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 
 MESSAGES = UpstreamOptions(max_messages_per_s=10)
-"""Forty at once."""
+"""Options with a burst of forty messages."""
 
 
 def counted(data: bytes, max_values: int, *cuts: int) -> bool:
-    """Whether *data*, cut at *cuts*, has too many values."""
+    """Return whether *data*, split at *cuts*, has too many values."""
     counter = ValueCounter(max_values)
     bounds = (0, *cuts, len(data))
     return any(counter.add(data[a:b]) for a, b in pairwise(bounds))
 
 
-def test_a_bucket_allows_its_burst_and_then_its_rate() -> None:
-    """A debt is told in seconds."""
+def test_bucket_allows_its_burst_and_then_its_rate() -> None:
+    """A debt is returned in seconds."""
     clock = ManualClock()
     bucket = Bucket(10, 40, clock=clock)
 
@@ -33,8 +33,7 @@ def test_a_bucket_allows_its_burst_and_then_its_rate() -> None:
     assert 0 == bucket.take(5)
 
 
-async def test_more_messages_than_the_rate_end_the_connection_once() -> None:
-    """The reason names the option."""
+async def test_too_many_messages_end_the_connection_once() -> None:
     ends: list[str] = []
     traffic = Traffic(MESSAGES, lambda: ends.append("end"), clock=ManualClock())
 
@@ -45,8 +44,7 @@ async def test_more_messages_than_the_rate_end_the_connection_once() -> None:
     assert "max_messages_per_s" in traffic.flood
 
 
-async def test_answers_to_requests_are_never_too_many() -> None:
-    """A fast server that is asked a lot is no flood."""
+async def test_answers_to_requests_are_not_limited() -> None:
     traffic = Traffic(MESSAGES, clock=ManualClock())
     for _ in range(200):
         traffic.expect_answer()
@@ -55,12 +53,12 @@ async def test_answers_to_requests_are_never_too_many() -> None:
     assert "" == traffic.flood
 
 
-def test_answers_that_nobody_reads_end_the_connection() -> None:
-    """Each holds memory for as long as it waits."""
+def test_too_many_unread_answers_end_the_connection() -> None:
+    """Each waiting answer takes memory."""
     traffic = Traffic(MESSAGES)
     waiting = [traffic.answering() for _ in range(101)]
 
-    allowed = [each.__enter__() for each in waiting]
+    allowed = [answering.__enter__() for answering in waiting]
 
     assert [True] * 100 + [False] == allowed
     assert "does not read" in traffic.flood
@@ -75,8 +73,8 @@ def test_answers_that_nobody_reads_end_the_connection() -> None:
         ('"' * 40 + "," * 40 + "\\", 0),
     ],
 )
-def test_values_are_counted_and_texts_are_not(value: object, count: int) -> None:
-    """A table in a text is one value, wherever the bytes are cut."""
+def test_values_are_counted_outside_of_texts(value: object, count: int) -> None:
+    """A table inside a text is one value, wherever the bytes are split."""
     data = json.dumps(value).encode()
     for cut in range(len(data)):
         assert not counted(data, count, cut)
@@ -84,13 +82,12 @@ def test_values_are_counted_and_texts_are_not(value: object, count: int) -> None
             assert counted(data, count - 1, cut)
 
 
-def test_a_quotation_mark_in_a_comment_hides_nothing_of_the_next_line() -> None:
-    """A stream of events may hold any line beside the message."""
+def test_quotation_mark_in_a_comment_does_not_hide_the_next_line() -> None:
+    """A stream of events may contain comments between messages."""
     assert counted(b': "\ndata: [{},{},{}]\n', 5)
 
 
-async def test_a_long_text_is_a_message_of_one_value() -> None:
-    """Only what may have too many values is looked at at all."""
+async def test_long_text_is_a_message_of_one_value() -> None:
     text = json.dumps({"a": "x,[{" * 50_000}).encode()
 
     assert not await has_too_many_values(text, 10)

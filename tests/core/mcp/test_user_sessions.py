@@ -1,4 +1,4 @@
-"""Calls with the credentials of each user, against a real server that notes whose came."""
+"""Calls with the credentials of each user, against a server that records the users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gateway.types import Caller, InvokeResult, Secret, WatchCallbacks, acting_f
 from tests.core.mcp.conftest import PATIENCE_S, PATIENT, placed, served, until
 from tests.core.mcp.servers.delegated import Delegation
 
-pytestmark = pytest.mark.usefixtures("discreet")
+pytestmark = pytest.mark.usefixtures("no_secrets_in_logs")
 
 USERS = 50
 SERVICE = {"Authorization": "Bearer service-SECRET"}
@@ -42,7 +42,7 @@ SERVICE = {"Authorization": "Bearer service-SECRET"}
 
 @dataclass
 class Place:
-    """The server, its endpoint, and where the sign-ins of users are."""
+    """The server, its token endpoint, and the folder of the users' sign-ins."""
 
     bridge: Bridge
     delegation: Delegation
@@ -53,7 +53,7 @@ class Place:
         return FileTokens(self.folder / key)
 
     def sign_in(self, user: str) -> None:
-        """Do as a user does who signs in."""
+        """Store tokens as a sign-in of *user* does."""
         self.tokens(user_key(caller(user))).write(self.delegation.record(user))
 
     def sign_out(self, user: str) -> None:
@@ -63,8 +63,8 @@ class Place:
     async def source(
         self, auth: OAuth | TokenExchange | None = None, options: UpstreamOptions = PATIENT
     ) -> AsyncIterator[McpSource]:
-        own = OAuth(per_user=True, user_tokens=self.tokens) if auth is None else auth
-        target = HttpServer(self.url, SERVICE, own)
+        target_auth = OAuth(per_user=True, user_tokens=self.tokens) if auth is None else auth
+        target = HttpServer(self.url, SERVICE, target_auth)
         source = McpSource(
             "srv", target, bridge=self.bridge, options=options, public_url="https://gw.example"
         )
@@ -103,14 +103,14 @@ async def call(source: McpSource, user: str, text: str) -> InvokeResult:
 
 
 @dataclass
-class Day:
-    """What one user does, in an order that chance makes: each call has a text of its own."""
+class UserActions:
+    """Random actions of one user. Each call has its own text."""
 
     place: Place
     source: McpSource
     user: str
-    chance: random.Random
-    signs: bool
+    rng: random.Random
+    uses_sign_in: bool
     done: list[str] = field(default_factory=list)
 
     async def run(self) -> None:
@@ -120,9 +120,9 @@ class Day:
             self.cancel,
             self.expire,
         ]
-        steps += [self.leave] if self.signs else []
-        for number in range(3 if self.signs else 2):
-            step = self.chance.choice(steps)
+        steps += [self.leave] if self.uses_sign_in else []
+        for number in range(3 if self.uses_sign_in else 2):
+            step = self.rng.choice(steps)
             await step(f"{self.user}/{number}")
 
     async def work(self, text: str) -> None:
@@ -132,7 +132,7 @@ class Day:
 
     async def cancel(self, text: str) -> None:
         task = asyncio.create_task(call(self.source, self.user, text))
-        for _ in range(self.chance.randrange(6)):
+        for _ in range(self.rng.randrange(6)):
             await asyncio.sleep(0)
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -150,35 +150,37 @@ class Day:
         await self.work(text)
 
 
-@pytest.mark.parametrize(("seed", "signs"), [(1, True), (2, False)], ids=["sign-in", "exchange"])
-async def test_no_users_token_is_ever_sent_for_another(
-    place: Place, seed: int, signs: bool
+@pytest.mark.parametrize(
+    ("seed", "uses_sign_in"), [(1, True), (2, False)], ids=["sign-in", "exchange"]
+)
+async def test_token_of_a_user_is_never_sent_for_another_user(
+    place: Place, seed: int, uses_sign_in: bool
 ) -> None:
-    """Fifty at once, with fewer sessions than users: cancelled, expired, refreshed, signed out."""
-    chance = random.Random(seed)
+    """Fifty users share thirty sessions. Calls are cancelled, and tokens expire."""
+    rng = random.Random(seed)
     users = [f"user{number}" for number in range(USERS)]
-    for user in users if signs else ():
+    for user in users if uses_sign_in else ():
         place.sign_in(user)
     options = replace(PATIENT, max_user_sessions=30, call_timeout_s=120)
-    auth = None if signs else place.exchange()
+    auth = None if uses_sign_in else place.exchange()
     async with place.source(auth, options) as source:
         gate = asyncio.Semaphore(20)
-        days = [Day(place, source, user, chance, signs) for user in users]
+        plans = [UserActions(place, source, user, rng, uses_sign_in) for user in users]
 
-        async def begin(day: Day) -> None:
+        async def begin(plan: UserActions) -> None:
             async with gate:
-                await day.run()
+                await plan.run()
 
-        await asyncio.gather(*map(begin, days))
+        await asyncio.gather(*map(begin, plans))
 
-    came = place.delegation.calls
-    assert [] == [(text, user) for text, user in came if text.partition("/")[0] != user]
-    assert {text for day in days for text in day.done} <= {text for text, _ in came}
-    assert {"refresh_token" if signs else "token-exchange"} == {*place.delegation.requests}
+    received = place.delegation.calls
+    assert [] == [(text, user) for text, user in received if text.partition("/")[0] != user]
+    assert {text for plan in plans for text in plan.done} <= {text for text, _ in received}
+    assert {"refresh_token" if uses_sign_in else "token-exchange"} == {*place.delegation.requests}
 
 
-async def test_the_servers_own_credential_lists_and_calls_nothing(place: Place) -> None:
-    """Without a user, or without its sign-in, nothing is sent; the error says where to go."""
+async def test_server_credential_is_used_for_listings_only(place: Place) -> None:
+    """Calls without a user or a sign-in are not sent. The error contains the URL of the sign-in."""
     async with place.source() as source:
         listing = await source.list_tools()
         with pytest.raises(UpstreamError, match="this caller has no name"):
@@ -188,7 +190,7 @@ async def test_the_servers_own_credential_lists_and_calls_nothing(place: Place) 
         with pytest.raises(SignInRequiredError) as raised:
             await call(source, "ada", "ada/1")
         watched = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
-        with pytest.raises(InvalidRequestError, match="reports no changes"):
+        with pytest.raises(InvalidRequestError, match="does not report changes"):
             await source.watch("file:///a", watched)
 
     assert (4, []) == (len(listing.tools), place.delegation.calls)
@@ -196,8 +198,8 @@ async def test_the_servers_own_credential_lists_and_calls_nothing(place: Place) 
     assert "sign in at https://gw.example/sign-in/srv and call again" in str(raised.value)
 
 
-async def test_a_refused_sign_in_is_asked_for_again(place: Place) -> None:
-    """When its tokens are worth nothing any more; a user of the same name elsewhere is another."""
+async def test_refused_tokens_require_a_new_sign_in(place: Place) -> None:
+    """A user of the same name in another tenant is another user."""
     place.sign_in("ada")
     async with place.source() as source:
         await call(source, "ada", "ada/1")
@@ -213,8 +215,8 @@ async def test_a_refused_sign_in_is_asked_for_again(place: Place) -> None:
     assert raised.value.previous
 
 
-async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) -> None:
-    """And no other's: who has none is told that the store fails."""
+async def test_user_keeps_the_session_while_the_store_is_down(place: Place) -> None:
+    """A user without a session gets the error of the store."""
     place.sign_in("ada")
     down = Event()
     oauth = OAuth(per_user=True, user_tokens=lambda key: DownTokens(place.tokens(key), down))
@@ -229,10 +231,9 @@ async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) ->
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "at another replica"])
-async def test_who_signed_out_stays_so_while_the_store_is_down(
+async def test_signed_out_user_stays_signed_out_while_the_store_is_down(
     place: Place, *, elsewhere: bool
 ) -> None:
-    """As far as this process knows of it."""
     place.sign_in("ada")
     down = Event()
     oauth = OAuth(per_user=True, user_tokens=lambda key: DownTokens(place.tokens(key), down))
@@ -253,13 +254,15 @@ async def test_who_signed_out_stays_so_while_the_store_is_down(
     assert [("ada/1", "ada")] == place.delegation.calls
 
 
-@pytest.mark.parametrize("signs", [False, True], ids=["out", "in anew"])
-async def test_what_a_user_does_during_a_refresh_stays(place: Place, *, signs: bool) -> None:
-    """Who signed out is not signed in again, and who is another user there by now stays so."""
-    delegation, came, may_answer = place.delegation, Event(), Event()
+@pytest.mark.parametrize("uses_sign_in", [False, True], ids=["out", "in anew"])
+async def test_sign_out_or_new_sign_in_during_a_refresh_is_kept(
+    place: Place, *, uses_sign_in: bool
+) -> None:
+    """The refreshed tokens of the old sign-in must not replace the new state."""
+    delegation, received, may_answer = place.delegation, Event(), Event()
 
     async def pause() -> None:
-        came.set()
+        received.set()
         await asyncio.to_thread(may_answer.wait, PATIENCE_S)
 
     place.sign_in("ada")
@@ -267,22 +270,22 @@ async def test_what_a_user_does_during_a_refresh_stays(place: Place, *, signs: b
     delegation.before_answer = pause
     async with place.source() as source:
         first = asyncio.create_task(call(source, "ada", "ada/1"))
-        assert await asyncio.to_thread(came.wait, PATIENCE_S)
+        assert await asyncio.to_thread(received.wait, PATIENCE_S)
         place.sign_out("ada")
-        if signs:
+        if uses_sign_in:
             place.tokens(user_key(caller("ada"))).write(delegation.record("countess"))
         may_answer.set()
         with suppress(UpstreamError):
             await first
         delegation.calls.clear()
-        with nullcontext() if signs else pytest.raises(SignInRequiredError):
+        with nullcontext() if uses_sign_in else pytest.raises(SignInRequiredError):
             await call(source, "ada", "ada/2")
 
-    assert ([("ada/2", "countess")] if signs else []) == delegation.calls
+    assert ([("ada/2", "countess")] if uses_sign_in else []) == delegation.calls
 
 
 async def test_tokens_that_could_not_be_stored_are_stored_again(place: Place) -> None:
-    """The old refresh token is worth nothing then: the user would have to sign in once more."""
+    """The old refresh token is invalid by then, so the user would have to sign in again."""
     place.sign_in("ada")
     failing = Event()
     oauth = OAuth(
@@ -300,12 +303,12 @@ async def test_tokens_that_could_not_be_stored_are_stored_again(place: Place) ->
 
 @dataclass
 class DownTokens:
-    """Tokens that cannot be read while their store is down."""
+    """A token store that cannot be read while it is down."""
 
     inner: FileTokens
     down: Event = field(default_factory=Event)
     failing: Event = field(default_factory=Event)
-    """Has the next write fail."""
+    """If set, the next write fails."""
     fault: str = ""
 
     def read(self) -> str | None:
@@ -326,15 +329,15 @@ class DownTokens:
         return nullcontext()
 
 
-async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Place) -> None:
-    """For the audience and with the secret of the gateway; the user's own goes nowhere else."""
-    asked: list[int] = []
+async def test_token_is_exchanged_once_until_it_expires_or_is_refused(place: Place) -> None:
+    """The user's own token is sent only to the token endpoint."""
+    exchanges: list[int] = []
     async with place.source(place.exchange()) as source:
 
         async def work(text: str, scopes: frozenset[str] = frozenset()) -> None:
             with acting_for(replace(caller("ada"), scopes=scopes)):
                 await source.call("echo", {"text": text}, tool_id="t")
-            asked.append(place.delegation.requests["token-exchange"])
+            exchanges.append(place.delegation.requests["token-exchange"])
 
         await work("ada/1")
         await work("ada/2")
@@ -346,8 +349,8 @@ async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Plac
         await work("ada/5")
         await work("ada/6")
 
-    assert [1, 1, 2, 3, 4] == asked[:5]
-    assert asked[5] > asked[4]
+    assert [1, 1, 2, 3, 4] == exchanges[:5]
+    assert exchanges[5] > exchanges[4]
     form = place.delegation.forms[0]
     assert ("https://srv.example", "read", "subject-SECRET-ada") == (
         form["audience"],
@@ -358,8 +361,8 @@ async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Plac
     assert place.delegation.secrets[0].startswith("Basic ")
 
 
-async def test_a_token_that_grants_less_gets_no_more(place: Place) -> None:
-    """Also where the gateway maps none of its scopes; a renewed one is exchanged no sooner."""
+async def test_token_with_a_narrower_scope_gets_its_own_exchange(place: Place) -> None:
+    """A renewed token with the same scope does not cause another exchange."""
     place.delegation.subject = lambda token: json.dumps(
         jwt.decode(token, options={"verify_signature": False})["scope"]
     )
@@ -380,13 +383,13 @@ async def test_a_token_that_grants_less_gets_no_more(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", ["opaque", "a.b", "a.!.c", "a.W10.c", "ä.ö.ü", "\ud800"])
-def test_a_token_that_is_no_jwt_stands_for_itself(text: str) -> None:
+def test_token_that_is_not_a_jwt_is_digested_as_a_whole(text: str) -> None:
     assert grant_of(Secret(text)) == grant_of(Secret(text))
     assert grant_of(Secret(text)) != grant_of(Secret(f"{text}2"))
 
 
-async def test_an_exchange_that_is_refused_tells_the_code_alone(place: Place) -> None:
-    """What an endpoint says besides may be anything."""
+async def test_refused_exchange_reports_only_its_code(place: Place) -> None:
+    """Other texts of the endpoint are not trusted."""
     async with place.source(place.exchange()) as source:
         with (
             pytest.raises(
@@ -395,14 +398,14 @@ async def test_an_exchange_that_is_refused_tells_the_code_alone(place: Place) ->
             acting_for(Caller(user="eve", token=Secret("other-SECRET-eve"))),
         ):
             await source.call("echo", {"text": "eve/1"}, tool_id="t")
-        needed = "came without one of the identity provider"
+        needed = "has no token of the identity provider"
         with pytest.raises(UpstreamError, match=needed), acting_for(Caller(user="eve")):
             await source.call("echo", {"text": "eve/2"}, tool_id="t")
 
     assert [] == place.delegation.calls
 
 
-async def test_an_endpoint_that_does_not_answer_holds_no_call(place: Place) -> None:
+async def test_exchange_at_a_silent_endpoint_times_out(place: Place) -> None:
     ended = Event()
     place.delegation.before_answer = lambda: asyncio.to_thread(ended.wait, PATIENCE_S)
     options = replace(PATIENT, connect_timeout_s=0.2)
@@ -412,8 +415,8 @@ async def test_an_endpoint_that_does_not_answer_holds_no_call(place: Place) -> N
         ended.set()
 
 
-async def test_while_tokens_cannot_be_refreshed_nobody_is_told_to_sign_in(place: Place) -> None:
-    """It would not help: the authorization server is away."""
+async def test_unavailable_authorization_server_does_not_cause_a_sign_in(place: Place) -> None:
+    """Signing in again would not help."""
     stored = place.tokens(user_key(caller("ada")))
     record = place.delegation.record("ada")
     place.delegation.revoke("ada")
@@ -427,8 +430,8 @@ async def test_while_tokens_cannot_be_refreshed_nobody_is_told_to_sign_in(place:
     assert not isinstance(raised.value, SignInRequiredError)
 
 
-async def test_there_are_no_more_sessions_than_allowed(place: Place) -> None:
-    """The one that is unused for longest ends; if all are in use, a user is told to ask later."""
+async def test_number_of_user_sessions_is_limited(place: Place) -> None:
+    """The least recently used session is closed. If all are in use, the call fails."""
     for user in ("ada", "eve"):
         place.sign_in(user)
     async with place.source(options=replace(PATIENT, max_user_sessions=1)) as source:
@@ -444,13 +447,13 @@ async def test_there_are_no_more_sessions_than_allowed(place: Place) -> None:
     assert ["ada", "eve", "ada"] == [user for _, user in place.delegation.calls]
 
 
-def test_the_token_of_a_caller_is_shown_nowhere() -> None:
-    """Not by accident: it is never part of what two callers are compared by either."""
-    one = caller("ada")
+def test_token_of_a_caller_is_never_shown() -> None:
+    """Callers that differ only in their token are equal."""
+    ada = caller("ada")
 
-    assert "SECRET" not in repr(one) + str(one.token) + f"{one.token!r}"
-    assert one == replace(one, token=None)
+    assert "SECRET" not in repr(ada) + str(ada.token) + f"{ada.token!r}"
+    assert ada == replace(ada, token=None)
     with pytest.raises(TypeError):
-        pickle.dumps(one)
+        pickle.dumps(ada)
     with pytest.raises(TypeError):
-        json.dumps(one.token)
+        json.dumps(ada.token)

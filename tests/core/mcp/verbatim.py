@@ -1,4 +1,4 @@
-"""Raw servers that answer with given texts, over stdio and over HTTP."""
+"""Raw servers that send given answers, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANSWERS: Answers = {
 
 
 def over_stdio(folder: Path, answers: Answers) -> StdioServer:
-    """Return a server that answers with *answers*, and keeps its record in *folder*."""
+    """Return a server that sends *answers*, with its files in *folder*."""
     file = folder / "answers.json"
     file.write_text(json.dumps({**ANSWERS, **answers}), "utf-8")
     return StdioServer(
@@ -54,8 +54,8 @@ def over_stdio(folder: Path, answers: Answers) -> StdioServer:
 
 
 def over_http(answers: Answers, kind: str) -> Starlette:
-    """Return a server that answers with *answers* in the media type *kind*."""
-    left = {method: list(lines) for method, lines in {**ANSWERS, **answers}.items()}
+    """Return a server that sends *answers* with the media type *kind*."""
+    remaining = {method: list(lines) for method, lines in {**ANSWERS, **answers}.items()}
 
     async def answer(request: Request) -> Response:
         if request.method != "POST":
@@ -64,7 +64,7 @@ def over_http(answers: Answers, kind: str) -> Starlette:
         if "id" not in message:
             return Response(status_code=202)
         unknown = error({"code": -32601, "message": "no such method"})
-        lines = left.get(message["method"], [unknown])
+        lines = remaining.get(message["method"], [unknown])
         line = (lines.pop(0) if len(lines) > 1 else lines[0]) or ""
         text = line.replace("ID", str(message["id"]))
         body = f"event: message\ndata: {text}\n\n" if kind == "text/event-stream" else text
@@ -77,7 +77,7 @@ def over_http(answers: Answers, kind: str) -> Starlette:
 async def answering(
     bridge: Bridge, folder: Path, transport: str, answers: Answers
 ) -> AsyncIterator[McpSource]:
-    """Give a source that is answered over *transport*: stdio, or HTTP in that media type."""
+    """Yield a source of a server that sends *answers* over *transport*."""
     if transport == "stdio":
         async with opened(bridge, over_stdio(folder, answers)) as source:
             yield source

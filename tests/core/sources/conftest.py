@@ -1,4 +1,4 @@
-"""The fixtures of the MCP tests that sources need too."""
+"""Fixtures shared with the MCP tests."""
 
 from tests.core.mcp.conftest import bridge, record
 

@@ -1,4 +1,4 @@
-"""Sources for tests, a place where listings are stored, and short words for what is listed."""
+"""Sources for tests, an environment for cached sources, and helpers for listings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 
 
 class LiveSource(ListSource):
-    """A source whose listing waits for a door, and which learns what it listed."""
+    """A source whose listing waits for an event, and which records restored listings."""
 
     healthy = True
     watched = ""
@@ -66,7 +66,7 @@ class LiveSource(ListSource):
 
 
 class Room:
-    """A place where sources are remembered, and a clock."""
+    """A store of listings, an event loop and two clocks for cached sources."""
 
     def __init__(self, bridge: Bridge, folder: Path) -> None:
         self.bridge = bridge
@@ -99,7 +99,7 @@ class Room:
 
 
 class Shop(ListSource):
-    """A source with more than tools; it answers with the request, under its own names."""
+    """A source with tools, resources and prompts. Answers contain the request."""
 
     def __init__(self, server: str, *others: ToolDefinition) -> None:
         super().__init__(server, [tool("x"), tool(f"of_{server}"), *others])
@@ -135,7 +135,7 @@ class Shop(ListSource):
 
 
 class BrokenStore:
-    """Listings on a disk that is full."""
+    """A listing store on a full disk."""
 
     def _fail(self, *_args: object, **_options: object) -> NoReturn:
         raise StoreError("full")

@@ -1,4 +1,4 @@
-"""A tool list that outlives its connection."""
+"""Cached source: stored listings, renewals and approvals."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def room(tmp_path: Path) -> Iterator[Room]:
     bridge.close()
 
 
-async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> None:
-    """Nothing is started for it; the source learns what it would have listed."""
+async def test_stored_listing_is_used_at_the_next_start(room: Room) -> None:
+    """The server is not listed. The source gets the stored listing for its repeatable tools."""
     await room.source(LiveSource(tool("a"))).list_tools()
     live = LiveSource(tool("b"))
 
@@ -61,7 +61,7 @@ async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> No
     assert (["a"], 0, [listing]) == (names(listing), live.listings, live.learnt)
 
 
-async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
+async def test_old_listing_is_used_until_the_new_one_arrives(room: Room) -> None:
     await room.source(LiveSource(tool("a"))).list_tools()
     room.tick(99)
     live = LiveSource(tool("a"), tool("b"))
@@ -79,7 +79,7 @@ async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
     assert (["a"], ["a", "b"]) == (names(before), names(after))
 
 
-async def test_a_list_that_stayed_the_same_changes_nothing(room: Room) -> None:
+async def test_unchanged_listing_causes_no_change_callback(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
@@ -97,8 +97,8 @@ async def _nothing() -> None:
     return
 
 
-async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) -> None:
-    """Also when it says so while it is being listed."""
+async def test_reported_change_causes_a_new_listing(room: Room) -> None:
+    """A change reported during a listing causes one more listing."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     source.invalidate()
@@ -117,8 +117,8 @@ async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) ->
     assert ["b"] == names(await source.list_tools())
 
 
-async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room: Room) -> None:
-    """And not for ever: some do."""
+async def test_change_reported_at_every_listing_causes_two_listings(room: Room) -> None:
+    """Some servers report a change whenever they are listed."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
@@ -133,10 +133,10 @@ async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room:
     assert (["a"], 3, False) == (names(listing), live.listings, live.reached.is_set())
 
 
-async def test_a_server_that_always_says_so_is_listed_a_few_times(room: Room) -> None:
-    """Each listing that differs is a build: the others would wait for it.
+async def test_constant_changes_cause_a_limited_number_of_listings(room: Room) -> None:
+    """Each different listing causes an index build.
 
-    Five renewals, each of which reads once more if the list changed meanwhile.
+    The limit is five renewals, each of which lists once more after a change meanwhile.
     """
     live = LiveSource(tool("a"))
     source = room.source(live)
@@ -150,8 +150,7 @@ async def test_a_server_that_always_says_so_is_listed_a_few_times(room: Room) ->
     assert 3 <= live.listings <= 1 + 5 * 2
 
 
-async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> None:
-    """A server that sleeps, or is gone for an hour, stays searchable; it is tried again."""
+async def test_failed_renewal_keeps_the_old_listing_with_a_diagnostic(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
@@ -166,7 +165,8 @@ async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> 
     live.fail_with = None
 
     def renewed() -> bool:
-        # That the source was asked is seen before that it failed: tick until it is due again.
+        # The failure may be recorded after the request was seen, so advance the clock until the
+        # retry.
         room.tick(10)
         source.refresh_if_stale()
         return room.changes == 2
@@ -178,14 +178,13 @@ async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> 
     assert (["a"], ()) == (names(fresh), fresh.diagnostics)
 
 
-async def test_the_first_listing_is_waited_for_but_not_for_long(room: Room) -> None:
-    """One slow server must not hold the first search; its tools come in later."""
+async def test_slow_first_listing_times_out_and_arrives_later(room: Room) -> None:
     room.options = replace(OPTIONS, first_listing_s=0.01)
     live = LiveSource(tool("a"))
     live.door.clear()
     source = room.source(live)
 
-    with pytest.raises(UpstreamTimeoutError, match="come as soon as they are"):
+    with pytest.raises(UpstreamTimeoutError, match="added when they are listed"):
         await source.list_tools()
     live.door.set()
     await until(lambda: room.changes == 1)
@@ -193,8 +192,8 @@ async def test_the_first_listing_is_waited_for_but_not_for_long(room: Room) -> N
     assert (["a"], 1) == (names(await source.list_tools()), live.listings)
 
 
-async def test_an_expired_list_is_read_anew_by_the_next_caller(room: Room) -> None:
-    """A refresh that fails leaves the old list and says so; the next one tries again."""
+async def test_expired_listing_is_read_again_by_the_next_caller(room: Room) -> None:
+    """A failure keeps the old listing with a diagnostic. The next expiry tries again."""
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
@@ -215,10 +214,10 @@ async def test_an_expired_list_is_read_anew_by_the_next_caller(room: Room) -> No
     [(None, (["b"], [])), (UpstreamError("s", "down"), (["a"], ["source_stale"]))],
 )
 @pytest.mark.parametrize("passed_s", [150.5, -60.5])
-async def test_a_list_of_another_start_that_is_too_old_is_read_first(
+async def test_expired_stored_listing_is_used_only_if_a_new_listing_fails(
     room: Room, fault: Exception | None, expected: tuple[list[str], list[str]], passed_s: float
 ) -> None:
-    """If it can be read; better old tools than none. A stamp of the future says no age at all."""
+    """A timestamp in the future also counts as expired."""
     room.options = replace(OPTIONS, max_stale_s=50)
     await room.source(LiveSource(tool("a"))).list_tools()
     room.wall = ManualClock(room.wall() + passed_s)
@@ -233,8 +232,7 @@ async def test_a_list_of_another_start_that_is_too_old_is_read_first(
     assert 1 == live.listings
 
 
-async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room) -> None:
-    """It left the configuration."""
+async def test_forgotten_source_is_listed_at_the_next_start(room: Room) -> None:
     source = room.source(LiveSource(tool("a")))
     await source.list_tools()
     source.forget()
@@ -243,8 +241,8 @@ async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room
     assert ["b"] == names(await room.source(live).list_tools())
 
 
-class Counted(SqlCatalog):
-    """Counts how often it is read."""
+class CountingStore(SqlCatalog):
+    """A store that counts its reads."""
 
     reads = 0
 
@@ -261,8 +259,8 @@ class Counted(SqlCatalog):
         return super().record_seen(owner, digests)
 
 
-def registered(room: Room, **tools: ToolDefinition) -> Registry:
-    """Servers of one tool each, by name."""
+def registry_of(room: Room, **tools: ToolDefinition) -> Registry:
+    """Return a registry of servers with one tool each, keyed by server name."""
     registry = Registry()
     for name, item in tools.items():
         live = LiveSource(item)
@@ -273,23 +271,27 @@ def registered(room: Room, **tools: ToolDefinition) -> Registry:
     return registry
 
 
-async def test_what_is_stored_of_many_servers_is_read_at_once(room: Room) -> None:
-    """At a start where nothing changed: lists and pins of all of them."""
+async def test_stored_state_of_all_servers_is_read_in_one_query(room: Room) -> None:
+    """The query includes listings and approvals."""
     await list_sources(
-        registered(room, one=tool("a"), two=tool("b"), six=tool("c")).all(), {}, telemetry=TELEMETRY
+        registry_of(room, one=tool("a"), two=tool("b"), six=tool("c")).all(),
+        {},
+        telemetry=TELEMETRY,
     )
-    room.store = store = Counted.in_files(room.path, wall=room.wall)
+    room.store = store = CountingStore.in_files(room.path, wall=room.wall)
 
     listed = await list_sources(
-        registered(room, one=tool("x"), two=tool("y"), six=tool("z")).all(), {}, telemetry=TELEMETRY
+        registry_of(room, one=tool("x"), two=tool("y"), six=tool("z")).all(),
+        {},
+        telemetry=TELEMETRY,
     )
 
-    assert [["a"], ["b"], ["c"]] == [names(each.listing) for each in listed.values()]
+    assert [["a"], ["b"], ["c"]] == [names(result.listing) for result in listed.values()]
     assert 1 == store.reads
 
 
-async def test_what_was_read_at_once_is_compared_and_used_once(room: Room) -> None:
-    """A change that nobody approved is reported; an approval meanwhile counts."""
+async def test_preloaded_state_is_used_for_one_comparison(room: Room) -> None:
+    """An approval after the preload therefore counts at the next comparison."""
     await room.source(LiveSource(tool("a"))).list_tools()
     changed = room.source(LiveSource(tool("a", "Now with more.")))
     changed.expire()
@@ -304,18 +306,17 @@ async def test_what_was_read_at_once_is_compared_and_used_once(room: Room) -> No
     assert [] == codes(await source.list_tools())
 
 
-async def test_a_store_that_cannot_be_read_at_once_is_reported_by_each_server(room: Room) -> None:
-    """A full disk must not cost a tool."""
+async def test_failed_preload_is_reported_by_each_server(room: Room) -> None:
     room.store = BrokenStore()
-    registry = registered(room, one=tool("a"), two=tool("b"))
+    registry = registry_of(room, one=tool("a"), two=tool("b"))
 
     listed = await list_sources(registry.all(), {}, telemetry=TELEMETRY)
 
-    assert [["catalog_unavailable"]] * 2 == [codes(each.listing) for each in listed.values()]
+    assert [["catalog_unavailable"]] * 2 == [codes(result.listing) for result in listed.values()]
 
 
-class Forgetful(SqlCatalog):
-    """Knows lists, but not what was approved, as long as its disk is full."""
+class StoreWithoutApprovals(SqlCatalog):
+    """A store that has listings, but fails to read approvals while its disk is full."""
 
     full = True
 
@@ -325,8 +326,7 @@ class Forgetful(SqlCatalog):
         return super().record_seen(owner, digests)
 
 
-async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> None:
-    """A full disk must not cost a tool."""
+async def test_broken_store_keeps_listings_in_memory_with_a_diagnostic(room: Room) -> None:
     room.store = BrokenStore()
     source = room.source(LiveSource(tool("a")))
 
@@ -337,13 +337,13 @@ async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> No
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", ["a"]), ("block", [])])
-async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
+async def test_failed_comparison_with_approvals_leaves_a_diagnostic(
     room: Room, policy: Policy, left: list[str]
 ) -> None:
-    """It is used, unless the host wants nothing that was not approved."""
+    """The tools are usable, except under the policy ``block``."""
     await room.source(LiveSource(tool("a"))).list_tools()
     room.options = replace(OPTIONS, on_change=policy)
-    room.store = Forgetful.in_files(room.path, wall=room.wall)
+    room.store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
     remembered = await room.source(LiveSource(tool("a"))).list_tools()
     source = room.source(LiveSource(tool("a", "Now with more.")))
     source.expire()
@@ -354,30 +354,29 @@ async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
     (note,) = (note for note in fresh.diagnostics if note.stage == "store")
     assert note in remembered.diagnostics
     assert ("store", "catalog_unavailable") == (note.stage, note.code)
-    assert "'srv' was not compared with what was approved: full" == note.detail
+    assert "'srv' could not be compared with its approval: full" == note.detail
 
 
-async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room: Room) -> None:
-    """A store that was busy for a moment lets nothing run, and keeps nothing out for good."""
+async def test_command_line_is_compared_after_the_store_recovers(room: Room) -> None:
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
-    room.store = store = Forgetful.in_files(room.path, wall=room.wall)
-    same, other = (room.source(LiveSource(tool("a")), launch=each) for each in ("old", "new"))
+    room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
+    same, other = (room.source(LiveSource(tool("a")), launch=command) for command in ("old", "new"))
     for source in (same, other):
-        with pytest.raises(UpstreamError, match="not compared with what was approved: full"):
+        with pytest.raises(UpstreamError, match="could not be compared with its approval: full"):
             await source.call("a", {}, tool_id="srv/a")
 
     store.full = False
 
     assert () == (await same.list_tools()).diagnostics
-    with pytest.raises(UpstreamError, match="what would run is not what was approved"):
+    with pytest.raises(UpstreamError, match="the command or URL changed since it was approved"):
         await other.list_tools()
 
 
-async def test_tools_that_could_not_be_compared_are_listed_again_soon(room: Room) -> None:
-    """Not only when their list is old."""
+async def test_blocked_tools_are_listed_again_soon_after_a_failed_comparison(room: Room) -> None:
+    """The retry does not wait for the end of the listing's lifetime."""
     room.options = replace(OPTIONS, on_change="block")
-    room.store = store = Forgetful.in_files(room.path, wall=room.wall)
+    room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
     source = room.source(LiveSource(tool("a")))
     before = await source.list_tools()
     store.full = False
@@ -405,10 +404,10 @@ def zeroed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [junk, cut, emptied, zeroed, Path.unlink])
-async def test_a_store_that_is_lost_approves_nothing(
+async def test_damaged_store_approves_no_changes(
     room: Room, damage: Callable[[Path], object]
 ) -> None:
-    """What was approved lies in a second file; that the first one is lost is said."""
+    """Approvals have a second file. A diagnostic reports the loss of the first one."""
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a"), tool("b")), launch="old").list_tools()
     room.store.close()
@@ -421,12 +420,11 @@ async def test_a_store_that_is_lost_approves_nothing(
     assert ["a", "c"] == names(listing)
     assert {"store_rebuilt", "tool_changed"} == {*codes(listing)}
     assert "store_rebuilt" not in codes(again)
-    with pytest.raises(UpstreamError, match="what would run is not what was approved"):
+    with pytest.raises(UpstreamError, match="the command or URL changed since it was approved"):
         await room.source(LiveSource(tool("a")), launch="new").list_tools()
 
 
-async def test_a_second_file_that_is_lost_is_completed(room: Room) -> None:
-    """From the first, at its next cleaning."""
+async def test_lost_approvals_file_is_restored_by_the_sweep(room: Room) -> None:
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a"))).list_tools()
     room.store.close()
@@ -440,8 +438,7 @@ async def test_a_second_file_that_is_lost_is_completed(room: Room) -> None:
     assert [] == names(listing)
 
 
-async def test_an_old_file_that_cannot_be_brought_up_is_reported(room: Room) -> None:
-    """Nothing of it can be read either: what it approved is lost on this start."""
+async def test_failed_migration_of_an_old_store_is_reported(room: Room) -> None:
     with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
         other.executescript(OLD.read_text(encoding="utf-8"))
         other.execute("BEGIN IMMEDIATE")
@@ -450,11 +447,10 @@ async def test_an_old_file_that_cannot_be_brought_up_is_reported(room: Room) -> 
 
     (note,) = listing.diagnostics
     assert "catalog_unavailable" == note.code
-    assert "not compared with what was approved: catalog store" in note.detail
+    assert "could not be compared with its approval: catalog store" in note.detail
 
 
-async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
-    """It adds nothing to them."""
+async def test_calls_and_close_are_passed_to_the_source(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     answer = await source.call("a", {}, tool_id="srv/a")
@@ -467,15 +463,14 @@ async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
         await source.call("a", {}, tool_id="srv/a")
 
 
-def doubts(listing: Listing) -> list[tuple[str, bool]]:
+def change_notes(listing: Listing) -> list[tuple[str, bool]]:
     return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", ["a", "b"]), ("block", ["b"])])
-async def test_a_definition_that_changed_is_reported_until_it_is_approved(
+async def test_changed_definition_is_reported_until_it_is_approved(
     room: Room, policy: Policy, left: list[str]
 ) -> None:
-    """A server that was harmless yesterday may not be so today."""
     room.options = replace(OPTIONS, on_change=policy)
     await room.source(LiveSource(tool("a"), tool("b"))).list_tools()
     live = LiveSource(tool("a", "Now with more."), tool("b"), tool("c"))
@@ -488,9 +483,9 @@ async def test_a_definition_that_changed_is_reported_until_it_is_approved(
     room.store.approve("f", ["a"])
     approved = await room.source(LiveSource()).list_tools()
 
-    assert (left, [("tool_changed", policy == "block")]) == (names(changed), doubts(changed))
-    assert (left, doubts(changed)) == (names(later), doubts(later))
-    assert (["a", "b"], []) == (names(approved), doubts(approved))
+    assert (left, [("tool_changed", policy == "block")]) == (names(changed), change_notes(changed))
+    assert (left, change_notes(changed)) == (names(later), change_notes(later))
+    assert (["a", "b"], []) == (names(approved), change_notes(approved))
 
 
 PROMPT = prompt("p", "Report.")
@@ -507,10 +502,10 @@ NOTES = resource("file:///notes.txt")
         ("resources/read", {"uri": "file:///other.txt"}),
     ],
 )
-async def test_a_thing_that_changed_is_left_out_and_not_read_until_it_is_approved(
+async def test_changed_prompt_or_resource_is_not_read_until_it_is_approved(
     room: Room, method: str, params: JsonObject
 ) -> None:
-    """Neither by its name nor by what a template makes; what is listed itself still is."""
+    """URIs made from a changed template are blocked too, except listed ones."""
     room.options = replace(OPTIONS, on_change="block")
     live = LiveSource(PROMPT, FILES, NOTES)
     await room.source(live).list_tools()
@@ -520,7 +515,7 @@ async def test_a_thing_that_changed_is_left_out_and_not_read_until_it_is_approve
     changed = await source.list_tools()
 
     assert [NOTES] == list(changed.definitions)
-    assert 2 * [("tool_changed", True)] == doubts(changed)
+    assert 2 * [("tool_changed", True)] == change_notes(changed)
     assert "gateway approve srv/prompt:p;" in changed.diagnostics[0].detail
     with pytest.raises(InvalidRequestError, match="is left out"):
         await source.ask(method, params)
@@ -529,12 +524,11 @@ async def test_a_thing_that_changed_is_left_out_and_not_read_until_it_is_approve
     assert "method" in await source.ask("resources/read", {"uri": "file:///notes.txt"})
     room.store.approve("f", ["prompt:p", "resource:file:///{path}"])
     assert source.recheck()
-    assert [] == doubts(await source.list_tools())
+    assert [] == change_notes(await source.list_tools())
     assert "method" in await source.ask(method, params)
 
 
-async def test_files_of_a_skill_that_changed_are_not_read_until_it_is_approved(room: Room) -> None:
-    """It is pinned with the digests of its files."""
+async def test_files_of_a_changed_skill_are_not_read_until_it_is_approved(room: Room) -> None:
     room.options = replace(OPTIONS, on_change="block")
     skill = ToolDefinition(kind="skill", name="skill://pay/refunds/SKILL.md")
     live = LiveSource(skill, NOTES)
@@ -545,20 +539,17 @@ async def test_files_of_a_skill_that_changed_are_not_read_until_it_is_approved(r
     changed = await source.list_tools()
     params = {"uri": "skill://pay/refunds/forms/form.md"}
 
-    assert ([NOTES], [("tool_changed", True)]) == (list(changed.definitions), doubts(changed))
+    assert ([NOTES], [("tool_changed", True)]) == (list(changed.definitions), change_notes(changed))
     with pytest.raises(InvalidRequestError, match="is left out"):
         await source.ask("resources/read", params)
     room.store.approve("f", ["skill:skill://pay/refunds/SKILL.md"])
     assert source.recheck()
-    assert [] == doubts(await source.list_tools())
+    assert [] == change_notes(await source.list_tools())
     assert "method" in await source.ask("resources/read", params)
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", "New."), ("block", "")])
-async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
-    room: Room, policy: Policy, left: str
-) -> None:
-    """Another word is a change, and told as that of a tool is."""
+async def test_changed_instructions_need_approval(room: Room, policy: Policy, left: str) -> None:
     room.options = replace(OPTIONS, on_change=policy)
     live = LiveSource(tool("a"))
     live.instructions = "Old."
@@ -572,15 +563,13 @@ async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
     after = await source.list_tools()
 
     assert ("Old.", left) == (before.instructions, after.instructions)
-    assert [("tool_changed", policy == "block")] == doubts(after)
+    assert [("tool_changed", policy == "block")] == change_notes(after)
     assert "gateway approve srv/server:srv" in after.diagnostics[0].detail
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-async def test_a_command_line_that_changed_in_a_file_is_reported_before_it_runs(
-    room: Room, policy: Policy
-) -> None:
-    """Whoever can write a configuration could run anything under a name that was trusted."""
+async def test_changed_command_line_is_reported_before_it_runs(room: Room, policy: Policy) -> None:
+    """An approval is needed because access to the file would otherwise allow any command."""
     room.options = replace(OPTIONS, on_change=policy)
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
     live = LiveSource(tool("a"))
@@ -590,11 +579,11 @@ async def test_a_command_line_that_changed_in_a_file_is_reported_before_it_runs(
         for _ in range(2):
             with pytest.raises(UpstreamError, match="gateway approve srv"):
                 await source.list_tools()
-        with pytest.raises(UpstreamError, match="not what was approved"):
+        with pytest.raises(UpstreamError, match="changed since it was approved"):
             await source.call("a", {}, tool_id="srv/a")
         assert 0 == live.listings
         room.store.approve("mcp.json#srv", [COMMAND_LINE_PIN])
         source = room.source(live, fingerprint="g", launch="new")
-        assert [] == doubts(await source.list_tools())
+        assert [] == change_notes(await source.list_tools())
     else:
-        assert [("server_changed", False)] == doubts(await source.list_tools())
+        assert [("server_changed", False)] == change_notes(await source.list_tools())

@@ -1,4 +1,4 @@
-"""Several sources behind one name, beyond what `test_source_conformance` holds for every source."""
+"""Combined sources: names, failures, and requests to the source that owns an item."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from tests.fakes import ListSource, tool, until
 from tests.fakes import names as matches
 
 
-def pair() -> tuple[ListSource, ListSource]:
+def two_sources() -> tuple[ListSource, ListSource]:
     return ListSource("a", [tool("x"), tool("y")]), ListSource("b", [tool("x"), tool("z")])
 
 
-def test_one_source_that_is_not_trusted_makes_the_combination_untrusted() -> None:
-    """Texts of a stranger are among its own."""
+def test_combination_with_an_untrusted_source_is_untrusted() -> None:
     trusted, other = ListSource("a", trusted=True), ListSource("b")
 
     assert [True, False] == [
@@ -29,9 +28,9 @@ def test_one_source_that_is_not_trusted_makes_the_combination_untrusted() -> Non
 
 
 @pytest.mark.parametrize("turn", [1, -1])
-async def test_a_name_that_two_have_is_qualified_in_both(turn: int) -> None:
-    """Whichever comes first; each call reaches its own."""
-    first, second = pair()[::turn]
+async def test_shared_name_is_qualified_in_both_sources(turn: int) -> None:
+    """The order of the sources has no effect."""
+    first, second = two_sources()[::turn]
     combined = CombinedSource("c", [first, second])
 
     listed = names(await combined.list_tools())
@@ -40,19 +39,18 @@ async def test_a_name_that_two_have_is_qualified_in_both(turn: int) -> None:
     assert {"a_x": "called x", "y": "called y", "b_x": "called x", "z": "called z"} == answers
 
 
-async def test_a_name_that_stays_taken_leaves_a_note() -> None:
-    """Names are unique, whatever the sources call themselves."""
-    first, second = pair()
+async def test_qualified_name_that_is_taken_leaves_a_diagnostic() -> None:
+    first, second = two_sources()
     second.tools.append(tool("a_x"))
     listing = await CombinedSource("c", [first, second]).list_tools()
 
     assert ["a_x", "y", "b_x", "z"] == names(listing)
-    assert ["'b': tool 'a_x': another one is called 'a_x'"] == details(listing)
+    assert ["'b': tool 'a_x': the name 'a_x' is already used"] == details(listing)
 
 
-async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -> None:
-    """And nothing but nothing is an error."""
-    first, second = pair()
+async def test_failed_source_of_a_combination_keeps_its_last_tools() -> None:
+    """If all sources fail, the listing raises an error."""
+    first, second = two_sources()
     combined = CombinedSource("c", [first, second])
     second.fail_with = UpstreamError("b", "is down")
     without = await combined.list_tools()
@@ -69,10 +67,9 @@ async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -
         await combined.list_tools()
 
 
-async def test_a_part_that_failed_is_tried_again_by_the_gateway(open_gateway: OpenGateway) -> None:
-    """As a whole source would be."""
+async def test_failed_part_is_listed_again_by_the_gateway(open_gateway: OpenGateway) -> None:
     clock = [0.0]
-    first, second = pair()
+    first, second = two_sources()
     second.fail_with = UpstreamError("b", "is down")
     gateway: Gateway = open_gateway(clock=lambda: clock[0])
     gateway.add_source(CombinedSource("c", [first, second]))
@@ -88,23 +85,22 @@ async def test_a_part_that_failed_is_tried_again_by_the_gateway(open_gateway: Op
 
 
 @pytest.mark.parametrize("sources", [[], [ListSource("a"), ListSource("a")]])
-def test_a_combination_needs_sources_of_different_names(sources: list[ListSource]) -> None:
-    """Else nobody could tell them apart."""
-    with pytest.raises(ConfigError, match="each of another name"):
+def test_combination_requires_sources_of_different_names(sources: list[ListSource]) -> None:
+    with pytest.raises(ConfigError, match="with different names"):
         CombinedSource("c", sources)
 
 
-def stores() -> CombinedSource:
-    one = Shop(
+def combined_shops() -> CombinedSource:
+    first = Shop(
         "a", prompt("x"), resource("file:///a"), resource("db://{id}"), resource("one://{n}")
     )
-    two = Shop("b", prompt("x"), prompt("y"), resource("file:///a"), resource("db://{id}"))
-    return CombinedSource("c", [one, two, ListSource("d", [tool("z")])])
+    second = Shop("b", prompt("x"), prompt("y"), resource("file:///a"), resource("db://{id}"))
+    return CombinedSource("c", [first, second, ListSource("d", [tool("z")])])
 
 
-async def test_resources_and_prompts_of_several_sources_have_one_name_each() -> None:
-    """What two have is qualified in both, a URI so that it stays one; pins and marks go along."""
-    listing = await stores().list_tools()
+async def test_resources_and_prompts_get_unique_names() -> None:
+    """A qualified URI is still a URI. Digests and suspicions stay with their definition."""
+    listing = await combined_shops().list_tools()
 
     assert [
         "tool a_x", "tool of_a", "prompt a_x", "resource a+file:///a", "resource a+db://{id}",
@@ -127,19 +123,16 @@ async def test_resources_and_prompts_of_several_sources_have_one_name_each() -> 
         ("b+http://x/y", "b", "http://x/y"),
     ],
 )
-async def test_a_resource_of_several_sources_is_read_where_it_is(
-    uri: str, of: str, own: str
-) -> None:
-    """And what comes back is called as it is here; an address of the web stays."""
-    read = await stores().ask("resources/read", {"uri": uri})
+async def test_resource_is_read_from_its_source(uri: str, of: str, own: str) -> None:
+    """The answer contains the URI of the request. Web addresses stay unchanged."""
+    read = await combined_shops().ask("resources/read", {"uri": uri})
 
     assert (of, own) == (read["of"], read["uri"])
     assert [{"uri": uri}, {"uri": "http://web"}, "odd"] == read["contents"]
 
 
-async def test_prompts_completions_and_links_lead_to_their_source() -> None:
-    """Whatever they name can be read here."""
-    combined = stores()
+async def test_prompts_completions_and_links_use_names_of_the_combination() -> None:
+    combined = combined_shops()
     got = await combined.ask("prompts/get", {"name": "b_x"})
     ref = {"ref": {"type": "ref/resource", "uri": "a+db://{id}"}}
     completed = await combined.ask("completion/complete", ref)
@@ -162,35 +155,30 @@ async def test_prompts_completions_and_links_lead_to_their_source() -> None:
         ({"uri": "d+file:///a"}, "server 'd' has no resources"),
     ],
 )
-async def test_what_nobody_or_more_than_one_may_have_is_refused(
-    params: JsonObject, message: str
-) -> None:
-    """No source is asked for the others' things."""
+async def test_unknown_or_ambiguous_item_is_refused(params: JsonObject, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
-        await stores().ask("resources/read", params)
+        await combined_shops().ask("resources/read", params)
 
 
-async def test_a_resource_of_several_sources_is_watched_where_it_is() -> None:
-    """Under its own URI; one whose source tells nothing is refused."""
+async def test_resource_is_watched_on_its_source() -> None:
     shop = Shop("a", resource("file:///a"))
     combined = CombinedSource("c", [shop, ListSource("d", [tool("z")])])
     await combined.watch("file:///a", SILENT)
 
     assert ["file:///a"] == shop.watched
-    with pytest.raises(InvalidRequestError, match="'d' reports no changes of 'x:y'"):
+    with pytest.raises(InvalidRequestError, match="'d' does not report changes of 'x:y'"):
         await combined.watch("d+x:y", SILENT)
 
 
 async def test_combined_resources_are_found_and_read_through_the_gateway(
     open_gateway: OpenGateway,
 ) -> None:
-    """By the address that the catalog gives them."""
     gateway = open_gateway()
-    gateway.add_source(stores())
+    gateway.add_source(combined_shops())
     addresses = {item.exposed_name for item in await gateway.library.entities("resource")}
     (read, *_) = await gateway.read("gateway:/c/b+file:///a")
-    made = await gateway.read("gateway:/c/a+db://5")
+    from_template = await gateway.read("gateway:/c/a+db://5")
 
     assert {"gateway:/c/a+file:///a", "gateway:/c/b+db://{id}"} < addresses
     assert "b+file:///a" == read.data["uri"]
-    assert "a+db://5" == made[0].data["uri"]
+    assert "a+db://5" == from_template[0].data["uri"]

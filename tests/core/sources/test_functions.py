@@ -1,4 +1,4 @@
-"""Python functions as tools: what their signatures become, and how they are called."""
+"""Functions as tools: definitions from signatures, calls and results."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Size:
     width: int
 
 
-class Strange:
-    """No JSON type."""
+class Unserializable:
+    """A type that JSON cannot express."""
 
 
 @pytest.fixture
@@ -59,11 +59,10 @@ def google(city: str, days: int = 3) -> str:
     return city * days
 
 
-def test_the_docstring_gives_the_texts(source: FunctionSource) -> None:
-    """The model needs them."""
-    made = source.add(google)
+def test_definition_has_the_texts_of_the_docstring(source: FunctionSource) -> None:
+    definition = source.add(google)
 
-    assert "Tell the weather.\n\nFor any city." == made.description
+    assert "Tell the weather.\n\nFor any city." == definition.description
     assert {
         "type": "object",
         "properties": {
@@ -72,11 +71,11 @@ def test_the_docstring_gives_the_texts(source: FunctionSource) -> None:
         },
         "required": ["city"],
         "additionalProperties": False,
-    } == made.input_schema
+    } == definition.input_schema
 
 
-def test_types_become_schemas_without_pydantics_titles(source: FunctionSource) -> None:
-    """A title that repeats the name is paid for in tokens at each request."""
+def test_schemas_have_no_titles_of_pydantic(source: FunctionSource) -> None:
+    """Titles that repeat the name would cost tokens in each request."""
 
     def draw(
         mode: Literal["fill", "line"],
@@ -110,10 +109,9 @@ def test_types_become_schemas_without_pydantics_titles(source: FunctionSource) -
     } == schema["$defs"]
 
 
-def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) -> None:
-    """It still makes the parameter optional."""
+def test_default_that_json_cannot_express_is_left_out(source: FunctionSource) -> None:
 
-    def take(at: int = Strange()) -> None:  # type: ignore[assignment]
+    def take(at: int = Unserializable()) -> None:  # type: ignore[assignment]
         ...
 
     assert {"at": {"type": "integer"}} == source.add(take).input_schema["properties"]
@@ -128,13 +126,13 @@ def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) ->
         (str, False),
         (list[int], False),
         (None, False),
-        (Strange, False),
+        (Unserializable, False),
     ],
 )
-def test_only_an_object_has_an_output_schema(
+def test_only_object_results_have_an_output_schema(
     source: FunctionSource, annotation: Any, *, has_schema: bool
 ) -> None:
-    """The protocol wants an object at the root."""
+    """MCP requires an object at the root."""
 
     def give() -> None:
         """Give."""
@@ -155,7 +153,7 @@ def refused_stars(**items: int) -> None: ...
 def refused_position(item: int, /) -> None: ...
 
 
-def refused_type(item: Strange) -> None: ...
+def refused_type(item: Unserializable) -> None: ...
 
 
 def refused_name(item: NotThere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
@@ -172,29 +170,29 @@ def refused_name(item: NotThere) -> None: ...  # type: ignore[name-defined]  # n
         (lambda: None, "has no name of its own: pass name="),
     ],
 )
-def test_a_function_that_no_json_object_can_call_is_refused_with_the_remedy(
+def test_unsupported_function_is_refused_with_a_remedy(
     source: FunctionSource, function: Any, mend: str
 ) -> None:
-    """Better when it is added than when a model calls it."""
     with pytest.raises(ConfigError, match=mend):
         source.add(function)
 
 
 async def test_parameters_may_have_any_name(source: FunctionSource) -> None:
-    """Pydantic's own names must not forbid a host's."""
+    """Names reserved by Pydantic are allowed."""
 
     def odd(schema: int, copy: int, model_config: int, _x: int, p0: int = 5) -> list[int]:
         return [schema, copy, model_config, _x, p0]
 
     source.add(odd)
-    given = {"schema": 1, "copy": 2, "model_config": 3, "_x": 4}
+    arguments = {"schema": 1, "copy": 2, "model_config": 3, "_x": 4}
 
-    assert [1, 2, 3, 4, 5] == (await source.call("odd", given, tool_id="t")).structured
-    assert [1, 2, 3, 4, 6] == (await source.call("odd", {**given, "p0": 6}, tool_id="t")).structured
+    assert [1, 2, 3, 4, 5] == (await source.call("odd", arguments, tool_id="t")).structured
+    assert [1, 2, 3, 4, 6] == (
+        await source.call("odd", {**arguments, "p0": 6}, tool_id="t")
+    ).structured
 
 
 async def test_arguments_are_coerced_to_the_declared_types(source: FunctionSource) -> None:
-    """A function gets what its annotations promise, not raw JSON."""
     got: list[object] = []
 
     def take(day: date, at: Point, colour: Colour = Colour.BLUE) -> None:
@@ -207,10 +205,8 @@ async def test_arguments_are_coerced_to_the_declared_types(source: FunctionSourc
     assert ("null", None) == (answer.text, answer.structured)
 
 
-async def test_arguments_that_do_not_fit_name_the_fault_but_not_the_value(
-    source: FunctionSource,
-) -> None:
-    """The model mends it from the text; a value may be a secret."""
+async def test_invalid_arguments_are_described_without_their_values(source: FunctionSource) -> None:
+    """A value may be a secret."""
 
     def take(at: Point) -> None: ...
 
@@ -235,10 +231,9 @@ async def test_arguments_that_do_not_fit_name_the_fault_but_not_the_value(
         ("plain", "plain", None),
     ],
 )
-async def test_any_answer_becomes_text_and_structure(
+async def test_results_become_text_and_structured_content(
     source: FunctionSource, given: object, text: str, structured: object
 ) -> None:
-    """Functions return what suits Python; a model reads text, a program reads structure."""
     source.add(lambda: given, name="give", description="Give.")
 
     answer = await source.call("give", {}, tool_id="t")
@@ -246,8 +241,8 @@ async def test_any_answer_becomes_text_and_structure(
     assert (text, structured, False) == (answer.text, answer.structured, answer.is_error)
 
 
-class Asks:
-    """An object with an async call."""
+class AsyncCallable:
+    """An object with an async ``__call__``."""
 
     async def __call__(self, name: str) -> str:
         return name
@@ -259,12 +254,11 @@ async def _named(name: str) -> str:
 
 @pytest.mark.parametrize(
     "function",
-    [Asks(), _named, functools.partial(_named), lambda name: _named(name)],  # noqa: PLW0108
+    [AsyncCallable(), _named, functools.partial(_named), lambda name: _named(name)],  # noqa: PLW0108
 )
-async def test_async_functions_of_every_make_are_awaited(
+async def test_async_callables_of_every_kind_are_awaited(
     source: FunctionSource, function: Any
 ) -> None:
-    """The model must never see the name of a coroutine object."""
     source.add(function, name="ask")
 
     assert "Bo" == (await source.call("ask", {"name": "Bo"}, tool_id="t")).text
@@ -312,7 +306,7 @@ async def later_items_of_an_async_function() -> object:
         lambda: (item for item in items()),
     ],
 )
-async def test_generators_answer_with_the_list_of_their_items(
+async def test_generators_return_a_list_of_their_items(
     source: FunctionSource, function: Any
 ) -> None:
     source.add(function, name="give")
@@ -332,7 +326,7 @@ async def never_ends() -> AsyncIterator[int]:
     await asyncio.Event().wait()
 
 
-async def test_async_generator_that_never_ends_is_a_timeout() -> None:
+async def test_endless_async_generator_times_out() -> None:
     source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
     source.add(never_ends)
 
@@ -340,8 +334,7 @@ async def test_async_generator_that_never_ends_is_a_timeout() -> None:
         await source.call("never_ends", {}, tool_id="t")
 
 
-async def test_generators_leave_the_loop_free(source: FunctionSource) -> None:
-    """The body of a plain generator may block, as that of a plain function."""
+async def test_plain_generators_run_in_a_worker_thread(source: FunctionSource) -> None:
 
     def threads() -> Iterator[str]:
         yield threading.current_thread().name
@@ -387,7 +380,7 @@ async def test_bytes_of_text_become_text(source: FunctionSource) -> None:
         ([File(content=BINARY), items()], [{"content": BASE64}, [{"n": 1}, BASE64]]),
     ],
 )
-async def test_binary_bytes_inside_an_answer_become_base64(
+async def test_binary_bytes_inside_a_result_become_base64(
     source: FunctionSource, given: object, structured: object
 ) -> None:
     source.add(lambda: given, name="give")
@@ -410,10 +403,9 @@ def circle() -> list[object]:
         (lambda: {"rows": later_items()}, "an asynchronous value: await it before returning"),
     ],
 )
-async def test_an_answer_that_json_cannot_carry_is_an_error_result(
+async def test_result_that_json_cannot_express_is_an_error_result(
     source: FunctionSource, function: Any, text: str
 ) -> None:
-    """It must not break the conversation, and the model must never see the name of an object."""
     source.add(function, name="give")
 
     answer = await source.call("give", {}, tool_id="t")
@@ -422,23 +414,23 @@ async def test_an_answer_that_json_cannot_carry_is_an_error_result(
     assert text in answer.text
 
 
-async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
+async def test_plain_functions_run_in_a_worker_thread_with_the_callers_context(
     source: FunctionSource,
 ) -> None:
-    """A blocking function must not stop other conversations, nor lose the trace."""
+    """The context carries the trace."""
     user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
     user.set("Ann")
     source.add(lambda: [user.get(), threading.current_thread().name], name="who")
 
     answer = await source.call("who", {}, tool_id="t")
 
-    found: Any = answer.structured
-    assert "Ann" == found[0]
-    assert threading.current_thread().name != found[1]
+    values: Any = answer.structured
+    assert "Ann" == values[0]
+    assert threading.current_thread().name != values[1]
 
 
-async def test_a_plain_function_beyond_its_limit_is_a_timeout() -> None:
-    """The waiting ends; the thread ends by itself."""
+async def test_slow_plain_function_times_out() -> None:
+    """Only the waiting ends. The thread finishes by itself."""
     free = threading.Event()
     source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
     source.add(free.wait, name="hang", description="Hang.")
@@ -448,8 +440,7 @@ async def test_a_plain_function_beyond_its_limit_is_a_timeout() -> None:
     free.set()
 
 
-async def test_a_timeout_of_the_functions_own_is_its_answer(source: FunctionSource) -> None:
-    """Only our limit is our error."""
+async def test_timeout_error_of_a_function_is_an_error_result(source: FunctionSource) -> None:
 
     async def late() -> None:
         raise TimeoutError("the printer")
@@ -487,10 +478,9 @@ def takes_the_first_of_nothing() -> object:
         (fails_later, "ValueError: no paper"),
     ],
 )
-async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
+async def test_exit_cancellation_and_exceptions_are_error_results(
     source: FunctionSource, function: Any, text: str
 ) -> None:
-    """One tool never takes the conversation with it, and nobody waits for it in vain."""
     source.add(function)
 
     answer = await source.call(function.__name__, {}, tool_id="t")
@@ -498,8 +488,7 @@ async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
     assert (text, True) == (answer.text, answer.is_error)
 
 
-async def test_a_tool_can_be_removed_and_its_name_taken_again(source: FunctionSource) -> None:
-    """A host may change its mind while it runs."""
+async def test_removed_tool_frees_its_name(source: FunctionSource) -> None:
     source.add(lambda: 1, name="n", hints=Hints(tags=("a",)))
     with pytest.raises(ConfigError, match="has a tool 'n' already"):
         source.add(lambda: 2, name="n")

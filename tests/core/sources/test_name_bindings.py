@@ -1,4 +1,4 @@
-"""Which tool holds an exposed name, whoever else wants it later."""
+"""Bindings of exposed names to tools."""
 
 from __future__ import annotations
 
@@ -18,70 +18,66 @@ from gateway.storage import SqlCatalog
 from gateway.types import Hints
 from tests.fakes import Shelf, tool
 
-NAMES = [f"tool_{number}" for number in range(100)]
+NAMES = [f"entity{number}" for number in range(100)]
 Start = Callable[..., Gateway]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a gateway over servers by name, each with the tools of these names."""
-    made: list[Gateway] = []
+    """Return a function that starts a gateway. Its arguments are tool names, keyed by server."""
+    gateways: list[Gateway] = []
 
     def build(store: str = "catalog", **servers: list[str]) -> Gateway:
         options = Options(catalog_store_path=tmp_path / f"{store}.sqlite3")
         gateway = Gateway(options=options, vector_store=MemoryVectorStore())
         for name, tools in servers.items():
             gateway.add_server(name, server=Shelf(map(tool, tools)).server)
-        made.append(gateway)
+        gateways.append(gateway)
         return gateway
 
     yield build
-    for gateway in made:
+    for gateway in gateways:
         gateway.close()
 
 
 async def names(gateway: Gateway) -> dict[str, str]:
-    return {each.id: each.exposed_name for each in await gateway.list_tools()}
+    return {entity.id: entity.exposed_name for entity in await gateway.list_tools()}
 
 
 async def codes(gateway: Gateway) -> set[str]:
     return {note.code for note in (await gateway.report()).diagnostics}
 
 
-async def test_a_server_that_offers_the_names_of_another_renames_none(start: Start) -> None:
-    """Neither in the process that saw the honest one first, nor after a restart; and once the
-    honest one is gone its names lead nowhere.
-    """
+async def test_server_with_copied_tool_names_renames_no_other_tool(start: Start) -> None:
+    """The names are the same after a restart. Names of a removed server are withheld."""
     gateway = start(zeta=NAMES)
     await gateway.report()
     gateway.add_server("alpha", server=Shelf(map(tool, NAMES)).server)
     joined = await names(gateway)
     again = await names(start(alpha=NAMES, zeta=NAMES))
     alone = start(alpha=NAMES)
-    left = await names(alone)
+    remaining = await names(alone)
 
     assert {f"zeta/{name}": name for name in NAMES}.items() <= joined.items()
     assert joined == again
-    assert {f"alpha/{name}": f"alpha_{name}" for name in NAMES} == left
+    assert {f"alpha/{name}": f"alpha_{name}" for name in NAMES} == remaining
     assert {"name_withheld"} == await codes(alone)
 
 
-async def test_names_of_servers_that_come_at_once_do_not_depend_on_their_order(
-    start: Start,
-) -> None:
-    """The first by its id gets a name that all want; a Python function comes before servers."""
-    found = []
-    for at, order in enumerate(permutations(["a", "b", "c"])):
-        gateway = start(str(at), **{key: ["run", "stop"] for key in order})
+async def test_names_of_servers_added_together_do_not_depend_on_their_order(start: Start) -> None:
+    """The lowest id gets the name. Python functions come before servers."""
+    results = []
+    for number, order in enumerate(permutations(["a", "b", "c"])):
+        gateway = start(str(number), **{key: ["run", "stop"] for key in order})
         gateway.add_tool(lambda: 1, name="stop", description="Stop.")
-        found.append(await names(gateway))
+        results.append(await names(gateway))
 
-    assert [found[0]] * 6 == found
-    assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= found[0].items()
+    assert [results[0]] * 6 == results
+    assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= results[0].items()
 
 
-async def test_a_name_passes_on_once_that_is_approved(start: Start, tmp_path: Path) -> None:
-    """The tool that wants it gets it at the next start."""
+async def test_approved_name_passes_to_another_tool(start: Start, tmp_path: Path) -> None:
+    """The other tool gets the name at the next start."""
     await start(honest=["pay"]).report()
     await start(other=["pay"]).report()
     store = SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
@@ -96,8 +92,7 @@ async def test_a_name_passes_on_once_that_is_approved(start: Start, tmp_path: Pa
     )
 
 
-async def test_a_name_is_kept_for_a_tool_whose_server_is_there(start: Start) -> None:
-    """A tool that its server leaves out for a while has its name when it is back."""
+async def test_missing_tool_of_a_connected_server_keeps_its_name(start: Start) -> None:
     await start(a=["pay"], b=["pay"]).report()
     without = start(a=["other"], b=["pay"])
 
@@ -106,8 +101,7 @@ async def test_a_name_is_kept_for_a_tool_whose_server_is_there(start: Start) -> 
     assert {"a/pay": "pay", "b/pay": "b_pay"} == await names(start(a=["pay"], b=["pay"]))
 
 
-async def test_similar_names_are_reported_and_stay(start: Start) -> None:
-    """The host looks; no tool is renamed for it."""
+async def test_similar_names_are_reported_and_not_changed(start: Start) -> None:
     gateway = start(a=["get_user_role"], b=["get_user_roles"])
 
     notes = (await gateway.report()).diagnostics
@@ -118,11 +112,11 @@ async def test_similar_names_are_reported_and_stay(start: Start) -> None:
     assert {"get_user_role", "get_user_roles"} == {*(await names(gateway)).values()}
 
 
-async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start: Start) -> None:
-    """A server that is looked at first must not make copies of what it copied."""
+async def test_first_seen_order_of_tools_survives_a_restart(start: Start) -> None:
+    """Without this order, a server with copied tools could appear older than the original."""
 
     async def generations(gateway: Gateway) -> dict[str, int]:
-        return {each.server: each.generation for each in await gateway.list_tools()}
+        return {entity.server: entity.generation for entity in await gateway.list_tools()}
 
     gateway = start(zeta=NAMES[:3], eta=NAMES[3:5])
     await gateway.report()
@@ -134,7 +128,7 @@ async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start:
 
 
 async def call(gateway: Gateway, name: str) -> str:
-    """Call a tool by its name as a host does, and return the answer or the refusal."""
+    """Call a tool by name, and return its answer or the error message."""
     try:
         return (await gateway.invoke(name)).text
     except InvalidRequestError as error:
@@ -187,12 +181,12 @@ async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> No
     assert [REFUSED.format("pay", "pay")] * 2 == [answer.error for answer in answers]
 
 
-async def test_own_name_that_is_exposed_in_plain_form_names_its_tool(start: Start) -> None:
+async def test_original_name_of_a_plainly_exposed_tool_calls_the_tool(start: Start) -> None:
     assert "called bank.pay" == await call(start(a=["bank.pay"], b=["read"]), "bank.pay")
 
 
-async def test_own_name_without_a_plain_form_names_a_trusted_tool_alone(start: Start) -> None:
-    """Such a name has no holder that would keep it from the tool of another server."""
+async def test_original_name_without_a_plain_form_calls_only_a_trusted_tool(start: Start) -> None:
+    """No binding protects such a name from the tool of another server."""
     gateway = start(a=["支付"])
     gateway.add_tool(lambda: "paid", name="付款", description="Pay.")
     (exposed, *_) = (await names(gateway)).values()

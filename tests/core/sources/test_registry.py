@@ -1,4 +1,4 @@
-"""Sources -> entities."""
+"""Registry of sources, and entities from their listings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fakes import ListSource, tool
 TELEMETRY = Telemetry()
 
 
-def registered(*sources: Source) -> Registry:
+def registry_of(*sources: Source) -> Registry:
     registry = Registry()
     for source in sources:
         registry.add(Registration(source))
@@ -32,22 +32,20 @@ def registered(*sources: Source) -> Registry:
 
 
 async def listed(
-    registry: Registry, known: dict[str, ListResult] | None = None
+    registry: Registry, list_entities: dict[str, ListResult] | None = None
 ) -> dict[str, ListResult]:
-    return dict(await list_sources(registry.all(), known or {}, telemetry=TELEMETRY))
+    return dict(await list_sources(registry.all(), list_entities or {}, telemetry=TELEMETRY))
 
 
-def test_a_name_is_given_once() -> None:
-    """Two servers of one name could not be told apart."""
+def test_registry_refuses_a_name_that_is_taken() -> None:
     with pytest.raises(ConfigError, match="'a' is there already"):
-        registered(ListSource("a"), ListSource("a"))
+        registry_of(ListSource("a"), ListSource("a"))
 
 
-async def test_only_what_changed_or_failed_is_listed_again() -> None:
-    """A rebuild must not ask every server anew."""
+async def test_only_changed_or_failed_sources_are_listed_again() -> None:
     same, touched, failing = (ListSource(name, [tool("t")]) for name in "abc")
     failing.fail_with = UpstreamError("c", "down")
-    registry = registered(same, touched, failing)
+    registry = registry_of(same, touched, failing)
     first = await listed(registry)
     registry.mark_dirty("b")
     failing.fail_with = None
@@ -58,24 +56,23 @@ async def test_only_what_changed_or_failed_is_listed_again() -> None:
     assert [True, False] == [first["c"].failed, second["c"].failed]
 
 
-async def test_a_failed_source_keeps_its_last_good_tools() -> None:
-    """A server that restarts must not empty the catalog."""
+async def test_failed_source_keeps_its_last_tools() -> None:
     source = ListSource("a", [tool("t")])
-    registry = registered(source)
+    registry = registry_of(source)
     first = await listed(registry)
     source.fail_with = OSError("secret")
     registry.mark_dirty("a")
 
     second = await listed(registry, first)
 
-    assert ["t"] == [each.name for each in second["a"].listing.tools]
+    assert ["t"] == [item.name for item in second["a"].listing.tools]
     assert [("source_load_failed", "'a': OSError")] == [
         (note.code, note.detail) for note in second["a"].listing.diagnostics
     ]
 
 
-class Meeting(ListSource):
-    """A source that answers only when all of *party* are asked at the same time."""
+class BarrierSource(ListSource):
+    """A source whose listing waits until all sources of *party* are being listed."""
 
     def __init__(self, server: str, party: asyncio.Barrier) -> None:
         super().__init__(server)
@@ -89,29 +86,28 @@ class Meeting(ListSource):
 
 
 async def test_sources_are_listed_in_parallel() -> None:
-    """Ten slow servers cost the time of one."""
     party = asyncio.Barrier(5)
 
-    found = await listed(registered(*(Meeting(str(number), party) for number in range(5))))
+    results = await listed(registry_of(*(BarrierSource(str(number), party) for number in range(5))))
 
-    assert not any(each.failed for each in found.values())
+    assert not any(result.failed for result in results.values())
 
 
-async def known(registry: Registry) -> EntityRegistry:
-    """What the sources list, named."""
+async def list_entities(registry: Registry) -> EntityRegistry:
+    """Return the entities of the listed sources."""
     bindings = NameBindings(BrokenStore(), lambda: "names:test")
     entities = EntityRegistry(reserved=frozenset(), bindings=bindings)
     entities.update(await listed(registry))
     return entities
 
 
-async def test_entities_carry_the_hosts_hints_and_trust() -> None:
-    """What the host says wins over what the source says."""
+async def test_entities_have_the_hints_of_the_host_and_the_trust_of_the_source() -> None:
+    """Hints of the host have priority."""
     registry = Registry()
     source = ListSource("a", [tool("t", hints=Hints(read_only=True, tags=("x",)))], trusted=True)
     registry.add(Registration(source, {"t": Hints(read_only=False, tags=("y",))}))
 
-    (entity,) = (await known(registry)).entities.values()
+    (entity,) = (await list_entities(registry)).entities.values()
 
     assert ("a/t", "t", "a", True) == (
         entity.id,
@@ -122,20 +118,18 @@ async def test_entities_carry_the_hosts_hints_and_trust() -> None:
     assert (False, ("y", "x")) == (entity.hints.read_only, entity.hints.tags)
 
 
-async def test_names_that_two_sources_offer_are_told() -> None:
-    """A host that calls by name must know."""
-    registry = registered(ListSource("a", [tool("t")]), ListSource("b", [tool("t"), tool("u")]))
+async def test_renamed_tools_are_reported() -> None:
+    registry = registry_of(ListSource("a", [tool("t")]), ListSource("b", [tool("t"), tool("u")]))
 
-    found = await known(registry)
+    entities = await list_entities(registry)
 
-    assert ["t", "b_t", "u"] == [each.exposed_name for each in found.entities.values()]
+    assert ["t", "b_t", "u"] == [entity.exposed_name for entity in entities.entities.values()]
     assert ("name_qualified", "'t' is the name of a/t; b/t became b_t") in [
-        (note.code, note.detail) for note in found.notes
+        (note.code, note.detail) for note in entities.notes
     ]
 
 
-def test_hints_are_united_and_the_first_wins() -> None:
-    """A tool that one side disables is disabled."""
+def test_merged_hints_prefer_the_first_and_stay_disabled() -> None:
     merged = merge_hints(
         Hints(aliases=("a",), destructive=True),
         Hints(aliases=("b", "a"), destructive=False, idempotent=True, enabled=False),

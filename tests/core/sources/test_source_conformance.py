@@ -1,4 +1,4 @@
-"""What every `Source` promises, whatever stands behind it."""
+"""Conformance of every `Source`: functions, servers, transforms, combinations, virtual servers."""
 
 from __future__ import annotations
 
@@ -77,21 +77,23 @@ def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> Fu
 
 
 def shaped_source(record: Path, options: UpstreamOptions) -> Source:
-    """The same tools, seen through every shape."""
+    """Transformed source with the same tools."""
     names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
     inner = TransformedSource(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
     return TransformedSource(inner, Rename(names), Describe({"add": "Add."}))
 
 
 def combined_source(record: Path, options: UpstreamOptions) -> Source:
-    """The same tools, half from each of two sources; errors name the one that has the tool."""
-    one, two = (local_source(record, options, name) for name in ("other", "it"))
+    """Two combined sources with the same tools. Errors name the source ``it``."""
+    first_source, second_source = (local_source(record, options, name) for name in ("other", "it"))
     first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
-    return CombinedSource("it", [TransformedSource(one, first), TransformedSource(two, second)])
+    return CombinedSource(
+        "it", [TransformedSource(first_source, first), TransformedSource(second_source, second)]
+    )
 
 
 def virtual_source(record: Path, options: UpstreamOptions) -> Source:
-    """The same tools under aliases of the same names; errors name the server behind."""
+    """Virtual source with aliases of the same tools. Errors name the original server."""
     behind: dict[str, Source] = {"it": local_source(record, options)}
     tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
     return VirtualSource(
@@ -145,8 +147,7 @@ def source(bench: Bench) -> Source:
     return bench.build(PATIENT)
 
 
-async def test_a_listing_holds_each_tool_with_its_text_schema_and_hints(source: Source) -> None:
-    """Search works on nothing but this."""
+async def test_listing_contains_descriptions_schemas_and_hints(source: Source) -> None:
     listing = await source.list_tools()
 
     echo = listing.tools[0]
@@ -162,8 +163,7 @@ async def test_a_listing_holds_each_tool_with_its_text_schema_and_hints(source: 
     assert echo.hints.destructive is None
 
 
-async def test_answers_keep_text_structure_and_failure_apart(source: Source) -> None:
-    """A tool's own failure is an answer for the model; it never looks like a success."""
+async def test_results_separate_text_structure_and_errors(source: Source) -> None:
     echoed = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
     added = await source.call("add", {"a": 1, "b": 2}, tool_id="it/add")
     failed = await source.call("fail", {}, tool_id="it/fail")
@@ -175,8 +175,8 @@ async def test_answers_keep_text_structure_and_failure_apart(source: Source) -> 
     assert (True, "ValueError: no") == (failed.is_error, failed.text)
 
 
-async def test_an_unknown_name_and_bad_arguments_are_error_results(source: Source) -> None:
-    """A model can mend both, so both reach it as text."""
+async def test_unknown_name_and_invalid_arguments_are_error_results(source: Source) -> None:
+    """A model can correct both."""
     unknown = await source.call("nothing", {}, tool_id="it/nothing")
     unfit = await source.call("echo", {"text": 7}, tool_id="it/echo")
 
@@ -185,8 +185,8 @@ async def test_an_unknown_name_and_bad_arguments_are_error_results(source: Sourc
     assert unfit.is_error
 
 
-async def test_concurrent_calls_get_their_own_answers(source: Source) -> None:
-    """A model calls several tools in one turn, and the first use opens the connection once."""
+async def test_concurrent_calls_get_their_own_results(source: Source) -> None:
+    """The first call also opens the connection."""
     answers = await asyncio.gather(
         *(source.call("echo", {"text": str(i)}, tool_id=str(i)) for i in range(20))
     )
@@ -194,8 +194,7 @@ async def test_concurrent_calls_get_their_own_answers(source: Source) -> None:
     assert [(str(i), str(i)) for i in range(20)] == [(a.tool_id, a.text) for a in answers]
 
 
-async def test_cancelling_the_caller_ends_the_call_and_nothing_else(bench: Bench) -> None:
-    """A user who stops waiting must not leave work behind, nor break the source for others."""
+async def test_cancelled_caller_ends_only_its_call(bench: Bench) -> None:
     source = bench.build(PATIENT)
     calling = asyncio.create_task(source.call("wait", {}, tool_id="it/wait"))
     await noted(bench.record, "started")
@@ -208,12 +207,12 @@ async def test_cancelling_the_caller_ends_the_call_and_nothing_else(bench: Bench
     assert "on" == (await source.call("echo", {"text": "on"}, tool_id="x")).text
 
 
-async def test_a_call_beyond_its_limit_is_a_timeout_that_names_the_option(bench: Bench) -> None:
-    """No tool may hold a conversation for ever; the source lives on."""
+async def test_slow_call_times_out_with_the_name_of_the_option(bench: Bench) -> None:
+    """The source stays usable."""
     source = bench.build(UpstreamOptions(call_timeout_s=0.2))
     await source.list_tools()
 
-    # Where a server is slow to begin, the limit may run out before.
+    # On a slow start, the limit may expire before the tool runs.
     while "started" not in lines(bench.record):
         with pytest.raises(UpstreamTimeoutError, match="call_timeout_s") as raised:
             await source.call("wait", {}, tool_id="it/wait")
@@ -223,8 +222,7 @@ async def test_a_call_beyond_its_limit_is_a_timeout_that_names_the_option(bench:
     assert 4 == len((await source.list_tools()).tools)
 
 
-async def test_one_source_serves_callers_on_other_loops(source: Source) -> None:
-    """Blocking hosts and async hosts share one gateway."""
+async def test_source_is_usable_from_several_event_loops(source: Source) -> None:
     first = await source.call("echo", {"text": "here"}, tool_id="x")
     second = await asyncio.to_thread(
         asyncio.run, source.call("echo", {"text": "there"}, tool_id="x")
@@ -233,8 +231,7 @@ async def test_one_source_serves_callers_on_other_loops(source: Source) -> None:
     assert ("here", "there") == (first.text, second.text)
 
 
-async def test_a_closed_source_refuses_and_may_be_closed_again(source: Source) -> None:
-    """Closing runs on every way out, sometimes twice."""
+async def test_closed_source_refuses_calls_and_may_be_closed_again(source: Source) -> None:
     await source.list_tools()
 
     async with asyncio.timeout(PATIENCE_S):

@@ -1,4 +1,4 @@
-"""What a transform shows of a listing, and what its names mean."""
+"""Transforms of listings and of names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LISTING = Listing(
     digests={"get_x": "1", "set_x": "2", "delete_x": "3"},
     suspicions={"set_x": ("talks",)},
 )
-OWN = ["get_x", "set_x", "delete_x"]
+NAMES = ["get_x", "set_x", "delete_x"]
 
 
-class Fixed(ListSource):
-    """A source with a listing of its own."""
+class FixedSource(ListSource):
+    """A source with a fixed listing."""
 
     def __init__(self, listing: Listing) -> None:
         super().__init__("srv")
@@ -36,13 +36,13 @@ class Fixed(ListSource):
         return self.listing
 
 
-def shown(*transforms: Transform, listing: Listing = LISTING) -> Listing:
-    return asyncio.run(TransformedSource(Fixed(listing), *transforms).list_tools())
+def transformed(*transforms: Transform, listing: Listing = LISTING) -> Listing:
+    return asyncio.run(TransformedSource(FixedSource(listing), *transforms).list_tools())
 
 
-def test_a_prefix_stands_before_every_name_and_is_taken_off_again() -> None:
-    """Digests and suspicions go with their tool."""
-    listing = shown(Prefix("crm_"))
+def test_prefix_is_added_to_every_name_and_removed_for_calls() -> None:
+    """Digests and suspicions stay with their tool."""
+    listing = transformed(Prefix("crm_"))
 
     assert ["crm_get_x", "crm_set_x", "crm_delete_x"] == names(listing)
     assert {"crm_get_x": "1", "crm_set_x": "2", "crm_delete_x": "3"} == listing.digests
@@ -53,25 +53,26 @@ def test_a_prefix_stands_before_every_name_and_is_taken_off_again() -> None:
 @pytest.mark.parametrize(
     ("transform", "left"),
     [
-        (Filter(), OWN),
+        (Filter(), NAMES),
         (Filter(allow=("get_*", "set_x")), ["get_x", "set_x"]),
         (Filter(allow=()), []),
         (Filter(deny=("delete_?",)), ["get_x", "set_x"]),
         (Filter(allow=("*_x",), deny=("[ds]*",)), ["get_x"]),
     ],
 )
-def test_a_filter_shows_what_is_allowed_and_not_denied(transform: Filter, left: list[str]) -> None:
-    """And what is not shown cannot be called."""
-    listing = shown(transform)
+def test_filter_keeps_allowed_items_that_are_not_denied(transform: Filter, left: list[str]) -> None:
+    listing = transformed(transform)
 
-    assert left == names(listing) == [name for name in OWN if transform.original_name(name) == name]
+    assert (
+        left == names(listing) == [name for name in NAMES if transform.original_name(name) == name]
+    )
     assert (left, []) == (list(listing.digests), details(listing))
 
 
-def test_renamed_tools_answer_to_their_new_names_alone() -> None:
-    """Two may even change places."""
+def test_renamed_tools_have_only_their_new_names() -> None:
+    """Two tools may exchange their names."""
     transform = Rename({"get_x": "read", "set_x": "delete_x", "delete_x": "set_x"})
-    listing = shown(transform)
+    listing = transformed(transform)
 
     assert ["read", "delete_x", "set_x"] == names(listing)
     assert {"read": "1", "delete_x": "2", "set_x": "3"} == listing.digests
@@ -81,37 +82,37 @@ def test_renamed_tools_answer_to_their_new_names_alone() -> None:
 
 
 @pytest.mark.parametrize("old", ["get_x", "gone"])
-def test_a_tool_whose_name_was_given_away_is_hidden_with_a_note(old: str) -> None:
-    """Whether the other one is there or not: a name must not change its meaning by that."""
+def test_tool_whose_name_is_reused_is_hidden_with_a_diagnostic(old: str) -> None:
+    """The tool is hidden even if the renamed one does not exist, so that a name keeps one
+    meaning.
+    """
     transform = Rename({old: "set_x"})
-    listing = shown(transform)
+    listing = transformed(transform)
 
-    assert "'srv': tool 'set_x' is hidden: another was given its name" in details(listing)
+    assert "'srv': tool 'set_x' is hidden, because another one has its name" in details(listing)
     assert ("2" in listing.digests.values(), transform.original_name("set_x")) == (False, old)
 
 
-def test_rules_that_match_nothing_leave_a_note() -> None:
-    """A server may have dropped a tool; a misspelt deny shows what it should hide."""
+def test_rules_without_a_match_leave_a_diagnostic() -> None:
+    """A misspelt ``deny`` would expose a tool that it should hide."""
     assert [
-        "'srv': no tool 'gone' is there to be renamed",
-        "'srv': no tool 'lost' is there to be described",
-        "'srv': no tool is called like 'remove_*'",
+        "'srv': tool 'gone' cannot be renamed, because it does not exist",
+        "'srv': tool 'lost' cannot be described, because it does not exist",
+        "'srv': no tool matches 'remove_*'",
     ] == details(
-        shown(Rename({"gone": "x"}), Describe({"lost": "Text."}), Filter(deny=("remove_*",)))
+        transformed(Rename({"gone": "x"}), Describe({"lost": "Text."}), Filter(deny=("remove_*",)))
     )
 
 
-def test_a_description_is_the_hosts_own() -> None:
-    """All else of the tool stays the server's."""
-    listing = shown(Describe({"get_x": "Read the X."}))
+def test_describe_changes_only_the_description() -> None:
+    listing = transformed(Describe({"get_x": "Read the X."}))
 
     assert ["Read the X.", "Set.", "Delete."] == [item.description for item in listing.tools]
     assert LISTING.tools[1] is listing.tools[1]
     assert LISTING.digests == listing.digests
 
 
-def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_transforms() -> None:
-    """Whatever is composed, a call reaches the tool that was seen."""
+def test_exposed_names_map_to_their_tools_in_any_order_of_transforms() -> None:
     every: tuple[Transform, ...] = (
         Prefix("a_"),
         Filter(deny=("*delete_x",)),
@@ -119,7 +120,7 @@ def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_transforms() ->
         Describe({"get_x": "Read."}),
     )
     for transforms in permutations(every):
-        source = TransformedSource(Fixed(LISTING), *transforms)
+        source = TransformedSource(FixedSource(LISTING), *transforms)
         listing = asyncio.run(source.list_tools())
 
         assert [LISTING.digests[source.original_name("tool", name)] for name in names(listing)] == [
@@ -139,31 +140,29 @@ def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_transforms() ->
         (lambda: Rename({}, kind="resource"), "keeps its URI"),
     ],
 )
-def test_a_name_that_nothing_may_have_is_refused(make: Callable[[], object], fault: str) -> None:
-    """Before anything is listed. The URI of a resource leads back to its server."""
+def test_invalid_names_are_refused(make: Callable[[], object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         make()
 
 
-def test_a_transform_is_for_one_kind() -> None:
-    """A tool of the same name is something else."""
+def test_transform_applies_to_one_kind() -> None:
     notes = ToolDefinition(kind="resource", name="file:///notes", description="Notes.")
-    listing = shown(
+    listing = transformed(
         Describe({"file:///notes": "My notes.", "get_x": "?"}, kind="resource"),
         Filter(allow=("set_*",), kind="prompt"),
         listing=replace(LISTING, definitions=(*LISTING.definitions, notes, prompt("get_x"))),
     )
 
-    assert [*OWN, "file:///notes"] == names(listing)
+    assert [*NAMES, "file:///notes"] == names(listing)
     assert "My notes." == list(listing.definitions)[-1].description
     assert [
-        "'srv': no resource 'get_x' is there to be described",
-        "'srv': no prompt is called like 'set_*'",
+        "'srv': resource 'get_x' cannot be described, because it does not exist",
+        "'srv': no prompt matches 'set_*'",
     ] == details(listing)
 
 
-async def test_what_is_not_shown_cannot_be_called_or_read() -> None:
-    """Neither listed, nor made of a template, nor watched; a prompt answers to its new name."""
+async def test_hidden_items_cannot_be_called_read_or_watched() -> None:
+    """A URI made from a hidden template is hidden too."""
     shop = Shop("a", prompt("x"), prompt("y"), resource("db://t/{id}"), resource("file:///a"))
     source = TransformedSource(
         shop,
@@ -188,28 +187,26 @@ async def test_what_is_not_shown_cannot_be_called_or_read() -> None:
     assert "y" == (await source.ask("prompts/get", {"name": "p_z"}))["name"]
     assert {"name": "y"} == completed["ref"]
     for params in ({"uri": "db://t/5"}, {"name": "x"}):
-        with pytest.raises(InvalidRequestError, match="shows no"):
+        with pytest.raises(InvalidRequestError, match="does not expose"):
             await source.ask("resources/read", params)
-    with pytest.raises(InvalidRequestError, match="shows no resource"):
+    with pytest.raises(InvalidRequestError, match="does not expose resource"):
         await source.watch("db://t/5", SILENT)
     await source.watch("file:///a", SILENT)
     assert ["file:///a"] == shop.watched
 
 
-async def test_a_source_with_tools_alone_is_asked_for_nothing_else() -> None:
-    """Whatever its transforms are for."""
+async def test_source_with_only_tools_refuses_requests_for_resources() -> None:
     plain = TransformedSource(ListSource("b", [tool("x")]), Prefix("p_"))
 
     with pytest.raises(InvalidRequestError, match="no resources and no prompts"):
         await plain.ask("prompts/get", {"name": "x"})
-    with pytest.raises(InvalidRequestError, match="reports no changes"):
+    with pytest.raises(InvalidRequestError, match="does not report changes"):
         await plain.watch("a:b", SILENT)
 
 
-async def test_a_transformed_source_is_found_and_called_by_what_it_shows(
+async def test_transformed_source_is_found_and_called_by_its_new_names(
     open_gateway: OpenGateway,
 ) -> None:
-    """Through the whole gateway."""
     gateway = open_gateway()
     source = ListSource("a", [tool("send_mail", "Send an e-mail."), tool("drop_mail", "Drop it.")])
     gateway.add_source(
@@ -237,10 +234,10 @@ async def test_a_transformed_source_is_found_and_called_by_what_it_shows(
         ({"deny": ("note://a/x",)}, "note://a/X", True),
     ],
 )
-def test_a_filter_knows_a_resource_in_every_spelling(
+def test_filter_matches_every_spelling_of_a_uri(
     rules: dict[str, tuple[str, ...]], uri: str, is_shown: bool
 ) -> None:
-    """Its server may read them as one."""
+    """The server may treat all spellings as the same resource."""
     transform = Filter(kind="resource", **rules)
 
     assert (uri if is_shown else None) == transform.original_name(uri)

@@ -1,4 +1,4 @@
-"""Virtual servers: what they show, what they call, and what their aliases are pinned to."""
+"""Virtual servers: aliases, calls and approvals."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def digest(definition: ToolDefinition) -> str:
     return hashlib.sha256(repr(definition).encode()).hexdigest()
 
 
-class Digested(ListSource):
-    """A source with digests, as servers have them."""
+class DigestingSource(ListSource):
+    """A source whose listing has digests, as those of servers do."""
 
     doubts: Mapping[str, tuple[str, ...]] = {}
 
@@ -46,7 +46,7 @@ class Desk:
     """Two sources, and virtual servers over them."""
 
     def __init__(self, folder: Path) -> None:
-        self.hub = Digested("hub", [tool("create", "Create."), tool("drop")], trusted=True)
+        self.hub = DigestingSource("hub", [tool("create", "Create."), tool("drop")], trusted=True)
         self.jira = ListSource("jira", [tool("get", "Get.")])
         self.there: dict[str, Source] = {"hub": self.hub, "jira": self.jira}
         self.store: ListingStore = SqlCatalog.in_files(folder / "catalog.sqlite3")
@@ -66,52 +66,50 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def shown(listing: Listing) -> dict[str, str]:
-    """Return the description of each item, by name."""
+def descriptions(listing: Listing) -> dict[str, str]:
+    """Return the description of each item, keyed by name."""
     return {
         item.name: item.description for item in listing.definitions if item.kind != "virtual_server"
     }
 
 
-async def test_aliases_are_shown_in_their_order_with_their_texts(desk: Desk) -> None:
-    """And nothing else of the servers behind."""
+async def test_listing_contains_only_the_aliases_in_their_order(desk: Desk) -> None:
     source = desk.source()
     listing = await source.list_tools()
 
-    assert ["ticket", "issue"] == list(shown(listing))
-    assert {"ticket": "Read a ticket.", "issue": "Create."} == shown(listing)
+    assert ["ticket", "issue"] == list(descriptions(listing))
+    assert {"ticket": "Read a ticket.", "issue": "Create."} == descriptions(listing)
     assert ([], "work", False) == (details(listing), source.server, source.trusted)
     assert ["called get", "called create", "unknown tool 'create'"] == [
         (await source.call(name, {}, tool_id="t")).text for name in ("ticket", "issue", "create")
     ]
 
 
-async def test_what_is_missing_is_reported_and_the_rest_works(desk: Desk) -> None:
-    """Servers come and go; a table stays."""
+async def test_missing_originals_are_reported(desk: Desk) -> None:
     desk.hub.tools.pop(0)
     del desk.there["jira"]
     source = desk.source()
     listing = await source.list_tools()
 
-    assert {} == shown(listing)
+    assert {} == descriptions(listing)
     assert [
-        "virtual server 'work': alias 'ticket': there is no server 'jira'",
-        "virtual server 'work': alias 'issue': 'hub/create' is not there, or is left out",
+        "virtual server 'work': alias 'ticket': server 'jira' was not found",
+        "virtual server 'work': alias 'issue': 'hub/create' was not found, or is left out",
     ] == details(listing)
-    with pytest.raises(UpstreamError, match="no server 'jira'") as raised:
+    with pytest.raises(UpstreamError, match="server 'jira' was not found") as raised:
         await source.call("ticket", {}, tool_id="t")
     assert not raised.value.sent
 
 
-async def test_a_server_that_cannot_be_listed_leaves_the_others(desk: Desk) -> None:
-    """Its aliases stay as they were; none of all is an error."""
+async def test_failed_server_keeps_its_aliases(desk: Desk) -> None:
+    """If all servers fail, the listing raises an error."""
     source = desk.source()
     await source.list_tools()
     desk.jira.fail_with = UpstreamError("jira", "is down")
     listing = await source.list_tools()
     desk.hub.fail_with = UpstreamError("hub", "is down")
 
-    assert ["ticket", "issue"] == list(shown(listing))
+    assert ["ticket", "issue"] == list(descriptions(listing))
     assert [("source_load_failed", "'work': 'jira': is down")] == [
         (note.code, note.detail) for note in listing.diagnostics
     ]
@@ -120,10 +118,10 @@ async def test_a_server_that_cannot_be_listed_leaves_the_others(desk: Desk) -> N
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-async def test_an_original_that_changed_is_reported_until_the_alias_is_approved(
+async def test_changed_original_is_reported_until_the_alias_is_approved(
     desk: Desk, policy: Policy
 ) -> None:
-    """The text of an alias was written for what the tool was then; a prompt is its text."""
+    """The description of an alias was written for the earlier definition."""
     desk.hub.tools.append(WEEKLY)
     source = desk.source(replace(TABLE, prompts={"report": Alias(of="hub/weekly")}), policy)
     await source.list_tools()
@@ -138,19 +136,19 @@ async def test_an_original_that_changed_is_reported_until_the_alias_is_approved(
     approved = await source.list_tools()
 
     every = ["ticket", "issue", "report"]
-    assert (every if policy == "warn" else []) == list(shown(changed))
+    assert (every if policy == "warn" else []) == list(descriptions(changed))
     assert (policy == "warn") == is_read
     assert ["tool_changed"] * 3 == codes(changed)
     assert "gateway approve work/ticket" in details(changed)[0]
     assert "gateway approve work/prompt:report" in details(changed)[2]
-    assert (every, []) == (list(shown(approved)), details(approved))
+    assert (every, []) == (list(descriptions(approved)), details(approved))
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", ["issue"]), ("block", [])])
-async def test_a_pin_in_the_table_is_held_whatever_was_seen(
+async def test_digest_in_the_table_overrides_the_first_digest_seen(
     desk: Desk, policy: Policy, left: list[str]
 ) -> None:
-    """A file that is shared brings its pins along; whoever looks at the change writes the new."""
+    """A shared configuration file contains its approved digests."""
     pinned = (await desk.hub.list_tools()).digests["create"]
     right = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin=pinned)})
     wrong = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin="a" * 64)})
@@ -158,31 +156,29 @@ async def test_a_pin_in_the_table_is_held_whatever_was_seen(
     fits = await desk.source(right, policy).list_tools()
     differs = await desk.source(wrong, policy).list_tools()
 
-    assert (["issue"], []) == (list(shown(fits)), details(fits))
-    assert left == list(shown(differs))
+    assert (["issue"], []) == (list(descriptions(fits)), details(fits))
+    assert left == list(descriptions(differs))
     (note,) = details(differs)
     assert f"is not as it was approved; look at it, then: pin {pinned}" in note
     assert (policy == "block") == note.endswith("it is left out")
 
 
-async def test_a_search_text_changes_no_original(desk: Desk) -> None:
-    """It is the host's own, and nothing that was approved."""
+async def test_search_text_does_not_count_as_a_change(desk: Desk) -> None:
+    """The host writes search texts, so they need no approval."""
     await desk.source().list_tools()
     desk.jira.tools = [tool("get", "Get.", hints=Hints(search_text="Read a bug."))]
 
     assert "tool_changed" not in codes(await desk.source().list_tools())
 
 
-async def test_without_a_store_aliases_are_shown_all_the_same(desk: Desk) -> None:
-    """What cannot be remembered is not guessed."""
+async def test_broken_store_keeps_aliases_visible(desk: Desk) -> None:
     desk.store = BrokenStore()
     listing = await desk.source().list_tools()
 
-    assert (["ticket", "issue"], []) == (list(shown(listing)), details(listing))
+    assert (["ticket", "issue"], []) == (list(descriptions(listing)), details(listing))
 
 
-async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> None:
-    """They are not its own."""
+async def test_closed_virtual_server_refuses_calls_and_leaves_servers_open(desk: Desk) -> None:
     source = desk.source()
     await source.close()
 
@@ -192,10 +188,10 @@ async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> N
     assert 2 == len((await desk.hub.list_tools()).tools)
 
 
-async def test_through_the_gateway_aliases_follow_the_servers_behind(
+async def test_gateway_updates_aliases_with_their_servers(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Found by their own texts, called as themselves; a server that shows nothing serves them."""
+    """Aliases also work for a server whose own tools are all hidden."""
     gateway = open_gateway(options=Options(catalog_store_path=tmp_path / "catalog.sqlite3"))
     gateway.add_virtual_server("work", {"open_ticket": Alias(of="shelf/a", description="Ask.")})
     gateway.add_virtual_server("other", {"again": "shelf/b", "local": "local/now"})
@@ -203,32 +199,30 @@ async def test_through_the_gateway_aliases_follow_the_servers_behind(
     shelf = Shelf([tool("a"), tool("b")])
     gateway.add_server("shelf", server=shelf.server, transforms=[Filter(allow=())])
     gateway.add_tool(now)
-    found = await gateway.search("ask", filters=Filters(servers=frozenset({"work"})))
+    result = await gateway.search("ask", filters=Filters(servers=frozenset({"work"})))
     listed = await gateway.list_tools()
     called = [(await gateway.invoke(name, {})).text for name in ("work/open_ticket", "again")]
     await gateway.remove_server("shelf")
 
     assert () == before
-    assert ["open_ticket"] == names(found)
-    assert ["again", "local", "now", "open_ticket"] == sorted(each.name for each in listed)
+    assert ["open_ticket"] == names(result)
+    assert ["again", "local", "now", "open_ticket"] == sorted(item.name for item in listed)
     assert ["called a", "called b"] == called
-    assert ["local", "now"] == [each.name for each in await gateway.list_tools()]
+    assert ["local", "now"] == [item.name for item in await gateway.list_tools()]
     assert "12:00" == (await gateway.invoke("other/local", {})).text
 
 
-async def test_a_virtual_server_is_found_itself_by_who_looks_for_servers(
-    open_gateway: OpenGateway,
-) -> None:
-    """By what it is for and by what it has; a search for tools does not meet it."""
+async def test_search_for_servers_finds_a_virtual_server(open_gateway: OpenGateway) -> None:
+    """A search for tools does not return it."""
     gateway = open_gateway()
     gateway.add_tool(now)
     gateway.add_virtual_server("work", {"clock": "local/now"}, description="What an office needs.")
     servers = Filters(kinds=frozenset({"virtual_server"}))
 
-    found = await gateway.search("office clock", filters=servers)
+    result = await gateway.search("office clock", filters=servers)
     tools = await gateway.search("office clock")
 
-    assert [("work", "virtual_server:work")] == [(each.server, each.id) for each in found.matches]
+    assert [("work", "virtual_server:work")] == [(item.server, item.id) for item in result.matches]
     assert "work" not in names(tools)
 
 
@@ -251,24 +245,24 @@ SHELF = VirtualServer(
 )
 
 
-async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
-    """Shown under names and texts of the table; what is missing is told."""
+async def test_resources_and_prompts_have_aliases(desk: Desk) -> None:
     desk.hub.tools += [NOTES, FILES, WEEKLY]
     source = desk.source(SHELF)
     listing = await source.list_tools()
 
-    assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == shown(
-        listing
-    )
+    assert {
+        "docs:today": "What is on today.",
+        "docs:{path}": "",
+        "report": "Report.",
+    } == descriptions(listing)
     assert ("hub", "weekly") == source.resolve("prompt", "report")
-    assert [None, None] == [source.resolve("prompt", each) for each in ("gone", "weekly")]
-    assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
-        each for each in details(listing) if "hub/no-such" in each
-    ]
+    assert [None, None] == [source.resolve("prompt", item) for item in ("gone", "weekly")]
+    assert [
+        "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found, or is left out"
+    ] == [item for item in details(listing) if "hub/no-such" in item]
 
 
-async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> None:
-    """What is not as it was pinned, or looks like an attack, is reported under its alias."""
+async def test_changed_or_suspicious_prompt_is_reported_under_its_alias(desk: Desk) -> None:
     desk.hub.tools.append(WEEKLY)
     desk.hub.doubts = {"prompt:weekly": ("override",)}
     pinned = {"report": Alias(of="hub/weekly", pin="0" * 64)}
@@ -277,7 +271,7 @@ async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> No
     warned = await desk.source(table).list_tools()
     blocked = await desk.source(table, "block").list_tools()
 
-    assert (["report"], []) == (list(shown(warned)), list(shown(blocked)))
+    assert (["report"], []) == (list(descriptions(warned)), list(descriptions(blocked)))
     assert {"tool_suspicious", "tool_changed"} == set(codes(warned))
 
 
@@ -291,10 +285,10 @@ async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> No
         ("doc:x", None),
     ],
 )
-async def test_an_alias_leads_to_what_it_stands_for(
+async def test_alias_resolves_to_its_original(
     desk: Desk, name: str, expected: tuple[str, str] | None
 ) -> None:
-    """A URI that was made of the alias of a template too, by the longest that fits."""
+    """For a URI made from templates, the longest matching alias counts."""
     desk.there["files"] = ListSource("files", [NOTES, FILES])
     desk.there["attic"] = ListSource("attic", [resource("box://{path}")])
     aliases = {
@@ -312,29 +306,27 @@ async def test_an_alias_leads_to_what_it_stands_for(
     ("alias", "of", "message"),
     [
         ("today", "files/a:b", "is a URI"),
-        ("docs:\u200b", "files/a:b", "can be seen"),
-        (" ", "files/a:b", "can be seen"),
-        ("d:" + "x" * 2000, "files/a:b", "can be seen"),
+        ("docs:\u200b", "files/a:b", "visible characters"),
+        (" ", "files/a:b", "visible characters"),
+        ("d:" + "x" * 2000, "files/a:b", "visible characters"),
         ("docs:{id}", "files/file:///{path}", "must end as"),
         ("docs:x", "files/file:///{path}", "must end as"),
         ("docs:x", "files", "server/URI"),
     ],
 )
-def test_an_alias_by_which_nothing_could_be_read_is_refused(
-    alias: str, of: str, message: str
-) -> None:
-    """Before anything is read; the name of a prompt is shorter than a URI."""
+def test_invalid_aliases_are_refused(alias: str, of: str, message: str) -> None:
+    """The limit for names of prompts is lower than the limit for URIs."""
     with pytest.raises(ConfigError, match=message):
         VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
-    with pytest.raises(ConfigError, match="1 to 128 characters"):
+    with pytest.raises(ConfigError, match="1 to 128 visible characters"):
         VirtualServer(name="v", tools={}, prompts={"p" * 129: Alias(of="a/b")})
     for name, shown_name in (("no name", "a"), ("work", "no name")):
         with pytest.raises(ConfigError, match="cannot be used"):
             VirtualServer(name=name, tools={shown_name: Alias(of="a/b")})
 
 
-def test_the_fingerprint_of_a_table_lasts() -> None:
-    """What was pinned under a table stays pinned."""
+def test_fingerprint_of_a_table_is_stable() -> None:
+    """Approvals are stored under the fingerprint."""
     plain = VirtualServer(name="v", tools={"a": Alias(of="s/b")})
     more = VirtualServer(name="v", tools=plain.tools, prompts={"p": Alias(of="s/q")})
 

@@ -6,18 +6,18 @@ import pytest
 
 from gateway.plugins.local import LocalEmbedder
 from tests.core.embed.test_embedder_conformance import (
-    test_each_text_gets_a_usable_row_in_order,
-    test_it_is_an_embedder_with_a_name_and_limits,
-    test_the_same_text_gives_the_same_row,
+    test_embedder_has_an_id_and_limits,
+    test_equal_texts_have_equal_vectors,
     test_tokens_are_counted_or_unknown,
+    test_vectors_are_usable_and_in_the_order_of_the_texts,
 )
 
 __all__ = [
     "embedder",
-    "test_each_text_gets_a_usable_row_in_order",
-    "test_it_is_an_embedder_with_a_name_and_limits",
-    "test_the_same_text_gives_the_same_row",
+    "test_embedder_has_an_id_and_limits",
+    "test_equal_texts_have_equal_vectors",
     "test_tokens_are_counted_or_unknown",
+    "test_vectors_are_usable_and_in_the_order_of_the_texts",
 ]
 
 

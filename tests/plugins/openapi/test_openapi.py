@@ -190,7 +190,7 @@ def test_a_file_needs_the_address_of_its_api() -> None:
     """And has a launch of its own."""
     (note,) = parse_manifest({"mcpServers": {"a": {"openapi": "api.json"}}}).warnings
 
-    assert "say where the API is as 'url'" in note.detail
+    assert "give the base URL of the API as 'url'" in note.detail
     url = "https://h/v1"
     assert api_target("a.json", url, {}).fingerprint != HttpServer(url).fingerprint
 

@@ -33,7 +33,7 @@ async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path)
     found = await names(gateway)
     gateway.close()
 
-    assert ["names are not kept for the next start: full"] == [
+    assert ["names are not stored for the next start: full"] == [
         note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
     ]
     assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found

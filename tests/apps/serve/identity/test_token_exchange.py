@@ -77,7 +77,7 @@ async def test_each_users_token_is_exchanged_for_its_own_calls(
     await asyncio.to_thread(bridge.close)
 
     assert not any(answer.is_error for answer in answers)
-    assert "came without one of the identity provider" in str(refused.content)
+    assert "has no token of the identity provider" in str(refused.content)
     wanted = sorted((f"{user}/{number}", user) for user in ("ada", "eve") for number in range(3))
     assert wanted == sorted(delegation.calls)
     assert {"ada", "eve"} == {subject(form["subject_token"]) for form in delegation.forms}

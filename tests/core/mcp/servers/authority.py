@@ -1,6 +1,6 @@
-"""An authorization server on the SDK's own parts, and an MCP server that only its tokens open.
+"""Authorization server built from the SDK, and an MCP server that requires its tokens.
 
-Every secret that it gives holds the word ``SECRET``.
+Every secret contains the word ``SECRET``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SECRET = "by-hand-SECRET"
 
 @dataclass
 class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Signs in whoever asks, unless told otherwise; keeps all in memory."""
+    """An authorization server in memory that accepts every sign-in unless `refuses` is set."""
 
     life_s: int = 3600
     refuses: bool = False
@@ -49,16 +49,16 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
     tokens: dict[str, AccessToken] = field(default_factory=dict)
     renewals: dict[str, RefreshToken] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
-    """What was asked for, in order: registered, authorized, exchanged, refreshed."""
+    """Completed steps in order: registered, authorized, exchanged, refreshed."""
     scopes: list[list[str]] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
-    """The names of the headers that came."""
+    """Names of all received headers."""
     address: str = ""
-    """Where a browser comes back to."""
+    """Redirect URL of a browser."""
     number: int = 0
 
     def app(self, port: int) -> ASGIApp:
-        """Give the authorization server that listens on *port*."""
+        """Return the app of the authorization server on *port*."""
         issuer = AnyHttpUrl(f"http://127.0.0.1:{port}")
         options = ClientRegistrationOptions(enabled=self.registers, valid_scopes=SCOPES)
         metadata = build_metadata(issuer, None, options, RevocationOptions())
@@ -70,7 +70,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         path = "/.well-known/oauth-authorization-server"
         routes = create_auth_routes(self, issuer, client_registration_options=options)
         inner = Starlette(
-            routes=[Route(path, described), *(each for each in routes if each.path != path)]
+            routes=[Route(path, described), *(route for route in routes if route.path != path)]
         )
 
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +80,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         return counted
 
     def guarded(self, port: int, authority: int, record: Path) -> ASGIApp:
-        """Give the MCP server on *port* that the tokens of the one on *authority* open."""
+        """Return the MCP server on *port* that requires tokens of the *authority* on its port."""
         settings = AuthSettings(
             issuer_url=AnyHttpUrl(f"http://127.0.0.1:{authority}"),
             resource_server_url=AnyHttpUrl(f"http://127.0.0.1:{port}/mcp"),
@@ -94,7 +94,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         if client_id != BY_HAND and not client_id.startswith("https://"):
             return self.clients.get(client_id)
-        # As if somebody had written it, there or at that address.
+        # A client that was registered by hand, or that has a metadata URL.
         secret = SECRET if client_id == BY_HAND else None
         return OAuthClientInformationFull(
             client_id=client_id,

@@ -1,6 +1,6 @@
-"""A token endpoint, and an MCP server that only its tokens open and that notes whose each was.
+"""Token endpoint, and an MCP server that requires its tokens and records their owners.
 
-Every secret holds the word ``SECRET``.
+Every secret contains the word ``SECRET``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.mcp.oauth import SignInRecord
 from tests.core.mcp.servers.plain import plain
 
 SERVICE = {"service-SECRET": "service"}
-"""The owner of the server's own credential."""
+"""Owner of the server's own credential."""
 
 
 def _subject(token: str) -> str:
@@ -34,40 +34,40 @@ def _subject(token: str) -> str:
 
 @dataclass
 class Delegation:
-    """Both, in memory."""
+    """State of the token endpoint and the MCP server."""
 
     subject: Callable[[str], str] = _subject
-    """Tells whose token it is that is to be exchanged; empty for nobody's."""
+    """Returns the owner of a token to exchange; empty for an unknown token."""
     life_s: int | None = 3600
     owners: dict[str, str] = field(default_factory=dict)
-    """The users of access tokens that are valid."""
+    """Users, keyed by valid access token."""
     refreshes: dict[str, str] = field(default_factory=dict)
-    """The users of refresh tokens, each good once."""
+    """Users, keyed by refresh token, each valid once."""
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """The text of each call, and the user of the token that came with it."""
+    """Text of each call, and owner of its token."""
     requests: Counter[str] = field(default_factory=Counter)
-    """What the endpoint was asked for, by grant."""
+    """Number of token requests, keyed by grant type."""
     forms: list[dict[str, str]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
-    """The headers of authorization that came to the endpoint."""
+    """Authorization headers received by the token endpoint."""
     before_answer: Callable[[], Awaitable[object]] | None = None
     """Awaited before the endpoint answers."""
     number: int = 0
     port: int = 0
 
     def give(self, user: str) -> OAuthToken:
-        """Give *user* new tokens."""
+        """Create new tokens for *user*."""
         self.number += 1
         access, refresh = f"access-SECRET-{self.number}", f"refresh-SECRET-{self.number}"
         self.owners[access], self.refreshes[refresh] = user, user
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.life_s)
 
     def revoke(self, user: str) -> None:
-        """Take the access tokens of *user*."""
+        """Revoke the access tokens of *user*."""
         self.owners = {token: owner for token, owner in self.owners.items() if owner != user}
 
     def record(self, user: str) -> str:
-        """Give what a sign-in of *user* keeps."""
+        """Return the stored record of a sign-in of *user*."""
         root = f"http://127.0.0.1:{self.port}"
         metadata = OAuthMetadata(
             issuer=AnyHttpUrl(root),
@@ -78,11 +78,11 @@ class Delegation:
         client = OAuthClientInformationFull(
             client_id="c", redirect_uris=[AnyUrl("http://127.0.0.1/")]
         )
-        kept = SignInRecord(client=client, giver=metadata, sign_in=tokens.access_token)
-        return kept.with_tokens(tokens).model_dump_json(exclude_none=True)
+        record = SignInRecord(client=client, giver=metadata, sign_in=tokens.access_token)
+        return record.with_tokens(tokens).model_dump_json(exclude_none=True)
 
     def endpoint(self, port: int) -> ASGIApp:
-        """Give the token endpoint that listens on *port*."""
+        """Return the app of the token endpoint on *port*."""
         self.port = port
         return Starlette(routes=[Route("/token", self._token, methods=["POST"])])
 
@@ -105,7 +105,7 @@ class Delegation:
         return JSONResponse(self.give(user).model_dump(mode="json", exclude_none=True))
 
     def guarded(self, record: Path) -> ASGIApp:
-        """Give the MCP server."""
+        """Return the app of the MCP server."""
         inner = plain(record).streamable_http_app(json_response=True)
 
         async def guard(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,6 +1,6 @@
-"""A server that misbehaves on demand: ``hostile.py MODE RECORD``. Raw JSON-RPC, no SDK.
+"""A server that misbehaves in several modes: ``hostile.py MODE RECORD``. Raw JSON-RPC, no SDK.
 
-RECORD is a file that gets a line for each call, and for each cancellation that arrives.
+RECORD is a file that gets a line for each call and for each received cancellation.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ MARKED = [
 
 
 def doubled(keyword: str) -> Json:
-    """Return 2^40 schemas that apply to one value, in some 3,000 bytes."""
+    """Return a schema of about 3,000 bytes that expands to 2^40 schemas of one value."""
     parts: Json = {
         f"d{level}": {keyword: [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)
     }
@@ -102,7 +102,7 @@ COSTLY: dict[str, Json] = {
         "$defs": {"b": {"anyOf": [{"$ref": "#/$defs/c"}]}, "c": {"if": {"$ref": "#/$defs/b"}}},
     },
 }
-"""Schemas that no one could check by, by the name of their tool."""
+"""Schemas that are too expensive for validation, keyed by tool name."""
 TREE: Json = {**OBJECT, "properties": {"children": {"items": {"$ref": "#"}}}}
 BLOCKS = [
     {"type": "text", "text": "one", "extra": 1},
@@ -143,13 +143,13 @@ def handle(message: Json) -> None:
         if request is not None:
             send({"id": request, "error": {"code": -32601, "message": "no such method"}})
         return
-    found = answer(message.get("params") or {})
+    body = answer(message.get("params") or {})
     is_deaf = MODE == "deaf" and method == "tools/list" and RECORD.read_text() == "initialized\n"
     if is_deaf:
         os.close(0)
-    if found is not None:
-        kind = "error" if "code" in found else "result"
-        send({"id": request, kind: found})
+    if body is not None:
+        kind = "error" if "code" in body else "result"
+        send({"id": request, kind: body})
     if is_deaf:
         signal.pause()
 

@@ -1,4 +1,4 @@
-"""A server with a tool, a prompt, a resource and a template; a program, or an object to connect."""
+"""A server with a tool, a prompt, a resource and a template, as a program or as an object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from mcp.server.mcpserver import MCPServer
 
 
 def letters() -> MCPServer:
-    """Make the server."""
     server = MCPServer("letters")
 
     @server.tool()

@@ -1,4 +1,4 @@
-"""A well-behaved server on the SDK, for every way of reaching one. As a script it speaks stdio."""
+"""A well-behaved server on the SDK, for all transports. As a script, it uses stdio."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ TOOLS = [
 
 
 def plain(record: Path) -> Server[Any]:
-    """Make the server; it writes into *record* what happened to the tool ``wait``."""
+    """Return the server. It records start and end of the tool ``wait`` in *record*."""
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=TOOLS)
 
     async def called(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        given = params.arguments or {}
+        arguments = params.arguments or {}
         match params.name:
-            case "echo" if isinstance(given.get("text"), str):
-                return _text(given["text"])
+            case "echo" if isinstance(arguments.get("text"), str):
+                return _text(arguments["text"])
             case "add":
-                total = given["a"] + given["b"]
+                total = arguments["a"] + arguments["b"]
                 block = types.TextContent(type="text", text=f'{{"sum": {total}}}')
                 return types.CallToolResult(content=[block], structured_content={"sum": total})
             case "fail":

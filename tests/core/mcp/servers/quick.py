@@ -1,7 +1,7 @@
 """Two well-behaved servers in raw JSON-RPC, without an SDK: ``quick.py clock``, ``plain RECORD``.
 
-They start in a twentieth of the processor time that one on the SDK takes. The clock has the tools
-of ``mcp-server-time``; the other is that of `plain`, over stdio.
+Their start takes a twentieth of the processor time of a server on the SDK. The clock has the tools
+of ``mcp-server-time``. The other server is that of `plain`, over stdio.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ READ_ONLY: Json = {"annotations": {"readOnlyHint": True, "destructiveHint": Fals
 
 
 def tool(name: str, description: str, **parameters: str) -> Json:
-    """Return a tool that takes texts, all of them required."""
+    """Return a tool whose parameters are required texts."""
     properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
     schema: Json = {"type": "object", "properties": properties, "required": [*parameters]}
     return {"name": name, "description": description, "inputSchema": schema}
@@ -57,7 +57,7 @@ PLAIN = [
 
 
 def clock(_name: str, given: Json) -> Json:
-    """Answer with the time now, or with one that is converted."""
+    """Return the current time, or a converted time."""
     target = ZoneInfo(given.get("target_timezone") or given["timezone"])
     time = datetime.now(UTC)
     if "time" in given:
@@ -68,7 +68,7 @@ def clock(_name: str, given: Json) -> Json:
 
 
 def plain(name: str, given: Json) -> Json | None:
-    """Answer as the tool *name*; None is no answer."""
+    """Return the answer of the tool *name*; None for no answer."""
     match name:
         case "echo" if isinstance(given.get("text"), str):
             return {"result": text(given["text"])}
@@ -111,7 +111,7 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if message["method"] == "notifications/cancelled":
-            # Only a call that waits has had no answer yet.
+            # Only a waiting call is still unanswered.
             note("ended")
         if "id" in message and (answer := respond(message["method"], message.get("params") or {})):
             whole = {"jsonrpc": "2.0", "id": message["id"], **answer}

@@ -1,6 +1,6 @@
-"""A server whose every text holds all that no reader can see. Raw JSON-RPC, no SDK.
+"""A server whose texts contain every kind of invisible character. Raw JSON-RPC, no SDK.
 
-JSON writes each of these characters as an escape, half of a pair too.
+JSON writes each of these characters as an escape, including unpaired surrogates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KINDS = [
     *(chr(at) for at in range(0xE0000, 0xE0200, 7)),
     *"\U0001d173\U000f0000\U0010ffff\U0001fffe",
 ]
-"""Control, format, private, unassigned and default ignorable characters, and halves of pairs."""
+"""Control, format, private, unassigned and ignorable characters, and unpaired surrogates."""
 KINDS = [kind for kind in KINDS if kind not in "\n\t"]
 ODD = "marked " + "".join(f"x{kind}" for kind in KINDS) + "\ufe01\ufe02" * 20 + "\u200d\u200c" * 20
-"""What every text of the server is."""
+"""Value of every text of the server."""
 SCHEMA: Json = {
     "type": "object",
     "title": ODD,
@@ -97,7 +97,7 @@ def main() -> None:
         params = message.get("params") or {}
         answer = ANSWERS.get(method)
         if method is None:
-            # The client has answered what it was asked.
+            # The client answered a request of the server.
             request, answer = waiting, {"content": BLOCKS[:1]}
         elif method == "tools/call":
             answer = called(params, request)

@@ -1,7 +1,8 @@
-"""A server that answers as a file says: ``verbatim.py ANSWERS RECORD``. Raw JSON-RPC, no SDK.
+"""A server that sends the answers of a file: ``verbatim.py ANSWERS RECORD``. Raw JSON-RPC, no SDK.
 
-ANSWERS maps each method to a list of lines, sent one per request; the last one is repeated. A null
-is no answer. ID in a line is the id of the request. RECORD gets a line for each request.
+ANSWERS maps each method to a list of lines, one per request; the last one is repeated. With null,
+the server does not answer. ID in a line is replaced by the id of the request. RECORD gets a line
+for each request.
 """
 
 from __future__ import annotations
