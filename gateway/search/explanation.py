@@ -1,4 +1,4 @@
-"""Why each match was found and stands where it stands, and what filters left out. Pure."""
+"""Explanation of a result: the evidence for each match and the filtered entities. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gateway.search.state import SearchState
 from gateway.types import EvidenceRanks, FilteredEntity, Match, PathStep
 
 MAX_FILTERED = 5
-"""How many entities are named that filters left out."""
+"""Maximum number of filtered entities in an explanation."""
 
 
 def evidence_ranks(
     state: SearchState, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int, float]]
 ) -> tuple[EvidenceRanks, ...]:
-    """Return the places of each match.
+    """Return the rank of each match under each kind of evidence.
 
     Args:
         state: The search.
-        rankings: One for each query, with their scores.
-        chosen: As for `gateway.search.results.build_result`.
+        rankings: One ranking for each query, with its scores.
+        chosen: The matches, as for `gateway.search.results.build_result`.
     """
     usage = np.zeros(len(state.mask), dtype=np.float32)
     positions = state.snapshot.eligibility.by_id
@@ -63,7 +63,7 @@ def _place(positions: Positions, position: int) -> int | None:
 
 
 def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
-    """Return the place of *position* among the eligible; ties by position."""
+    """Return the rank of *position* among the eligible entities. Ties are ordered by position."""
     score = scores[position]
     if score <= 0:
         return None
@@ -75,11 +75,11 @@ def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
 def filtered_entities(
     state: SearchState, rankings: Sequence[Ranking]
 ) -> tuple[FilteredEntity, ...]:
-    """Return what filters left out of the matches, best first.
+    """Return the entities that would be matches without the filters, best first.
 
     Args:
-        state: The search, with its own filters.
-        rankings: The same queries, ranked without these filters.
+        state: The search, with its filters.
+        rankings: Rankings of the same queries without these filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)
@@ -99,7 +99,7 @@ def filtered_entities(
 
 
 def reasons(match: Match) -> tuple[str, ...]:
-    """Return why *match* was found, a sentence each."""
+    """Return the evidence for *match* as sentences."""
     evidence, found = match.evidence, []
     if evidence.exact_name:
         found.append("The request calls it by its name.")

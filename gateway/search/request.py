@@ -1,13 +1,13 @@
-"""Arguments of a caller -> a checked `SearchRequest`, and ``#tag`` in its queries -> filters. Pure.
+"""Checks of search arguments, and extraction of ``#tag`` from queries into filters. Pure.
 
-* A tag is ``#`` and what follows without a space: letters of any script with their marks, digits
-  and ``-_./``, at least one letter among them. Before it stands nothing, a space or an opening
-  bracket, behind it nothing, a space or a mark of the sentence. So ``C#``, ``#42``, ``page#part``,
-  ``# heading`` and colours of digits are none, nor is what stands in quotes or backticks.
-* Only a tag that an eligible entity has is one. Any other word stays in the query as it is: a
-  channel is called ``#general`` too.
-* A tag is compared without case; a blank in it is written ``-`` or ``_``.
-* Of several queries, which are steps of one task, only what all of them say is a filter.
+* A tag is ``#`` followed by letters of any script with their marks, digits and ``-_./``. At least
+  one character is a letter. The tag begins at the start, after a space or after an opening bracket,
+  and ends at the end, before a space or before punctuation. ``C#``, ``#42``, ``page#part``,
+  ``# heading`` and ``#123`` are not tags; nor is any text in quotes or backticks.
+* Only tags of eligible entities are extracted. Other words stay in the query, because a channel may
+  be called ``#general``.
+* Tags are compared without case. A space in a tag is written ``-`` or ``_``.
+* Several queries are steps of one task. Only tags that all of them contain become filters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EDGES = "-_./"
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments:
-    """The arguments of `Gateway.search`, as they came."""
+    """The unchecked arguments of `Gateway.search`."""
 
     query: str | None = None
     _: KW_ONLY
@@ -51,7 +51,7 @@ class SearchArguments:
     explain: bool | Caller = False
 
     def texts(self, max_queries: int) -> tuple[str, ...]:
-        """Check the arguments that must fit each other, and return the queries."""
+        """Check the arguments that depend on each other, and return the queries."""
         if self.query is not None and self.queries:
             raise InvalidRequestError("give one query or several queries, not both")
         if isinstance(self.queries, str):
@@ -67,19 +67,19 @@ class SearchArguments:
 def prepare(
     asked: SearchArguments, options: SearchOptions
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Check and clean what a caller asks.
+    """Check and clean the arguments of a search.
 
-    Blank queries are dropped; with none left and no context the search browses.
+    Blank queries are dropped. Without queries and context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *display_limit* below 0 or given with several
-            queries, both *query* and *queries* are given, there are too many queries, or one is not
-            a text.
+        InvalidRequestError: If *limit* is below 1, *display_limit* is below 0 or given with several
+            queries, both *query* and *queries* are given, there are too many queries, or a query is
+            not a text.
     """
     notes: list[Diagnostic] = []
     texts, filters = asked.texts(options.max_queries), asked.filters
     if asked.ranking != "strategy":
-        # A policy searches the catalog; a strategy what can be called.
+        # A policy ranks the whole catalog; the strategy ranks only callable entities.
         filters = replace(filters, include_described=True)
     filters = asked.caller.filters(filters)
     request = SearchRequest(
@@ -98,7 +98,7 @@ def prepare(
 
 
 def _reader(explain: bool | Caller, filters: Filters) -> Filters:
-    """Return the filters of the party that reads the explanation; the default ones for none."""
+    """Return the filters of the reader of the explanation; the default ones without explanation."""
     if isinstance(explain, Caller):
         return explain.filters()
     return filters if explain else Filters()
@@ -151,7 +151,7 @@ def _context(
 
 
 def _flatten(value: object, key: str) -> Iterable[str]:
-    """``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
+    """Flatten JSON: ``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _flatten(item, f"{key} {inner}".strip())
@@ -165,16 +165,15 @@ def _flatten(value: object, key: str) -> Iterable[str]:
 def extract_tags(
     snapshot: Snapshot, request: SearchRequest
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Take the tags out of the queries of *request* into its filters.
+    """Move tags from the queries of *request* into its filters.
 
     Args:
-        snapshot: The index: says which tags there are.
-        request: A query that was nothing but tags is gone afterwards; without any left and
-            without a context, the search browses.
+        snapshot: The index that contains the known tags.
+        request: The request. A query that contains only tags is removed. Without any query and
+            context left, the search browses.
 
     Returns:
-        The request, and diagnostics: which tags were taken, and of a filter that no entity
-        has, which there are like it.
+        The new request, and diagnostics: extracted tags, and similar tags for each unknown one.
     """
     filters = request.filters
     if not filters.tags and not any("#" in query for query in request.queries):
@@ -205,7 +204,7 @@ def extract_tags(
 
 
 def words(query: str) -> Iterator[tuple[int, int, str]]:
-    """Return what may be tags in *query*: start, end and the tag, casefolded."""
+    """Yield possible tags in *query*: start, end and the tag, casefolded."""
     quoted = [match.span() for match in re.finditer(_QUOTED, query)]
     for match in re.finditer(_WRITTEN, query, re.VERBOSE):
         tag = match.group(1).rstrip(_EDGES)
@@ -215,7 +214,7 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
-    """Return *tags* by each way of writing them."""
+    """Return *tags*, keyed by each allowed spelling."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 

@@ -1,7 +1,8 @@
-"""Copies of tools give way to what they copy. Pure.
+"""Ranking of copied tools below their originals. Pure.
 
-The description of a copy says nearly the same as that of a tool of another server that was seen
-before it, or that the host wrote. Servers could else take the first places by texts of others.
+A copy is a tool whose description is nearly equal to that of a tool of another server. The original
+was seen earlier, or the host wrote it. Otherwise a server could take the first places with copied
+descriptions.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from graphs.lexical.analysis import stems
 def move_copies(
     ranked: RankedList, query: str, named: Container[int], entities: Sequence[Entity]
 ) -> RankedList:
-    """Move the copies among the first places behind the first five that are none.
+    """Move copies among the first places behind the first five tools that are not copies.
 
-    Scores still fall. What the query calls by a name that its original has not stays, and so does
-    what it calls by its server, which the host named.
+    Scores stay in descending order. A copy is not moved if the query contains its exact name,
+    unless it also contains the original's. Nor is it moved if the query names its server,
+    because the host chose that name.
 
     Args:
-        ranked: One query, ranked.
-        query: Its text.
-        named: The positions that the query calls by their exact names.
-        entities: By position.
+        ranked: Ranking of one query.
+        query: Text of the query.
+        named: Positions of entities whose exact name is in the query.
+        entities: Entities by position.
     """
     head = ranked.positions[:COPY_DEPTH].tolist()
     tools = [entities[position] for position in head]
@@ -52,7 +54,6 @@ def move_copies(
 
 
 def _copies(tool: Entity, other: Entity) -> bool:
-    """Return whether *tool* is a copy of *other*."""
     is_later = other.trusted or 0 <= other.generation < tool.generation
     if tool.trusted or tool.generation < 0 or not is_later or tool.server == other.server:
         return False
@@ -60,7 +61,7 @@ def _copies(tool: Entity, other: Entity) -> bool:
 
 
 def are_alike(tool: Entity, other: Entity) -> bool:
-    """Return whether the descriptions of two tools say nearly the same."""
+    """Return whether the descriptions of two tools have nearly the same words."""
     mine, others = stems_of(tool.description), stems_of(other.description)
     shared = len(mine & others)
     return len(mine) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(mine | others)
@@ -68,5 +69,5 @@ def are_alike(tool: Entity, other: Entity) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def stems_of(text: str) -> frozenset[str]:
-    """Return the stems of the words of *text*, without those that every sentence has."""
+    """Return the stems of the words of *text*, without stop words."""
     return frozenset(stems(text))
