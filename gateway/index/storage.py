@@ -1,9 +1,9 @@
-"""Saved snapshots, so that a start need not compile a large catalog again.
+"""Saved snapshots, so that a large catalog is not compiled again at each start.
 
-* A file is found by the fingerprint of all that its snapshot was made of: listings, hints, the
-  host's documents, model, options and this code. Another fingerprint is another file.
-* A file is a checksum and plain arrays in the format safetensors: nothing in it is ever run.
-* A file that cannot be read is left aside, with a diagnostic; the snapshot is compiled anew.
+* The file name is a fingerprint of all inputs of the snapshot: listings, hints, the host's
+  documents, model, options and this code. A changed input leads to another file.
+* A file contains a checksum and plain arrays in the format safetensors. Loading never runs code.
+* An unreadable file is ignored with a diagnostic, and the snapshot is compiled again.
 """
 
 from __future__ import annotations
@@ -46,41 +46,41 @@ from graphs.lexical.bm25_index import BM25Index
 _SUFFIX = ".index"
 _SUM = struct.Struct("<Q")
 _START = struct.Struct("<QQ")
-"""The checksum, and the length of the format's own header, which is JSON."""
+"""Checksum, and length of the JSON header of safetensors."""
 _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F32": "<f4"}
-"""numpy's names of the format's types."""
+"""Type names of numpy, keyed by type names of safetensors."""
 _HEADER = "header"
-"""The name of the array that holds what is no array, as JSON."""
+"""Name of the array that contains the metadata as JSON."""
 _LASTING = frozenset({"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"})
-"""Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
+"""Codes of diagnostics that depend only on the catalog, not on the state of its servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
 Arrays = dict[str, np.ndarray]
 
 
 class IndexStore:
-    """A folder of saved snapshots. May be used from any thread, and by several processes.
+    """A folder of saved snapshots. Safe for use by several threads and processes.
 
-    A snapshot is found by all that it was made of: what each source *listed*, and *settings*,
-    whatever else it depends on, each with a `repr` that says all of it.
+    A snapshot is identified by all its inputs: the listing of each source (*listed*) and all other
+    inputs (*settings*). The `repr` of each input must be complete.
 
     Args:
-        folder: Made when a snapshot is saved.
-        options: Which snapshots are saved, and how many.
+        folder: Created when a snapshot is saved.
+        options: Options that say which snapshots are saved, and how many.
     """
 
     def __init__(self, folder: Path, options: IndexOptions) -> None:
         self._folder = folder
         self._options = options
         self.newest = ""
-        """The fingerprint of the snapshot that was read, or was to be saved, last."""
+        """Fingerprint of the snapshot that was last loaded or passed to `save`."""
 
     def load(
         self, listed: Mapping[str, ListResult], settings: Iterable[object]
     ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
-        """Return the snapshot that was made of these, None if there is none, and what is wrong.
+        """Return the snapshot with these inputs, None if missing, and diagnostics.
 
-        It has version 0 and no diagnostics but those of the catalog itself.
+        The snapshot has version 0 and only diagnostics of the catalog itself.
         """
         fingerprint = _fingerprint(listed, settings)
         path = self._path(fingerprint)
@@ -100,10 +100,10 @@ class IndexStore:
     def save(
         self, listed: Mapping[str, ListResult], settings: Iterable[object], snapshot: Snapshot
     ) -> tuple[Diagnostic, ...]:
-        """Save *snapshot*, if it is large and new, and delete what was saved long ago.
+        """Save *snapshot* if it is large and new, and delete the oldest saved snapshots.
 
         Returns:
-            Why it was not saved; nothing if it was.
+            Diagnostics if saving failed; else empty.
         """
         previous, self.newest = self.newest, _fingerprint(listed, settings)
         if self.newest == previous or len(snapshot.entities) < self._options.min_tools:
@@ -142,7 +142,7 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
 
 @cache
 def _code() -> str:
-    """Return what tells this code from any other: a snapshot of another is not trusted."""
+    """Return a description of this code's version, because other versions' snapshots may differ."""
     root = Path(__file__).parents[2]
     folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
     files = sorted(path for name in folders for path in (root / name).rglob("*.py"))
@@ -151,20 +151,20 @@ def _code() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return *metadata*, which JSON can hold, and *arrays* as a checksum and safetensors."""
+    """Return a file with a checksum, *metadata* as JSON, and *arrays* in the format safetensors."""
     header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     tensors = save({_HEADER: header, **arrays})
     return _SUM.pack(zlib.crc32(tensors)) + tensors
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays of a file that `_write` wrote.
+    """Return metadata and arrays of a file from `_write`.
 
-    The arrays are mapped: processes of one machine share them, and they leave memory if it is
-    needed for something else. A file is only ever replaced or deleted as a whole.
+    The arrays are memory-mapped: processes share them, and the system can evict them. Files are
+    only replaced or deleted as a whole.
 
     Raises:
-        ValueError, struct.error: It is not as it was written.
+        ValueError, struct.error: If the file is damaged.
     """
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -172,7 +172,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):
         raise ValueError("it was damaged")
-    # As the format lays it out: safetensors' own reader copies each array.
+    # Read the layout directly, because the reader of safetensors copies each array.
     values = tensors[_START.size - _SUM.size + length :]
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {
@@ -278,7 +278,7 @@ def _pack(statements: Iterable[Iterable[Fact]]) -> np.ndarray:
 
 
 def _facts(packed: np.ndarray) -> list[list[Fact]]:
-    """Return what `_pack` packed."""
+    """Return the facts packed by `_pack`."""
     names = [field.name for field in fields(Fact)]
     raw = json.loads(zlib.decompress(packed.tobytes()))
     return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
@@ -295,7 +295,7 @@ def _take_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
 
 
 def _arrays_of(value: Any, prefix: str) -> Arrays:
-    """Return the fields of a dataclass that are arrays."""
+    """Return the array fields of a dataclass, keyed by prefixed name."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
     return {prefix + name: each for name, each in found.items() if isinstance(each, np.ndarray)}
 
@@ -313,7 +313,7 @@ def _under(prefix: str, arrays: Arrays) -> Arrays:
 
 
 class _StoredEntities(Sequence[Entity]):
-    """Entities by position; each is parsed when it is first read: a search reads a few."""
+    """Entities by position. Each is parsed on first use, because a search reads only a few."""
 
     def __init__(self, lines: np.ndarray, ends: np.ndarray) -> None:
         self._lines = lines

@@ -62,8 +62,7 @@ class Ranking:
     """Model id of the embedder; empty without vectors."""
     graph: Mapping[int, float] = field(default_factory=dict)
     """Share of the query's words in the graph node of an entity, keyed by position, best first.
-    Contains
-    only entities that may be listed."""
+    Contains only entities that may be listed."""
     scoring: Mapping[int, Scoring] = field(default_factory=dict)
     """The policy's explanation of its scores, keyed by position. Empty unless requested."""
     scores: Mapping[str, Vector] = field(default_factory=dict)

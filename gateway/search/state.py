@@ -130,8 +130,8 @@ async def with_vectors(
     """Run *work*, which reads *vectors*; in a thread if reading them blocks.
 
     Returns:
-        The result of *work*. A `Failed` if the vector database times out or raises
-        a `GatewayError`.
+        The result of *work*. A `Failed` if the vector database times out or raises a
+        `GatewayError`.
     """
     if vectors is None or not vectors.blocking:
         return work()

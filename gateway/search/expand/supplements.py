@@ -3,10 +3,8 @@
 * Edges are followed only from the best match of each query. Edges of lower matches are seldom
   useful.
 * Edges that the host declares are listed wherever they lead. So are prerequisites of the first
-  match
-  that reliable rules derive. All other edges must lead into the window, which is bounded by rank
-  and
-  score at every catalog size.
+  match that reliable rules derive. All other edges must lead into the window, which is bounded by
+  rank and score at every catalog size.
 * Only entities inside the window become proxies. In a ranking without vectors this is true only for
   prerequisites, because words do not show how near a tool without them is.
 * Declared edges enter a list before derived ones.
