@@ -60,9 +60,12 @@ class Moments:
             strengths: Shape (n,).
             present: True for an entity with a vector, shape (n,); None if all have one.
         """
-        found = cosines if present is None else cosines[present]
+        present_cosines = cosines if present is None else cosines[present]
         every = Distribution.of(strengths)
-        return cls(strengths=every, cosines=every if found is strengths else Distribution.of(found))
+        return cls(
+            strengths=every,
+            cosines=every if present_cosines is strengths else Distribution.of(present_cosines),
+        )
 
 
 class CatalogVectors(Protocol):

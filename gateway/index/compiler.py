@@ -44,7 +44,7 @@ _WEIGHTS = {
     **FIELD_WEIGHTS,
     **{str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()},
 }
-_ORDER = attrgetter("sort_name", "entity.id")
+_SORT_KEY = attrgetter("sort_name", "entity.id")
 _NO_EDGES: Edges = {}
 _PREDICATES: Mapping[Relation, str] = {"requires": "requires", "next_steps": STEP_PREDICATE}
 
@@ -114,17 +114,17 @@ class SnapshotCompiler:
             documents: The host's graph documents, which may contain search texts.
         """
         listed = _with_search_texts(entities, documents)
-        before, wanted = self._prepared, {entity.id: entity for entity in listed}
+        before, entities_by_id = self._prepared, {entity.id: entity for entity in listed}
         same = {
             key: item
             for key, item in before.items()
-            if (entity := wanted.get(key)) is item.entity or entity == item.entity
+            if (entity := entities_by_id.get(key)) is item.entity or entity == item.entity
         }
-        new = [self._prepare(entity) for key, entity in wanted.items() if key not in same]
+        new = [self._prepare(entity) for key, entity in entities_by_id.items() if key not in same]
         gone = [item for key, item in before.items() if key not in same]
-        prepared = sorted([*same.values(), *new], key=_ORDER)
+        prepared = sorted([*same.values(), *new], key=_SORT_KEY)
         self._prepared = {item.entity.id: item for item in prepared}
-        new.sort(key=_ORDER)
+        new.sort(key=_SORT_KEY)
         self.vectors.update([item.entity for item in gone], [item.entity for item in new])
         if self.vectors.has_gaps:
             self.vectors.update([], [item.entity for item in prepared])
@@ -166,7 +166,7 @@ class SnapshotCompiler:
                 by_name.setdefault(name, []).append(position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-        lexical, graph = self._texts(documents)
+        lexical, graph = self._compile_texts(documents)
         snapshot = Snapshot(
             version=0,
             entities=tuple(item.entity for item in prepared),
@@ -179,7 +179,7 @@ class SnapshotCompiler:
         )
         return self.with_vectors(snapshot, diagnostics)
 
-    def _texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
+    def _compile_texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
         rows = {item.node: item.entity for item in prepared}
         lexical = self._graph.index(rows)
@@ -265,9 +265,9 @@ def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
 
 def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
     """Return nodes, keyed by id, exposed name and unique name at the source."""
-    own = Counter(entity.name for entity in entities)
+    name_counts = Counter(entity.name for entity in entities)
     nodes = {entity.id: node_of(entity.id) for entity in entities}
-    names = {entity.name: nodes[entity.id] for entity in entities if own[entity.name] == 1}
+    names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}
     names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
     return names | nodes
 
@@ -278,11 +278,16 @@ def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]
     Search texts from hints and rules take precedence. Long texts are truncated.
     """
     listed = list(entities)
-    stated = [each for each in documents if each.declared and each.search_text.strip()]
+    stated = [
+        document for document in documents if document.declared and document.search_text.strip()
+    ]
     if not stated:
         return listed
     labels = LabelResolver(stated, host_names(listed))
-    texts = {labels.subject(each): each.search_text[:MAX_SEARCH_TEXT_CHARS] for each in stated}
+    texts = {
+        labels.subject(document): document.search_text[:MAX_SEARCH_TEXT_CHARS]
+        for document in stated
+    }
     for position, entity in enumerate(listed):
         if (text := texts.get(node_of(entity.id))) and not entity.hints.search_text:
             listed[position] = entity.with_hints(search_text=text)

@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 """Positions of entities in a snapshot."""
 Trait: TypeAlias = tuple[str, Hashable]
-_NONE = np.zeros(0, dtype=np.intp)
+_NO_POSITIONS = np.zeros(0, dtype=np.intp)
 _MAX_MASKS = 64
 """Maximum number of cached masks. Filters vary because callers have different scopes."""
 
@@ -52,8 +52,10 @@ class Eligibility:
             for trait in traits[positions[0]]:
                 parts[trait].append(positions)
         by_trait = {
-            trait: found[0] if len(found) == 1 else np.sort(np.concatenate(found))
-            for trait, found in parts.items()
+            trait: groups_of_trait[0]
+            if len(groups_of_trait) == 1
+            else np.sort(np.concatenate(groups_of_trait))
+            for trait, groups_of_trait in parts.items()
         }
         return cls(by_trait=by_trait, by_id=dict(zip(ids, range(len(ids)), strict=True)))
 
@@ -85,44 +87,44 @@ class Eligibility:
 
     def of_parent(self, parent: str) -> Positions:
         """Return the positions of the entities with this parent id, ascending."""
-        return self.by_trait.get(("parent", parent), _NONE)
+        return self.by_trait.get(("parent", parent), _NO_POSITIONS)
 
     def of_server(self, server: str) -> Positions:
         """Return the positions of the entities of this server or namespace, ascending."""
-        return self.by_trait.get(("server", server), _NONE)
+        return self.by_trait.get(("server", server), _NO_POSITIONS)
 
     def kinds(self, positions: Positions) -> list[Kind]:
         """Return the kind of each of *positions*."""
         table = np.zeros(self.size, dtype=np.intp)
         names: list[Kind] = []
-        for (trait, kind), found in self.by_trait.items():
+        for (trait, kind), kind_positions in self.by_trait.items():
             if trait == "kind":
-                table[found] = len(names)
+                table[kind_positions] = len(names)
                 names.append(str(kind))
         return [names[number] for number in table[positions].tolist()]
 
     def positions_not_of_kinds(self, kinds: Container[Hashable]) -> Positions:
         """Return the positions of the entities whose kind is not in *kinds*, ascending."""
         others = [
-            found
-            for (trait, kind), found in self.by_trait.items()
+            positions
+            for (trait, kind), positions in self.by_trait.items()
             if trait == "kind" and kind not in kinds
         ]
-        return np.sort(np.concatenate([_NONE, *others]))
+        return np.sort(np.concatenate([_NO_POSITIONS, *others]))
 
     def servers(self, mask: Mask) -> set[str]:
         """Return the servers of the entities that pass *mask*."""
         return {
             str(value)
-            for (trait, value), found in self.by_trait.items()
-            if trait == "server" and mask[found].any()
+            for (trait, value), positions in self.by_trait.items()
+            if trait == "server" and mask[positions].any()
         }
 
     def tags(self, mask: Mask) -> dict[str, int]:
         """Return the number of entities that pass *mask*, keyed by casefolded tag, sorted."""
         counts = {
-            str(value): int(np.count_nonzero(mask[found]))
-            for (trait, value), found in self.by_trait.items()
+            str(value): int(np.count_nonzero(mask[positions]))
+            for (trait, value), positions in self.by_trait.items()
             if trait == "tag"
         }
         return {tag: counts[tag] for tag in sorted(counts) if counts[tag]}
@@ -155,7 +157,7 @@ class Eligibility:
     def _has_any(self, trait: str, values: Iterable[Hashable]) -> Mask:
         mask = np.zeros(self.size, dtype=np.bool_)
         for value in values:
-            mask[self.by_trait.get((trait, value), _NONE)] = True
+            mask[self.by_trait.get((trait, value), _NO_POSITIONS)] = True
         return mask
 
 

@@ -157,19 +157,21 @@ class EngineVectors:
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
         """See `CatalogVectors.similarities`."""
-        found, has_row = np.zeros((len(vectors), len(positions)), np.float32), self.has(positions)
+        cosines, has_row = np.zeros((len(vectors), len(positions)), np.float32), self.has(positions)
         if has_row.any():
-            found[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
-        return found
+            cosines[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
+        return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         """See `CatalogVectors.search`."""
         self._maintain_daily()
         eligible = np.flatnonzero(mask)
-        near = self._near(query, mask, len(eligible), max(count, _MIN_NEAREST))
+        near = self._nearest_positions(query, mask, len(eligible), max(count, _MIN_NEAREST))
         return Candidates.of(self, query, eligible=eligible, near=near, count=count)
 
-    def _near(self, query: VectorQuery, mask: Mask, eligible: int, count: int) -> Positions | None:
+    def _nearest_positions(
+        self, query: VectorQuery, mask: Mask, eligible: int, count: int
+    ) -> Positions | None:
         """Return at least *count* eligible positions near *query*, from the index of the engine.
 
         Returns:
@@ -178,14 +180,14 @@ class EngineVectors:
         expected = count * self.size // max(eligible, 1)
         if eligible <= self._few_rows or eligible < _VISIT_COST * expected:
             return None
-        ids, place = self._places
+        ids, place = self._distinct_ids
         passing = np.zeros(len(ids), np.bool_)
         passing[place[mask]] = True
 
         def passes(found: Ids) -> Mask:
             # The engine also contains rows of other catalogs.
-            at = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
-            return np.asarray((ids[at] == found) & passing[at])
+            places = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
+            return np.asarray((ids[places] == found) & passing[places])
 
         near = self._engine.nearest(query.vectors, passes, count, _PATIENCE * expected)
         if near is None:
@@ -195,7 +197,7 @@ class EngineVectors:
         return np.flatnonzero(mask & is_near[place])
 
     @cached_property
-    def _places(self) -> tuple[Ids, Positions]:
+    def _distinct_ids(self) -> tuple[Ids, Positions]:
         """Distinct row ids, ascending, and the index of each position's id in them.
 
         Equal entities share an id. Shapes (m,) and (n,).

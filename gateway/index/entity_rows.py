@@ -153,9 +153,9 @@ class EngineRows:
                 entity_id: self._key(map(text_key, (whole, name, *examples)))
                 for entity_id, (whole, name, examples) in texts.items()
             }
-            found = self._engine.known(sorted({*keys.values()}))
-            if found and not self._dimensions:
-                first = np.array([next(iter(found.values()))])
+            stored_ids = self._engine.known(sorted({*keys.values()}))
+            if stored_ids and not self._dimensions:
+                first = np.array([next(iter(stored_ids.values()))])
                 self._dimensions = self._engine.rows(first).shape[1]
             with self._using:
                 for entity_id, entity in part.items():
@@ -163,7 +163,7 @@ class EngineRows:
                     if self._unread.get(entity_id) is not entity:
                         continue
                     del self._unread[entity_id]
-                    if row := found.get(keys[entity_id]):
+                    if row := stored_ids.get(keys[entity_id]):
                         self._ids[entity_id] = row
                     else:
                         self._pending.add(entity_id, *texts[entity_id])
@@ -202,8 +202,8 @@ class EngineRows:
         """See `EntityRows.index`."""
         places = eligibility.by_id
         with self._using:
-            found = (self._ids.get(entity_id, 0) for entity_id in places)
-            ids = np.fromiter(found, dtype=np.int64, count=len(places))
+            row_ids = (self._ids.get(entity_id, 0) for entity_id in places)
+            ids = np.fromiter(row_ids, dtype=np.int64, count=len(places))
             self._engine.has_gaps = False
         present = ids > 0
         if not present.any():
@@ -220,7 +220,7 @@ class EngineRows:
         maintain(self._engine, ids, self._few_rows)
 
 
-def kept_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
+def load_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
     """Return the database rows if *options* require them; None for rows in memory.
 
     Raises:

@@ -112,12 +112,12 @@ class PendingTexts:
         )
         self.entities[entity_id] = pending
         for key, text in texts.items():
-            wanted = self._texts.get(key)
-            if wanted is None:
-                wanted = self._texts[key] = _PendingText(text)
-            wanted.users.append(pending)
-            wanted.uses += 1
-            pending.lacking += wanted.row is None
+            pending_text = self._texts.get(key)
+            if pending_text is None:
+                pending_text = self._texts[key] = _PendingText(text)
+            pending_text.users.append(pending)
+            pending_text.uses += 1
+            pending.lacking += pending_text.row is None
 
     def forget(self, entity_id: str) -> None:
         """Remove an entity if present, and the texts that only this entity used."""
@@ -142,7 +142,7 @@ class PendingTexts:
             if text is None or text.row is not None:
                 continue
             text.row = row
-            users = [each for each in text.users if self.entities.get(each.id) is each]
+            users = [entity for entity in text.users if self.entities.get(entity.id) is entity]
             changed |= {user.id: user for user in users}
             for user in users:
                 user.lacking -= 1
@@ -166,8 +166,8 @@ class PendingTexts:
         blended = blend_name_vectors([row for _, row in ready], names)
         for (pending, _), row in zip(ready, blended, strict=True):
             examples = (self._texts[key].row for key in pending.examples)
-            found = [example for example in examples if example is not None]
-            yield pending.id, lean_to_examples(row, found), not pending.lacking
+            example_rows = [example for example in examples if example is not None]
+            yield pending.id, lean_to_examples(row, example_rows), not pending.lacking
 
 
 class EntityVectors:
@@ -238,10 +238,10 @@ class EntityVectors:
 
     def index(self, eligibility: Eligibility) -> VectorIndex | None:
         """See `EntityRows.index`."""
-        found = self.matrix(eligibility.by_id)
-        if found is None:
+        rows = self.matrix(eligibility.by_id)
+        if rows is None:
             return None
-        matrix, present = found
+        matrix, present = rows
         listed = listed_rows(eligibility, present)
         total = np.dot(listed.astype(np.float32), matrix)
         mean = np.asarray(total / np.count_nonzero(listed), dtype=np.float32)
@@ -291,11 +291,11 @@ class EntityVectors:
     def _current_rows(self, places: Mapping[str, int]) -> np.ndarray:
         """Return the row number of each entity in the newest matrix, -1 if missing there."""
         outdated, before = self._outdated, self._places
-        wanted = (-1 if key in outdated else before.get(key, -1) for key in places)
-        found = np.fromiter(wanted, dtype=np.intp, count=len(places))
+        numbers = (-1 if key in outdated else before.get(key, -1) for key in places)
+        rows = np.fromiter(numbers, dtype=np.intp, count=len(places))
         if len(self._present):
-            found[~self._present[found]] = -1
-        return found
+            rows[~self._present[rows]] = -1
+        return rows
 
 
 def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:

@@ -151,11 +151,11 @@ class HostDocuments:
             "(SearchOptions.query_timeout_s): searches go on without them until it is done"
         )
         answer = asyncio.shield(asyncio.wrap_future(self._pending))
-        found = await attempt_within(answer, self._patience_s, timeout)
-        if isinstance(found, Failed):
-            return (), (_invalid(found.reason),)
+        loaded = await attempt_within(answer, self._patience_s, timeout)
+        if isinstance(loaded, Failed):
+            return (), (_invalid_document(loaded.reason),)
         self._pending = None
-        return found
+        return loaded
 
 
 async def load(source: GraphSource | None) -> LoadedDocuments:
@@ -166,26 +166,26 @@ async def load(source: GraphSource | None) -> LoadedDocuments:
     """
     if source is None:
         return (), ()
-    found = await attempt(_load(source))
-    if isinstance(found, Failed):
-        detail = f"the source of graph documents failed ({found.reason}): it must give documents"
-        is_ours = isinstance(found.error, GraphError)
-        return (), (_invalid(str(found.error) if is_ours else detail),)
-    documents, details = found
-    return documents, tuple(map(_invalid, details))
+    loaded = await attempt(_load_source(source))
+    if isinstance(loaded, Failed):
+        detail = f"the source of graph documents failed ({loaded.reason}): it must give documents"
+        is_ours = isinstance(loaded.error, GraphError)
+        return (), (_invalid_document(str(loaded.error) if is_ours else detail),)
+    documents, details = loaded
+    return documents, tuple(map(_invalid_document, details))
 
 
-async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
+async def _load_source(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
     if isinstance(source, str | Path):
-        found, notices = graphs.collect(Path(source))
-        documents = tuple(each for each in found if not each.path.startswith(f"{PROPOSED}/"))
-        return documents, _details(notices)
+        collected, notices = graphs.collect(Path(source))
+        documents = tuple(item for item in collected if not item.path.startswith(f"{PROPOSED}/"))
+        return documents, _notice_lines(notices)
     read = await in_thread(lambda: tuple(source())) if callable(source) else source
-    checked = [(each, field_faults(each)) for each in read]
-    documents = tuple(each for each, faults in checked if not faults)
+    checked = [(item, field_faults(item)) for item in read]
+    documents = tuple(item for item, faults in checked if not faults)
     notices = tuple(notice for document in documents for notice in document.notices)
-    refusals = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
-    return documents, [*refusals, *_details(notices)]
+    refusals = [f"document {item.id!r}: {'; '.join(faults)}" for item, faults in checked if faults]
+    return documents, [*refusals, *_notice_lines(notices)]
 
 
 def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
@@ -197,10 +197,10 @@ def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
     if folder is None or not (folder / PROPOSED).is_dir():
         return ()
     documents, _ = graphs.collect(folder / PROPOSED)
-    return tuple(replace(each, path=f"{PROPOSED}/{each.path}") for each in documents)
+    return tuple(replace(document, path=f"{PROPOSED}/{document.path}") for document in documents)
 
 
-def _details(notices: Sequence[Notice]) -> list[str]:
+def _notice_lines(notices: Sequence[Notice]) -> list[str]:
     return [f"{notice.path}:{notice.line}: {notice.detail}" for notice in notices]
 
 
@@ -213,5 +213,5 @@ def files_digest(path: str | Path) -> str:
         return ""
 
 
-def _invalid(detail: str) -> Diagnostic:
+def _invalid_document(detail: str) -> Diagnostic:
     return Diagnostic(stage="graph", code="graph_document_invalid", detail=detail)

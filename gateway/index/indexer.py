@@ -23,7 +23,7 @@ from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_p
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.compiler import SnapshotCompiler
-from gateway.index.entity_rows import kept_rows, with_rows
+from gateway.index.entity_rows import load_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import IndexBuild
 from gateway.index.storage import IndexStore
@@ -89,7 +89,7 @@ class Indexer:
 
     def __post_init__(self) -> None:
         self._folder = index_path(self.options, own_store=self.own_store)
-        self._rows = kept_rows(self.options, self.store, self.embedder)
+        self._rows = load_rows(self.options, self.store, self.embedder)
         patience_s = self.options.search.query_timeout_s
         self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
 
@@ -122,7 +122,7 @@ class Indexer:
             words_first: True if words may answer until the vectors are ready.
         """
         while True:
-            build = self._fresh()
+            build = self._current_or_none()
             if build is None:
                 await self.flights.run("build", self._build)
             elif not (vectors and await self._wait_for_vectors(build, words_first)):
@@ -150,7 +150,7 @@ class Indexer:
                 self._stalled_at = before
         return False
 
-    def _fresh(self) -> IndexBuild | None:
+    def _current_or_none(self) -> IndexBuild | None:
         """Return the newest build, or None if something changed since.
 
         If a retry of a failed part is due, it is started in the background.
@@ -177,7 +177,7 @@ class Indexer:
 
     def report(self) -> IndexReport:
         """Return the report of the current build. If outdated, start a build and say so."""
-        build = self._fresh()
+        build = self._current_or_none()
         if build is not None:
             notes, report = self.notes(build), build.report
         else:
@@ -222,10 +222,12 @@ class Indexer:
         self, generation: int, listed: Mapping[str, ListResult]
     ) -> IndexBuild:
         """Load the saved snapshot if this is the first build and it exists; else compile."""
-        notes = [note for each in listed.values() for note in each.listing.diagnostics]
+        notes = [note for result in listed.values() for note in result.listing.diagnostics]
         notes += self.entities.load_names(listed)
         path, store = self._documents.path, self._index_store
-        rules = self.registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
+        rules = self.registry.rules.followed_by(
+            *(result.listing.rules for result in listed.values())
+        )
         documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
             self.embedder and self.embedder.info,
@@ -245,7 +247,7 @@ class Indexer:
         with collection_paused():
             self.entities.update(listed, rules, self.registry.visibility)
             self._compiler.prepare(self.entities.entities.values(), documents)
-        stored = await self._vectors(limit=0)
+        stored = await self._embed_missing(limit=0)
         with collection_paused():
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
@@ -281,12 +283,12 @@ class Indexer:
         await attempt(self.flights.run("prepare", self._prepare))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
-                vectors = await self._vectors()
+                vectors = await self._embed_missing()
                 if vectors.failed:
                     self._stalled_at = self._embedded
                 self._publish(self._with_vectors(self._newest, vectors), began)
 
-    async def _vectors(self, limit: int | None = None) -> DocumentVectors:
+    async def _embed_missing(self, limit: int | None = None) -> DocumentVectors:
         """Embed texts without a vector, in parts, and store the vectors. Return the cost."""
         if self.embedder is None:
             return DocumentVectors(rows={})
@@ -343,7 +345,7 @@ class Indexer:
 
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""
-        failed = build.failed or any(each.failed for each in build.listed.values())
+        failed = build.failed or any(result.failed for result in build.listed.values())
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
         build = build.under(self.registry.visibility)

@@ -91,32 +91,32 @@ class EdgeDeriver:
         """Remove and add entities. Return the ids of tools whose edges changed."""
         index, old, new = self._index, list(removed), list(added)
         changed = dict.fromkeys(entity.id for entity in (*old, *new))
-        keys = {key for entity in (*old, *new) for key in _own_keys(index.words(entity))}
+        keys = {key for entity in (*old, *new) for key in _offered_keys(index.words(entity))}
         before = {key: index.find(key) for key in keys}
         index.replace(old, new)
         touched, machines_changed = dict(changed), False
-        for key, found in before.items():
+        for key, tools_before in before.items():
             now = index.find(key)
-            if found != now or (now and not changed.keys().isdisjoint(now)):
+            if tools_before != now or (now and not changed.keys().isdisjoint(now)):
                 touched |= index.readers.get(key, {})
-            machines_changed |= key[0] == "machine" and (found is None) != (now is None)
+            machines_changed |= key[0] == "machine" and (tools_before is None) != (now is None)
         if machines_changed:
-            for helper in [each for each in index.owners if each[0] in _SERVER_KEYS]:
+            for helper in [owner for owner in index.owners if owner[0] in _SERVER_KEYS]:
                 touched |= index.readers.get(helper, {})
         return {tool_id for tool_id in touched if self._update_edges(tool_id)}
 
     def _update_edges(self, tool_id: str) -> bool:
         """Derive the edges of one tool again. Return whether they changed."""
         previous = self.edges.pop(tool_id, {})
-        found: dict[tuple[Relation, str], str] = {}
+        derived: dict[tuple[Relation, str], str] = {}
         if entity := self._index.entities.get(tool_id):
             tool = self._index.words(entity)
             for name, rule in self._rules.items():
                 edges = (edge for edge in rule(tool, self._index) if edge[1] != tool_id)
-                found = dict.fromkeys(edges, name) | found
-        if found:
-            self.edges[tool_id] = found
-        return previous != found
+                derived = dict.fromkeys(edges, name) | derived
+        if derived:
+            self.edges[tool_id] = derived
+        return previous != derived
 
 
 class _ToolIndex:
@@ -137,24 +137,24 @@ class _ToolIndex:
         for entity in old:
             tool = self.words(entity)
             del self.entities[tool.id]
-            _discard(self.owners, _own_keys(tool), tool.id)
+            _discard(self.owners, _offered_keys(tool), tool.id)
             _discard(self.readers, _lookup_keys(tool), tool.id)
         for entity in new:
             tool = self.words(entity)
             self.entities[tool.id] = entity
-            for key in _own_keys(tool):
+            for key in _offered_keys(tool):
                 self.owners[key][tool.id] = None
             for key in _lookup_keys(tool):
                 self.readers[key][tool.id] = None
 
     def words(self, entity: Entity) -> ToolWords:
         """Return the words of *entity*."""
-        found = self._words.get(entity.id)
-        if found is None or found.entity is not entity:
+        cached = self._words.get(entity.id)
+        if cached is None or cached.entity is not entity:
             if len(self._words) >= _MAX_WORDS:
                 self._words.clear()
-            found = self._words[entity.id] = ToolWords.of(entity)
-        return found
+            cached = self._words[entity.id] = ToolWords.of(entity)
+        return cached
 
     def tool(self, tool_id: str) -> ToolWords:
         """Return the words of the tool with this id."""
@@ -162,16 +162,20 @@ class _ToolIndex:
 
     def find(self, key: _Key) -> tuple[str, ...] | None:
         """Return the ids of the tools that offer *key*; None if none does, () if too many do."""
-        found = self.owners.get(key)
-        if not found:
+        tool_ids = self.owners.get(key)
+        if not tool_ids:
             return None
-        return tuple(sorted(found)) if len(found) <= _MAX_TOOLS.get(key[0], len(found)) else ()
+        return (
+            tuple(sorted(tool_ids))
+            if len(tool_ids) <= _MAX_TOOLS.get(key[0], len(tool_ids))
+            else ()
+        )
 
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
         """Yield tools that offer *key* and serve *server*: its own tools, or the machine's."""
         for helper in self.find(key) or ():
-            own = self.entities[helper].server
-            if own == server or ("machine", own) in self.owners:
+            helper_server = self.entities[helper].server
+            if helper_server == server or ("machine", helper_server) in self.owners:
                 yield helper
 
 
@@ -182,7 +186,7 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
             del table[key]
 
 
-def _own_keys(tool: ToolWords) -> Iterator[_Key]:
+def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
     """Yield the keys that *tool* offers."""
     yield from noun_keys(tool)
     yield from _supplier_keys(tool)
@@ -192,7 +196,7 @@ def _own_keys(tool: ToolWords) -> Iterator[_Key]:
     if tool.verb == "validate":
         yield "check", tool.subject
     target = _sign_in_target(tool)
-    if target and _signs_in(tool.name):
+    if target and _is_sign_in(tool.name):
         yield "sign_in", min(target, key=tool.name.index)
     if _reports_network(tool):
         yield "online", ()
@@ -203,7 +207,7 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
     yield from noun_keys(tool)
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
-        yield from (("whole", name), ("check", name), ("check", _short(name)))
+        yield from (("whole", name), ("check", name), ("check", _without_qualifier(name)))
     yield from _clock_keys(tool)
     yield from (("sign_in", word) for word in tool.name)
     if _needs_network(tool):
@@ -212,8 +216,8 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
 
 def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
     """Yield next steps from the tools that share the rarest noun."""
-    found = [index.find(key) or () for key in step_keys(tool)]
-    rarest = min(found, key=len, default=())
+    sharing = [index.find(key) or () for key in step_keys(tool)]
+    rarest = min(sharing, key=len, default=())
     others = steps_after(tool, map(index.tool, rarest))
     yield from (("next_steps", other.id) for other in others)
 
@@ -239,9 +243,9 @@ def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 def _best_suppliers(name: Name, index: _ToolIndex) -> Sequence[str]:
     """Return the best suppliers of an argument: for ``start_date`` a start date, else a date."""
     for start in range(len(name)):
-        found = index.find(("free", name[start:]))
-        if found is not None:
-            return found
+        suppliers = index.find(("free", name[start:]))
+        if suppliers is not None:
+            return suppliers
     return ()
 
 
@@ -262,7 +266,7 @@ def _clock_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
         yield from (("requires", helper) for helper in index.find(key) or ())
 
 
-def _short(name: Name) -> Name:
+def _without_qualifier(name: Name) -> Name:
     return name[:-1] if len(name) > 1 and name[-1] in _QUALIFIERS else name
 
 
@@ -270,7 +274,7 @@ def _check_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
     """Yield checks, such as ``validate_email`` for an argument ``email`` or ``email_address``."""
     for name in tool.required:
         has_own = index.find(("check", name)) is not None
-        key = "check", name if has_own else _short(name)
+        key = "check", name if has_own else _without_qualifier(name)
         yield from (("requires", check) for check in index.helpers(key, tool.server))
 
 
@@ -290,7 +294,7 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
             yield "requires", fitting[0]
 
 
-def _signs_in(name: Name) -> bool:
+def _is_sign_in(name: Name) -> bool:
     """Return whether a name begins or ends with a sign-in word. Elsewhere it has other meanings."""
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
@@ -298,7 +302,7 @@ def _signs_in(name: Name) -> bool:
 
 
 def _needs_network(tool: ToolWords) -> bool:
-    return _signs_in(tool.name) or bool(_ONLINE.search(tool.description))
+    return _is_sign_in(tool.name) or bool(_ONLINE.search(tool.description))
 
 
 def _connection_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:

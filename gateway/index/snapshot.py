@@ -63,14 +63,14 @@ class Snapshot:
         Of a harmless code only the first few are repeated, because a folder may contain very many
         broken documents.
         """
-        found: list[Diagnostic] = []
+        recurring: list[Diagnostic] = []
         counts: Counter[str] = Counter()
         for note in dict.fromkeys(note for note in self.diagnostics if note.code in REPEATED):
             counts[note.code] += 1
             is_missing = note.code in DEGRADING or note.code == "source_load_failed"
             if is_missing or counts[note.code] <= _MAX_RECURRING:
-                found.append(note)
-        return tuple(found)
+                recurring.append(note)
+        return tuple(recurring)
 
     def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> Self:
         """Return the snapshot with more *diagnostics*."""
@@ -104,17 +104,19 @@ class Snapshot:
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
         """Return the numbers of entities by kind and of pending approvals, as gauges."""
         traits = self.eligibility.by_trait.items()
-        kinds = {str(kind): len(found) for (trait, kind), found in traits if trait == "kind"}
+        kinds = {
+            str(kind): len(positions) for (trait, kind), positions in traits if trait == "kind"
+        }
         codes = Counter(note.code for note in self.diagnostics)
         pending = codes["tool_changed"] + codes["server_changed"]
         return {"gateway.index.entities": kinds, "gateway.approvals.pending": {"": pending}}
 
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, shape (n,), read-only."""
-        own = filters
+        base_filters = filters
         if filters.user or filters.tenant or filters.unrestricted:
-            own = replace(filters, user="", tenant="", unrestricted=False)
-        mask = self._without_denied(self.eligibility.mask(own), filters)
+            base_filters = replace(filters, user="", tenant="", unrestricted=False)
+        mask = self._without_denied(self.eligibility.mask(base_filters), filters)
         mask.setflags(write=False)
         return mask
 
@@ -127,21 +129,23 @@ class Snapshot:
     def _without_denied(self, mask: Mask, filters: Filters) -> Mask:
         if filters.unrestricted or not self.visibility.hiding:
             return mask
-        return mask & self._open(self.visibility.audience(filters))
+        return mask & self._audience_mask(self.visibility.audience(filters))
 
     def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
         """Return a key that is equal for callers with equal visibility."""
         return caller.scopes, self.visibility.audience(caller)
 
     @cached_property
-    def _open(self) -> Callable[[Audience], Mask]:
+    def _audience_mask(self) -> Callable[[Audience], Mask]:
         """Function that returns the mask of an audience. The latest masks are cached."""
         classes = self.visibility.classify(self.entities)
         return lru_cache(_MAX_AUDIENCES)(partial(self.visibility.open, classes))
 
     def visible(self, filters: Filters) -> tuple[Entity, ...]:
         """Return the entities that pass *filters*."""
-        return tuple(self.entities[at] for at in np.flatnonzero(self.mask(filters)).tolist())
+        return tuple(
+            self.entities[position] for position in np.flatnonzero(self.mask(filters)).tolist()
+        )
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
         """Return the position of the eligible entity with exactly this exposed name; () if
@@ -233,7 +237,7 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     entities = [snapshot.entities[position] for position in positions]
     for key in ("id", "exposed_name", "name"):
         matches = [entity for entity in entities if getattr(entity, key) == tool]
-        if len(matches) > 1 or (key == "name" and any(map(_lost_name, matches))):
+        if len(matches) > 1 or (key == "name" and any(map(_has_ambiguous_name, matches))):
             names = ", ".join(entity.exposed_name for entity in matches)
             raise InvalidRequestError(f"{tool!r} may name another tool: say which one ({names})")
         if matches and row_of(matches[0].kind).callable:
@@ -246,17 +250,17 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
                 f"{entity.id!r} is only described by the catalog's entry {entity.parent!r}: "
                 f"connect the server {entity.server!r} to call it"
             )
-    every = (entity.exposed_name for at, entity in enumerate(snapshot.entities) if mask[at])
+    every = (entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index])
     # Only the number of unlisted servers, because the caller may not be allowed to see their names.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
     raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
 
 
-def _lost_name(entity: Entity) -> bool:
+def _has_ambiguous_name(entity: Entity) -> bool:
     """Return whether the source's name of *entity* may be the exposed name of another tool.
 
     A name that cannot be exposed, for example in another script, is not the name of any tool.
     Only a tool trusted by the host can be called by it.
     """
-    held = plain_name(entity.name, entity.id if entity.trusted else "")
-    return row_of(entity.kind).callable and entity.exposed_name != held
+    plain = plain_name(entity.name, entity.id if entity.trusted else "")
+    return row_of(entity.kind).callable and entity.exposed_name != plain

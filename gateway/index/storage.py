@@ -51,7 +51,9 @@ _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F
 """Type names of numpy, keyed by type names of safetensors."""
 _HEADER = "header"
 """Name of the array that contains the metadata as JSON."""
-_LASTING = frozenset({"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"})
+_CATALOG_CODES = frozenset(
+    {"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"}
+)
 """Codes of diagnostics that depend only on the catalog, not on the state of its servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
@@ -83,7 +85,7 @@ class IndexStore:
         The snapshot has version 0 and only diagnostics of the catalog itself.
         """
         fingerprint = _fingerprint(listed, settings)
-        path = self._path(fingerprint)
+        path = self._snapshot_path(fingerprint)
         try:
             with collection_paused():
                 snapshot = _decode(path, fingerprint)
@@ -91,7 +93,7 @@ class IndexStore:
             return None, ()
         except _FAULTS as error:
             detail = f"saved index {path.name!r} is not as it was written: {error!r}"
-            return None, (_note("store_rebuilt", detail),)
+            return None, (_store_diagnostic("store_rebuilt", detail),)
         with suppress(OSError):
             os.utime(path)
         self.newest = fingerprint
@@ -109,20 +111,20 @@ class IndexStore:
         if self.newest == previous or len(snapshot.entities) < self._options.min_tools:
             return ()
         try:
-            write_atomically(self._path(self.newest), _encode(snapshot, self.newest))
+            write_atomically(self._snapshot_path(self.newest), _encode(snapshot, self.newest))
             saved = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
             for path in saved[self._options.kept :]:
                 path.unlink(missing_ok=True)
         except (OSError, TypeError, ValueError) as error:
-            return (_note("store_unavailable", f"the index was not saved: {error}"),)
+            return (_store_diagnostic("store_unavailable", f"the index was not saved: {error}"),)
         return ()
 
-    def _path(self, fingerprint: str) -> Path:
+    def _snapshot_path(self, fingerprint: str) -> Path:
         return self._folder / f"{fingerprint}{_SUFFIX}"
 
 
 def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -> str:
-    hashed = hashlib.blake2b(_code().encode(), digest_size=20)
+    hashed = hashlib.blake2b(_code_version().encode(), digest_size=20)
     for server, result in sorted(listed.items()):
         registration, listing = result.registration, result.listing
         itself = registration.itself
@@ -132,7 +134,10 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
             sorted((key, access_key(access)) for key, access in listing.access.items()),
             itself,
             (digest_of(listing) or repr(listing.definitions), listing.instructions),
-            [(replace(each, scopes=frozenset()), sorted(each.scopes)) for each in listing.entities],
+            [
+                (replace(entity, scopes=frozenset()), sorted(entity.scopes))
+                for entity in listing.entities
+            ],
         )
         hashed.update(repr(parts).encode("utf-8", "surrogatepass"))
     for setting in settings:
@@ -141,7 +146,7 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
 
 
 @cache
-def _code() -> str:
+def _code_version() -> str:
     """Return a description of this code's version, because other versions' snapshots may differ."""
     root = Path(__file__).parents[2]
     folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
@@ -176,9 +181,9 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     values = tensors[_START.size - _SUM.size + length :]
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {
-        name: np.frombuffer(values[slice(*each["data_offsets"])], _DTYPES[each["dtype"]])
-        .reshape(each["shape"])
-        for name, each in header.items()
+        name: np.frombuffer(values[slice(*tensor["data_offsets"])], _DTYPES[tensor["dtype"]])
+        .reshape(tensor["shape"])
+        for name, tensor in header.items()
     }  # fmt: skip
     return json.loads(arrays.pop(_HEADER).tobytes()), arrays
 
@@ -207,10 +212,10 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
         "diagnostics": [
             [note.stage, note.code, note.detail]
             for note in snapshot.diagnostics
-            if note.code in _LASTING
+            if note.code in _CATALOG_CODES
         ],
         "radius": vectors and vectors.sketch and vectors.sketch.radius,
-        "lexical": _put_texts(snapshot.lexical, "lexical.", arrays),
+        "lexical": _encode_texts(snapshot.lexical, "lexical.", arrays),
     }
     if graph is not None:
         arrays["edges"] = _pack([graph.index.edges])
@@ -220,7 +225,7 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
             "forbidden": sorted(graph.index.forbidden),
         }
         if graph.index.texts is not snapshot.lexical:
-            metadata["texts"] = _put_texts(graph.index.texts, "texts.", arrays)
+            metadata["texts"] = _encode_texts(graph.index.texts, "texts.", arrays)
     return _write(metadata, arrays)
 
 
@@ -235,21 +240,21 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
         traits[name, key] = arrays["traits"][start : start + count]
         start += count
     by_id = {entity_id: position for position, entity_id in enumerate(raw["ids"])}
-    sketch = raw["radius"] and SignSketch(radius=raw["radius"], **_under("sketch.", arrays))
+    sketch = raw["radius"] and SignSketch(radius=raw["radius"], **_with_prefix("sketch.", arrays))
     diagnostics = tuple(
         Diagnostic(stage=stage, code=code, detail=detail)
         for stage, code, detail in raw["diagnostics"]
     )
-    lexical = texts = _take_texts(raw["lexical"], "lexical.", arrays)
+    lexical = texts = _decode_texts(raw["lexical"], "lexical.", arrays)
     if "texts" in raw:
-        texts = _take_texts(raw["texts"], "texts.", arrays)
+        texts = _decode_texts(raw["texts"], "texts.", arrays)
     return Snapshot(
         version=0,
         entities=_StoredEntities(arrays["entities"], arrays["entity_ends"]),
         by_name=raw["by_name"],
         eligibility=Eligibility(by_trait=traits, by_id=by_id),
         lexical=lexical,
-        graph=_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
+        graph=_decode_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
         vectors=VectorIndex(matrix=arrays["matrix"], sketch=sketch, mean=arrays["mean_vector"])
         if "matrix" in arrays
         else None,
@@ -258,15 +263,15 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
     )
 
 
-def _graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
+def _decode_graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
     forbidden = frozenset((first, second, third) for first, second, third in raw.pop("forbidden"))
-    (edges,) = _facts(arrays["edges"])
+    (edges,) = _unpack(arrays["edges"])
     return ToolGraph.of(
         GraphIndex(
             **raw,
             network=network_of(edges),
             texts=texts,
-            statements=partial(_facts, arrays["facts"]),
+            statements=partial(_unpack, arrays["facts"]),
             forbidden=forbidden,
         )
     )
@@ -277,34 +282,34 @@ def _pack(statements: Iterable[Iterable[Fact]]) -> np.ndarray:
     return np.frombuffer(zlib.compress(json.dumps(facts).encode(), level=1), np.uint8)
 
 
-def _facts(packed: np.ndarray) -> list[list[Fact]]:
+def _unpack(packed: np.ndarray) -> list[list[Fact]]:
     """Return the facts packed by `_pack`."""
     names = [field.name for field in fields(Fact)]
     raw = json.loads(zlib.decompress(packed.tobytes()))
     return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
 
 
-def _put_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
+def _encode_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
     arrays |= _arrays_of(index, prefix)
     return _lists_of(index, "size", "fields", "languages", "names", "words")
 
 
-def _take_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
+def _decode_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
     tuples = {name: tuple(raw[name]) for name in ("fields", "languages")}
-    return BM25Index(**{**raw, **tuples, **_under(prefix, arrays)})
+    return BM25Index(**{**raw, **tuples, **_with_prefix(prefix, arrays)})
 
 
 def _arrays_of(value: Any, prefix: str) -> Arrays:
     """Return the array fields of a dataclass, keyed by prefixed name."""
-    found = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {prefix + name: each for name, each in found.items() if isinstance(each, np.ndarray)}
+    values = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {prefix + name: array for name, array in values.items() if isinstance(array, np.ndarray)}
 
 
 def _lists_of(value: object, *names: str) -> dict[str, object]:
     return {name: getattr(value, name) for name in names}
 
 
-def _under(prefix: str, arrays: Arrays) -> Arrays:
+def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()
@@ -339,5 +344,5 @@ class _StoredEntities(Sequence[Entity]):
         return entity
 
 
-def _note(code: Code, detail: str) -> Diagnostic:
+def _store_diagnostic(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="store", code=code, detail=detail)

@@ -118,21 +118,21 @@ class ToolGraph:
         passing = {node for node, passes in zip(self.nodes, mask.tolist(), strict=True) if passes}
         ends = [(edge.subject, edge.object) for edge in index.edges]
         near = {end for pair in ends if not passing.isdisjoint(pair) for end in pair}
-        shown = passing | (near - index.rows.keys())
+        included = passing | (near - index.rows.keys())
 
         def is_shown(fact: Fact) -> bool:
-            if fact.subject not in shown:
+            if fact.subject not in included:
                 return False
             if fact.literal:
                 return fact.subject in passing or FIELDS.get(fact.predicate) == "name"
             is_node = fact.object in index.kinds or fact.object in index.labels
-            return fact.object in shown or not is_node
+            return fact.object in included or not is_node
 
         excerpt = replace(
             index,
             network=network_of(filter(is_shown, index.edges)),
-            labels={node: name for node, name in index.labels.items() if node in shown},
-            kinds={node: kind for node, kind in index.kinds.items() if node in shown},
+            labels={node: name for node, name in index.labels.items() if node in included},
+            kinds={node: kind for node, kind in index.kinds.items() if node in included},
             statements=lambda: (filter(is_shown, facts) for facts in index.statements()),
             _members={},
         )

@@ -145,8 +145,10 @@ def steps_after(tool: ToolWords, others: Iterable[ToolWords]) -> list[ToolWords]
     Tools with the fewest other nouns come first.
     """
     about = frozenset(_nouns(tool.name)) - HERE
-    fitting = [each for each in others if about <= {*_nouns(each.name)} and _precedes(tool, each)]
-    fitting.sort(key=lambda each: (len(_nouns(each.name)), _phase(each), each.order))
+    fitting = [
+        other for other in others if about <= {*_nouns(other.name)} and _precedes(tool, other)
+    ]
+    fitting.sort(key=lambda other: (len(_nouns(other.name)), _phase(other), other.order))
     return fitting[:MAX_STEPS]
 
 

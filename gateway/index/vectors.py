@@ -62,7 +62,7 @@ class SignSketch:
         codes = np.empty((BITS // 64, len(rows)), dtype=np.uint64)
         for start in range(0, len(rows), _ENCODED_ROWS):
             part = slice(start, start + _ENCODED_ROWS)
-            codes[:, part] = _packed(np.matmul(rows[part] - mean, directions))
+            codes[:, part] = _pack_bits(np.matmul(rows[part] - mean, directions))
         radius = float(np.linalg.norm(sample - mean, axis=1).mean())
         return cls(mean=mean, radius=radius, directions=directions, codes=codes)
 
@@ -80,18 +80,18 @@ class SignSketch:
         # rows.
         near = [
             _ANGLES[self._distances(code)] * np.float32(self.radius) + np.dot(query, self.mean)
-            for query, code in zip(queries, _packed(queries @ self.directions).T, strict=True)
+            for query, code in zip(queries, _pack_bits(queries @ self.directions).T, strict=True)
         ]
         return np.stack(near)
 
     def _distances(self, code: NDArray[np.uint64]) -> NDArray[np.uint16]:
         """Return the number of bits in which each row differs from *code*, shape (n,)."""
-        found = np.empty(self.codes.shape[1], dtype=np.uint16)
-        for start in range(0, len(found), _ENCODED_ROWS):
+        distances = np.empty(self.codes.shape[1], dtype=np.uint16)
+        for start in range(0, len(distances), _ENCODED_ROWS):
             part = slice(start, start + _ENCODED_ROWS)
             counts = np.bitwise_count(self.codes[:, part] ^ code[:, None])
-            np.add.reduce(counts, axis=0, dtype=np.uint16, out=found[part])
-        return found
+            np.add.reduce(counts, axis=0, dtype=np.uint16, out=distances[part])
+        return distances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -162,41 +162,41 @@ class VectorIndex:
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
         """See `CatalogVectors.similarities`."""
-        found = np.empty((len(vectors), len(positions)), dtype=np.float32)
+        cosines = np.empty((len(vectors), len(positions)), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK_ROWS):
             part = slice(start, start + _CHUNK_ROWS)
-            found[:, part] = cosines_of(self.matrix[positions[part]], vectors)
-        return found
+            cosines[:, part] = cosines_of(self.matrix[positions[part]], vectors)
+        return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
         """See `CatalogVectors.search`; in a large catalog the sketch chooses the candidates."""
         if self.sketch is None:
             return self._scan(query, mask, count)
         eligible, near = np.flatnonzero(mask), None
-        wanted = self.sketch.candidate_count(count)
-        if len(eligible) > max(wanted, self.exact_numbers // self.dimensions):
+        candidate_count = self.sketch.candidate_count(count)
+        if len(eligible) > max(candidate_count, self.exact_numbers // self.dimensions):
             everything = len(eligible) == self.size
             _, estimates = query.combine(self.sketch.estimate(query.vectors))
-            near = top_positions(estimates, None if everything else mask, wanted)
+            near = top_positions(estimates, None if everything else mask, candidate_count)
         return Candidates.of(self, query, eligible=eligible, near=near, count=count)
 
     def _scan(self, query: VectorQuery, mask: Mask, count: int) -> Candidates:
         cosines, strengths = query.combine(cosines_of(self.matrix, query.vectors))
-        seen, ranked, present, positions = cosines, strengths, self.present, None
+        eligible_cosines, ranked, present, positions = cosines, strengths, self.present, None
         if not passes_all(mask):
             positions = np.flatnonzero(mask)
-            seen = cosines[positions]
-            ranked = seen if strengths is cosines else strengths[positions]
+            eligible_cosines = cosines[positions]
+            ranked = eligible_cosines if strengths is cosines else strengths[positions]
             present = present if present is None else present[positions]
         best = top(ranked, count)
         return Candidates(
             index=self,
             query=query,
             pool=best if positions is None else positions[best],
-            cosines=seen[best],
+            cosines=eligible_cosines[best],
             strengths=ranked[best],
-            moments=Moments.of(seen, ranked, present),
-            eligible=len(seen),
+            moments=Moments.of(eligible_cosines, ranked, present),
+            eligible=len(eligible_cosines),
             scored=len(cosines),
             dense=(cosines, strengths),
         )
@@ -219,5 +219,5 @@ def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:
     return positions[scores >= placed(scores, len(scores) - count)]
 
 
-def _packed(turned: Matrix) -> NDArray[np.uint64]:
+def _pack_bits(turned: Matrix) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(turned > 0, axis=1).view(np.uint64).T)

@@ -43,7 +43,7 @@ _FALLBACK_REASONS = (
 """Diagnostic codes that explain a fallback to words or the graph. The first one present is
 reported."""
 
-_WEAK = frozenset({"no_match", "low_confidence_results"})
+_WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
 """Diagnostic codes that mark a result as unreliable."""
 
 
@@ -137,18 +137,18 @@ class CachedSearch:
             key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
             cached = self.cache.get(key)
             if cached is not None:
-                result = _copy(cached)
+                result = _copy_result(cached)
             else:
                 result = await self.search(snapshot, request, notes, usage=signals)
                 if not result.degraded:
-                    self.cache.put(key, _copy(result))
+                    self.cache.put(key, _copy_result(result))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if search.is_recording:
                 self._describe(search, request.queries, result)
-        for code in {note.code for note in result.diagnostics} & _WEAK:
+        for code in {note.code for note in result.diagnostics} & _WEAK_RESULT_CODES:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
-            self._measure(result)
+            self._record_metrics(result)
         if self.usage is not None and task is not None:
             self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
         return result
@@ -170,7 +170,7 @@ class CachedSearch:
             described[CONTENT_ATTRIBUTES.documents] = json.dumps(matches)
         search.describe(described)
 
-    def _measure(self, result: SearchResult) -> None:
+    def _record_metrics(self, result: SearchResult) -> None:
         record = self.telemetry.record
         for stage, spent in result.stages.items():
             record("gateway.search.stage.duration", spent, {"gateway.search.stage": stage})
@@ -189,7 +189,7 @@ class CachedSearch:
             self.telemetry.add("gateway.search.fallbacks", attributes=labels)
 
 
-def _copy(result: SearchResult) -> SearchResult:
+def _copy_result(result: SearchResult) -> SearchResult:
     """Copy *result* into or out of the cache, because callers may change its mutable parts."""
     return replace(result, cached=True, stages=dict(result.stages))
 

@@ -38,18 +38,20 @@ def evidence_ranks(
     for final, (number, position, _) in enumerate(chosen, 1):
         ranking = rankings[number]
         candidates, scores = ranking.candidates, {**ranking.scores, "usage": usage}
-        place = None if candidates is None else _place(candidates.pool, position)
+        place = None if candidates is None else _find_rank(candidates.pool, position)
         signals = {name: float(term[place - 1]) for name, term in ranking.terms.items() if place}
         if candidates is not None and not has_vectors(candidates, np.array([position], np.intp))[0]:
             place = None
-        places = {name: _rank(each, position, state.mask) for name, each in scores.items()}
+        places = {
+            name: _rank_by_score(values, position, state.mask) for name, values in scores.items()
+        }
         ranks.append(
             EvidenceRanks(
                 vector=place,
                 lexical=places.get("lexical"),
                 graph=places.get("graph"),
                 usage=places["usage"],
-                ranked=_place(ranking.ranked.positions, position),
+                ranked=_find_rank(ranking.ranked.positions, position),
                 final=final,
                 signals=tuple(signals.items()),
             )
@@ -57,12 +59,12 @@ def evidence_ranks(
     return tuple(ranks)
 
 
-def _place(positions: Positions, position: int) -> int | None:
-    found = np.flatnonzero(positions == position)
-    return int(found[0]) + 1 if found.size else None
+def _find_rank(positions: Positions, position: int) -> int | None:
+    indices = np.flatnonzero(positions == position)
+    return int(indices[0]) + 1 if indices.size else None
 
 
-def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
+def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
     """Return the rank of *position* among the eligible entities. Ties are ordered by position."""
     score = scores[position]
     if score <= 0:
@@ -100,20 +102,22 @@ def filtered_entities(
 
 def reasons(match: Match) -> tuple[str, ...]:
     """Return the evidence for *match* as sentences."""
-    evidence, found = match.evidence, []
+    evidence, sentences = match.evidence, []
     if evidence.exact_name:
-        found.append("The request calls it by its name.")
+        sentences.append("The request calls it by its name.")
     if evidence.vector is not None:
-        found.append(f"Its meaning is near to the request's: {evidence.vector:.2f} (cosine).")
+        sentences.append(f"Its meaning is near to the request's: {evidence.vector:.2f} (cosine).")
     if evidence.lexical:
         words = ", ".join(evidence.words)
-        found.append(f"It holds {evidence.lexical:.0%} of the request's words, by rarity: {words}.")
+        sentences.append(
+            f"It holds {evidence.lexical:.0%} of the request's words, by rarity: {words}."
+        )
     if evidence.graph:
-        found.append(f"Its node in the graph holds {evidence.graph:.0%} of them.")
-    return (*found, *map(_in_words, evidence.path))
+        sentences.append(f"Its node in the graph holds {evidence.graph:.0%} of them.")
+    return (*sentences, *map(_describe_step, evidence.path))
 
 
-def _in_words(step: PathStep) -> str:
+def _describe_step(step: PathStep) -> str:
     source = step.source or "a rule"
     origin = f"the host in {source}" if step.declared else source
     return f"{step.subject} {step.predicate} {step.object}, says {origin}."

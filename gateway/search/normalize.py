@@ -162,8 +162,8 @@ class CachedNormalizer:
     async def _rewrite(self, query: str) -> str:
         key = (self.normalizer.model_id, query)
         # An equal request may have finished in the meantime.
-        if (found := self.cache.peek(key)) is not None:
-            return found
+        if (cached := self.cache.peek(key)) is not None:
+            return cached
         work = self.normalizer.rewrite(query)
         attributes = {"gateway.search.stage": "normalize"}
         answer = await ask(

@@ -107,13 +107,13 @@ def connected_normalizer(
     Raises:
         ConfigError: If the API key is missing.
     """
-    own = environment()
-    key = settings.api_key or own.normalizer_key
+    variables = environment()
+    key = settings.api_key or variables.normalizer_key
     if not key:
         raise ConfigError(
             "no key for the normalizer: set GATEWAY_NORMALIZE_API_KEY, to any text if its service "
             "wants none"
         )
-    url = settings.base_url or own.normalizer_url or _OPENAI_URL
+    url = settings.base_url or variables.normalizer_url or _OPENAI_URL
     with OpenAI(base_url=url, api_key=key, timeout=timeout_s, max_retries=1) as client:
         yield OpenAINormalizer(client, model=settings.model)

@@ -201,12 +201,14 @@ class Search:
     def _rank(self, state: SearchState, query: Query) -> Ranking:
         """Rank one query by vectors if it has any, else by the graph or the policy."""
         if state.snapshot.vectors is not None and query.is_embedded:
-            return self._by_vectors(state, state.snapshot.vectors, query)
+            return self._rank_by_vectors(state, state.snapshot.vectors, query)
         if state.request.ranking == "strategy" and state.snapshot.graph is not None:
-            return self._by_graph(state, state.snapshot.graph, query)
-        return self._by_policy(state, query)
+            return self._rank_by_graph(state, state.snapshot.graph, query)
+        return self._rank_by_policy(state, query)
 
-    def _by_vectors(self, state: SearchState, vectors: CatalogVectors, query: Query) -> Ranking:
+    def _rank_by_vectors(
+        self, state: SearchState, vectors: CatalogVectors, query: Query
+    ) -> Ranking:
         """Rank by vectors, and also by words if the strategy or the policy uses them."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
@@ -215,20 +217,20 @@ class Search:
         candidates = vectors.search(query.vectors, mask=state.mask, count=count)
         state.record_time("vector")
         if request.ranking != "strategy":
-            return self._by_policy(state, query, candidates)
+            return self._rank_by_policy(state, query, candidates)
         if self._ranks_by_vectors_alone(request):
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
             reading = retrieve.read_words(snapshot.lexical, query)
-            return self._ranking(state, query, ranked, reading, candidates=candidates)
+            return self._make_ranking(state, query, ranked, reading, candidates=candidates)
         hits = retrieve.score_lexical(snapshot.lexical, query)
         pool = Pool(snapshot, query, candidates, mask=state.mask, words=hits)
         ranked, terms = fuse(pool, self.signals)
-        for name in (each.name for each in self.signals if each.name not in terms):
+        for name in (signal.name for signal in self.signals if signal.name not in terms):
             state.add_diagnostic("vector", "plugin_failed", f"the signal {name!r} is left out")
-        ranking = self._ranking(state, query, ranked, hits, candidates=candidates)
+        ranking = self._make_ranking(state, query, ranked, hits, candidates=candidates)
         return replace(ranking, terms=terms)
 
-    def _by_policy(
+    def _rank_by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
         """Rank by the policy of the request."""
@@ -248,12 +250,12 @@ class Search:
         if failure is not None:
             detail = f"the ranking {request.ranking!r} failed, words rank: {failure.reason}"
             state.add_diagnostic("lexical", "plugin_failed", detail)
-        ranking = self._ranking(state, query, ranked, lexical, candidates=candidates)
+        ranking = self._make_ranking(state, query, ranked, lexical, candidates=candidates)
         if not request.explain or failure is not None:
             return ranking
         return replace(ranking, scoring=policies.explain_ranking(policy, evidence, ranked))
 
-    def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
+    def _rank_by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
         hits = retrieve.score_graph(graph, query)
         scores = np.where(state.mask, hits.scores, np.float32(0))
@@ -262,9 +264,9 @@ class Search:
         state.record_time("graph")
         ranked = RankedList(positions=best, scores=scores[best])
         reading = retrieve.read_words(state.snapshot.lexical, query)
-        return self._ranking(state, query, ranked, reading, hits=hits)
+        return self._make_ranking(state, query, ranked, reading, hits=hits)
 
-    def _ranking(
+    def _make_ranking(
         self,
         state: SearchState,
         query: Query,
@@ -345,13 +347,13 @@ class Search:
         """Add the ranks of each match, and the filtered entities that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
-        seen = state.snapshot.open_to(state.request.reader)
+        readable = state.snapshot.open_to(state.request.reader)
         if "server" not in state.request.filters.kinds:
-            seen &= ~eligibility.has("kind", "server")  # a server's tools describe it already
-        if not np.any(seen & ~state.mask):
+            readable &= ~eligibility.has("kind", "server")  # a server's tools describe it already
+        if not np.any(readable & ~state.mask):
             return replace(result, ranks=ranks)
         request = replace(state.request, explain=False)
-        unfiltered = replace(state, mask=seen, request=request, diagnostics=[], seconds={})
+        unfiltered = replace(state, mask=readable, request=request, diagnostics=[], seconds={})
         again = [self._rank(unfiltered, ranking.query) for ranking in rankings]
         return replace(result, ranks=ranks, filtered=filtered_entities(state, again))
 

@@ -129,13 +129,15 @@ class Query:
         """
         if self.normalized == self.text:
             return self
-        own = self._terms(self.text, self.corrected)
-        words = self._terms(self.english) - self._terms(*literals(self.text))
-        return replace(self, contradicts=len(words & own) <= parameters.SHARED_WORDS * len(words))
+        query_words = self._words_of(self.text, self.corrected)
+        words = self._words_of(self.english) - self._words_of(*literals(self.text))
+        return replace(
+            self, contradicts=len(words & query_words) <= parameters.SHARED_WORDS * len(words)
+        )
 
-    def _terms(self, *texts: str) -> set[str]:
-        found = chain.from_iterable(map(self.tokens, texts))
-        return {part for token in found if not token.stop for part in token.parts}
+    def _words_of(self, *texts: str) -> set[str]:
+        all_tokens = chain.from_iterable(map(self.tokens, texts))
+        return {part for token in all_tokens if not token.stop for part in token.parts}
 
     def split(self) -> Query:
         """Return the query with its clauses, if it is a long request."""
@@ -192,5 +194,5 @@ def split_clauses(text: str) -> tuple[str, ...]:
 def _count_words(text: str) -> int:
     """Count words. In scripts without spaces, two letters count as one word."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
-    rest = re.sub(_UNSPACED, " ", text) if unspaced else text
-    return len(rest.split()) + unspaced // parameters.LETTERS_PER_WORD
+    spaced = re.sub(_UNSPACED, " ", text) if unspaced else text
+    return len(spaced.split()) + unspaced // parameters.LETTERS_PER_WORD

@@ -25,12 +25,12 @@ from gateway.runtime.text import clean, near
 from gateway.types import ANYONE, Caller, Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
-_WRITTEN = r"""
+_TAG = r"""
     (?<![^\s(\[{\uff08\u300c])\#            # at a boundary
     ([^\s\#"'`()\[\]{}<>,;:!?|\\&*+=@$%^~\u3001\u3002\uff0c\uff01\uff1f\uff08\uff09\u300c\u300d]+)
     (?=$|[\s)\]},;:!?\u3001\u3002\uff0c\uff01\uff1f\uff09\u300d])
 """
-_EDGES = "-_./"
+_TAG_ENDINGS = "-_./"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SearchArguments:
         if isinstance(self.queries, str):
             raise InvalidRequestError("queries is a list of texts; for one text use query")
         texts = tuple(self.queries) if self.queries or self.query is None else (self.query,)
-        if _count("display_limit", self.display_limit, 0) and len(texts) > 1:
+        if _check_count("display_limit", self.display_limit, 0) and len(texts) > 1:
             raise InvalidRequestError("display_limit applies to one ranking: give one query")
         if len(texts) > max_queries:
             raise InvalidRequestError(f"{len(texts)} queries; a search takes at most {max_queries}")
@@ -83,37 +83,39 @@ def prepare(
         filters = replace(filters, include_described=True)
     filters = asked.caller.filters(filters)
     request = SearchRequest(
-        queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
-        context=_context(asked.context, asked.context_summary, options.max_query_chars, notes),
-        limit=_limit(asked.limit, options, notes),
+        queries=tuple(dict.fromkeys(_clean_queries(texts, options.max_query_chars, notes))),
+        context=_clean_context(
+            asked.context, asked.context_summary, options.max_query_chars, notes
+        ),
+        limit=_clamp_limit(asked.limit, options, notes),
         filters=filters,
         ranking=asked.ranking,
         diversify=asked.diversify,
         display_limit=asked.display_limit,
         tenant=asked.caller.tenant,
         explain=bool(asked.explain),
-        reader=_reader(asked.explain, filters),
+        reader=_reader_filters(asked.explain, filters),
     )
     return request, tuple(notes)
 
 
-def _reader(explain: bool | Caller, filters: Filters) -> Filters:
+def _reader_filters(explain: bool | Caller, filters: Filters) -> Filters:
     """Return the filters of the reader of the explanation; the default ones without explanation."""
     if isinstance(explain, Caller):
         return explain.filters()
     return filters if explain else Filters()
 
 
-def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
+def _clamp_limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
     if limit is None:
         return options.limit
-    if _count("limit", limit, 1) > options.max_limit:
+    if _check_count("limit", limit, 1) > options.max_limit:
         detail = f"{limit} asked, {options.max_limit} given"
         notes.append(Diagnostic(stage="catalog", code="limit_clamped", detail=detail))
     return min(limit, options.max_limit)
 
 
-def _count(name: str, value: object, minimum: int) -> int:
+def _check_count(name: str, value: object, minimum: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise InvalidRequestError(
             f"{name} must be a whole number of at least {minimum}, got {value!r}"
@@ -121,7 +123,9 @@ def _count(name: str, value: object, minimum: int) -> int:
     return value
 
 
-def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
+def _clean_queries(
+    texts: Iterable[object], max_chars: int, notes: list[Diagnostic]
+) -> Iterable[str]:
     for text in texts:
         if not isinstance(text, str):
             raise InvalidRequestError(f"a query must be a text, got {type(text).__name__}")
@@ -133,7 +137,7 @@ def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> 
             yield cleaned
 
 
-def _context(
+def _clean_context(
     context: Mapping[str, object] | None, summary: str, max_chars: int, notes: list[Diagnostic]
 ) -> str:
     if not context and not summary:
@@ -185,9 +189,9 @@ def extract_tags(
     for _, _, tag in chain.from_iterable(written):
         if tag not in tags and near(tag, tags):
             unknown.append(tag)
-    notes = [_unknown(tag, tags) for tag in unknown]
+    notes = [_unknown_tag(tag, tags) for tag in unknown]
     tags_by_query = [
-        frozenset(tags[tag] for _, _, tag in found if tag in tags) for found in written
+        frozenset(tags[tag] for _, _, tag in query_tags if tag in tags) for query_tags in written
     ]
     common = frozenset.intersection(*tags_by_query) if tags_by_query else frozenset()
     if not common:
@@ -195,10 +199,11 @@ def extract_tags(
     detail = f"filtered by {', '.join(sorted(common))}"
     notes.append(Diagnostic(stage="catalog", code="query_tagged", detail=detail))
     removed = [
-        [(start, end) for start, end, tag in found if tags.get(tag) in common] for found in written
+        [(start, end) for start, end, tag in query_tags if tags.get(tag) in common]
+        for query_tags in written
     ]
-    rest = map(_without, request.queries, removed)
-    queries = tuple(dict.fromkeys(query for query in rest if query))
+    remaining = map(_remove_spans, request.queries, removed)
+    queries = tuple(dict.fromkeys(query for query in remaining if query))
     filters = replace(filters, tags=filters.tags | common)
     return replace(request, queries=queries, filters=filters), tuple(notes)
 
@@ -206,8 +211,8 @@ def extract_tags(
 def words(query: str) -> Iterator[tuple[int, int, str]]:
     """Yield possible tags in *query*: start, end and the tag, casefolded."""
     quoted = [match.span() for match in re.finditer(_QUOTED, query)]
-    for match in re.finditer(_WRITTEN, query, re.VERBOSE):
-        tag = match.group(1).rstrip(_EDGES)
+    for match in re.finditer(_TAG, query, re.VERBOSE):
+        tag = match.group(1).rstrip(_TAG_ENDINGS)
         inside = any(start <= match.start() < stop for start, stop in quoted)
         if not inside and any(char.isalpha() for char in tag):
             yield match.start(), match.start(1) + len(tag), tag.casefold()
@@ -219,14 +224,14 @@ def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
     return {**ways, **{tag: tag for tag in tags}}
 
 
-def _without(query: str, spans: Sequence[tuple[int, int]]) -> str:
+def _remove_spans(query: str, spans: Sequence[tuple[int, int]]) -> str:
     for start, end in reversed(spans):
         query = f"{query[:start]} {query[end:]}"
     return " ".join(query.split()).strip(" ,;:.!?")
 
 
-def _unknown(tag: str, tags: Mapping[str, str]) -> Diagnostic:
-    like = dict.fromkeys(tags[each] for each in near(tag, tags))
+def _unknown_tag(tag: str, tags: Mapping[str, str]) -> Diagnostic:
+    like = dict.fromkeys(tags[spelling] for spelling in near(tag, tags))
     suffix = f"; near: {', '.join(like)}" if like else ""
     detail = f"nobody has the tag {tag!r}{suffix}"
     return Diagnostic(stage="catalog", code="unknown_tag", detail=detail)

@@ -80,8 +80,8 @@ class Ranking:
         """
         if self.candidates is not None:
             return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
-        held = self.lexical.document_matches(self.reading, positions)
-        return np.asarray(held.coverage, dtype=np.float32)
+        word_matches = self.lexical.document_matches(self.reading, positions)
+        return np.asarray(word_matches.coverage, dtype=np.float32)
 
     def confidences(self, positions: Sequence[int]) -> list[float]:
         """Return the confidence of each of *positions*, 0 to 1."""
@@ -89,13 +89,18 @@ class Ranking:
 
     def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
         """Return the confidence, 0 to 1, and the evidence of each of *positions*."""
-        held = self.lexical.document_matches(self.reading, positions)
+        word_matches = self.lexical.document_matches(self.reading, positions)
         cosines: Sequence[float | None] = [None] * len(positions)
         if self.candidates is not None:
             cosines = self.candidates.cosines_at(positions)
         assessed = []
         for position, cosine, coverage, score, words in zip(
-            positions, cosines, held.coverage, held.scores, held.words, strict=True
+            positions,
+            cosines,
+            word_matches.coverage,
+            word_matches.scores,
+            word_matches.words,
+            strict=True,
         ):
             agreement, exact_name = self.graph.get(position), position in self.named
             features = self.features(cosine, score, words)
@@ -119,7 +124,7 @@ class Ranking:
             score: BM25F score.
             words: Words of the query in the match, including near spellings.
         """
-        held = sum(
+        weight = sum(
             term.weight
             for term in self.reading.terms
             if term.word in words and not term.is_spelling_correction and not term.word.isdigit()
@@ -138,8 +143,8 @@ class Ranking:
                 )
         return Features(
             similarity=similarity,
-            coverage=min(held / self.reading.weight, 1.0),
-            strength=score if held else 0.0,
+            coverage=min(weight / self.reading.weight, 1.0),
+            strength=score if weight else 0.0,
             count=self.eligible,
         )
 
@@ -175,31 +180,33 @@ def build_result(
     """
     entities = state.snapshot.entities
     extra = (*added.prerequisites, *added.related, *added.next_steps)
-    positions = [position for _, position, _ in chosen] + [each.position for each in extra]
+    positions = [position for _, position, _ in chosen] + [
+        supplement.position for supplement in extra
+    ]
     assessed = [ranking.assess(positions) for ranking in rankings]
     matches: list[Match] = []
     for index, (number, position, score) in enumerate(chosen):
         confidence, evidence = assessed[number][index]
         match = to_match(entities[position], score=score, confidence=confidence, evidence=evidence)
         matches.append(match)
-    for index, each in enumerate(extra, start=len(chosen)):
+    for index, supplement in enumerate(extra, start=len(chosen)):
         confidence, evidence = max((scores[index] for scores in assessed), key=itemgetter(0))
         match = to_match(
-            entities[each.position],
-            score=each.score,
+            entities[supplement.position],
+            score=supplement.score,
             confidence=confidence,
-            evidence=replace(evidence, path=each.path),
-            direct=each.direct,
+            evidence=replace(evidence, path=supplement.path),
+            direct=supplement.direct,
         )
         matches.append(match)
-    rest = iter(matches)
+    remaining = iter(matches)
     scoring = (rankings[number].scoring.get(position) for number, position, _ in chosen)
     return replace(
         state.result(mode),
-        matches=tuple(islice(rest, len(chosen))),
-        prerequisites=tuple(islice(rest, len(added.prerequisites))),
-        related=tuple(islice(rest, len(added.related))),
-        next_steps=tuple(rest),
+        matches=tuple(islice(remaining, len(chosen))),
+        prerequisites=tuple(islice(remaining, len(added.prerequisites))),
+        related=tuple(islice(remaining, len(added.related))),
+        next_steps=tuple(remaining),
         scoring=tuple(filter(None, scoring)),
         normalized=tuple(ranking.query.normalized for ranking in rankings),
     )
@@ -250,18 +257,20 @@ def unmatched_terms(
         mask: Eligible entities.
     """
     terms = (word for reading in readings for word in reading.terms)
-    return tuple(dict.fromkeys(word.word for word in terms if not _occurs(index, word, mask)))
+    return tuple(
+        dict.fromkeys(word.word for word in terms if not _is_in_catalog(index, word, mask))
+    )
 
 
 def lacking_words(snapshot: Snapshot, text: str, positions: Sequence[int]) -> list[tuple[str, ...]]:
     """Return the words of *text* that are missing in each entity at *positions*, as written."""
     query = Query(text=text)
     reading = snapshot.lexical.analyze(query.tokens(text))
-    held = snapshot.lexical.document_matches(reading, positions).words
-    return [tuple(word for word in reading.words if word not in words) for words in held]
+    matched_words = snapshot.lexical.document_matches(reading, positions).words
+    return [tuple(word for word in reading.words if word not in words) for words in matched_words]
 
 
-def _occurs(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
+def _is_in_catalog(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
     return any(index.occurs_in(row, mask) for rows, _ in terms.expansions for row in rows)
 
 
@@ -280,11 +289,12 @@ def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> lis
     eligible = snapshot.mask(replace(filters, kinds=kinds))
     hidden = servers_of(np.ones_like(mask)) - servers_of(eligible)
     return [
-        replace(note, detail="") if _names(note, hidden, filters) else note for note in diagnostics
+        replace(note, detail="") if _reveals_server(note, hidden, filters) else note
+        for note in diagnostics
     ]
 
 
-def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
+def _reveals_server(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
     if note.stage not in {"catalog", "graph"}:
         return False
     if filters.servers and not any(map(note.detail.__contains__, filters.servers)):
@@ -295,7 +305,9 @@ def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
 def suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of the definitions of the entities at *positions*."""
     definitions = (snapshot.entities[position].definition for position in positions)
-    return tuple(dict.fromkeys(note for each in definitions for note in each.diagnostics))
+    return tuple(
+        dict.fromkeys(note for definition in definitions for note in definition.diagnostics)
+    )
 
 
 def to_match(

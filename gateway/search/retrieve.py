@@ -118,7 +118,7 @@ def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
-    return max(_match(index, query, texts), key=_max_coverage)
+    return max(_match_texts(index, query, texts), key=_max_coverage)
 
 
 def score_lexical(index: BM25Index, query: Query) -> Hits:
@@ -128,8 +128,8 @@ def score_lexical(index: BM25Index, query: Query) -> Hits:
         The form of the query that the catalog matches best, for confidence. Its scores are the
         best over all forms.
     """
-    forms = _match(index, query, query.confidence_texts)
-    with_context = _match(index, query, query.texts) if query.context else []
+    forms = _match_texts(index, query, query.confidence_texts)
+    with_context = _match_texts(index, query, query.texts) if query.context else []
     scores = np.maximum.reduce([form.scores for form in (*forms, *with_context)])
     return replace(max(forms, key=_max_coverage), scores=scores)
 
@@ -140,15 +140,15 @@ def score_clauses(index: BM25Index, query: Query) -> list[Vector]:
     return [np.maximum.reduce(clauses)] if clauses else []
 
 
-def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
+def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
     """Match each text form of *query*. The last one is English if rewritten."""
     hits = [index.match(query.tokens(text)) for text in texts]
     if query.contradicts:
-        hits[-1] = _mean(hits[-2], hits[-1])
+        hits[-1] = _blend_rewrite(hits[-2], hits[-1])
     return hits
 
 
-def _mean(original: Hits, english: Hits) -> Hits:
+def _blend_rewrite(original: Hits, english: Hits) -> Hits:
     """Weight a contradicting rewrite by its share. A rewrite of a foreign query counts in full."""
     if _is_foreign(original, english):
         return english
@@ -167,7 +167,7 @@ def _max_coverage(hits: Hits) -> float:
 def score_graph(graph: ToolGraph, query: Query) -> Hits:
     """Score the graph node of every entity by the words of *query*."""
     texts = query.texts[-2:] if query.contradicts else (query.graph_text,)
-    return _match(graph.index.texts, query, texts)[-1]
+    return _match_texts(graph.index.texts, query, texts)[-1]
 
 
 def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
@@ -190,5 +190,5 @@ def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
     if _NOT_PLAIN.search(query):
         bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
         names += (word for word in bare if _NOT_PLAIN.search(word))
-    positions = [at for name in names for at in snapshot.named(name)]
+    positions = [index for name in names for index in snapshot.named(name)]
     return [position for position in dict.fromkeys(positions) if mask[position]]

@@ -73,10 +73,10 @@ class Searches:
             InvalidRequestError: If the ranking is unknown, or its plugin is not loaded.
         """
         check_ranking(request.ranking, self.cached.search.rankings)
-        wanted = bool(request.queries or request.context)
-        built = await self._built(vectors=wanted, wait=wait)
+        has_query = bool(request.queries or request.context)
+        built = await self._fetch_build(vectors=has_query, wait=wait)
         # Browsing does not use vectors.
-        early = self.index.notes(built) if wanted else ()
+        early = self.index.notes(built) if has_query else ()
         # Users with equal visibility share cached results.
         request = replace(request, filters=built.snapshot.visibility.shared(request.filters))
         result = await self.cached(built.snapshot, request, (*notes, *early), task=task)
@@ -126,7 +126,7 @@ class Searches:
         """List every server again, rebuild the index, and return its report."""
         self.servers.bridge.check_open()
         self.servers.pool.expire()
-        return self._noted((await self.index.refresh()).report)
+        return self._with_notes((await self.index.refresh()).report)
 
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Return the report of the newest index build, with all changes and vectors.
@@ -136,20 +136,20 @@ class Searches:
         """
         self.servers.bridge.check_open()
         report = (await self.index.current()).report if wait else self.index.report()
-        return self._noted(report)
+        return self._with_notes(report)
 
-    def _noted(self, report: IndexReport) -> IndexReport:
+    def _with_notes(self, report: IndexReport) -> IndexReport:
         return replace(report, diagnostics=(*self.notes, *report.diagnostics))
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index without waiting for vectors; with *vectors*, wait as a search does."""
-        return (await self._built(vectors=vectors)).snapshot
+        return (await self._fetch_build(vectors=vectors)).snapshot
 
     async def newest(self) -> IndexBuild:
         """Return the newest index build. Its vectors may be incomplete."""
-        return await self._built(vectors=False)
+        return await self._fetch_build(vectors=False)
 
-    async def _built(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
+    async def _fetch_build(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
         self.servers.bridge.check_open()
         self.servers.pool.refresh_stale()
         search = self.cached.search

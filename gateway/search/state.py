@@ -157,14 +157,16 @@ async def request_vectors(
         works = [embed(texts, dimensions) for texts in groups]
         results = await state.attempt_stage("embed", "embedding_failed", works)
     state.record_time("embed")
-    answers = [(texts, found) for texts, found in zip(groups, results, strict=True) if found]
+    answers = [
+        (texts, embeddings) for texts, embeddings in zip(groups, results, strict=True) if embeddings
+    ]
     state.counts = replace(
         state.counts,
-        embedded_texts=sum(found.embedded for _, found in answers),
-        tokens=sum(found.tokens for _, found in answers),
+        embedded_texts=sum(embeddings.embedded for _, embeddings in answers),
+        tokens=sum(embeddings.tokens for _, embeddings in answers),
     )
     return {
         text: row
-        for texts, found in answers
-        for text, row in zip(texts, found.vectors, strict=True)
+        for texts, embeddings in answers
+        for text, row in zip(texts, embeddings.vectors, strict=True)
     }

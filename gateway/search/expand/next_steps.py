@@ -101,8 +101,8 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         )
 
     work = partial(suggest, snapshot)
-    found = await with_vectors(snapshot.vectors, work, options.query_timeout_s)
-    return suggest(replace(snapshot, vectors=None)) if isinstance(found, Failed) else found
+    steps = await with_vectors(snapshot.vectors, work, options.query_timeout_s)
+    return suggest(replace(snapshot, vectors=None)) if isinstance(steps, Failed) else steps
 
 
 async def _read_task(
@@ -145,15 +145,19 @@ def _task_reasons(
     if index is None or index.mean is None or not query.is_embedded:
         distribution = Distribution.of(words[0])
         return [Reason(nearest=by_words, score=lambda at: deviations(words[0][at], distribution))]
-    masks = _masks(snapshot, used, mask)
-    near = _nearness(index, query.vectors, masks, parameters.TASK_WEIGHT)
+    masks = _masks_to_search(snapshot, used, mask)
+    near = _nearness_reason(index, query.vectors, masks, parameters.TASK_WEIGHT)
     weight = parameters.TASK_WEIGHT * options.lexical_weight
     worded = Reason(
         nearest=by_words,
-        score=lambda at: weight * np.sum([deviations_at(each, at, mask) for each in words], axis=0),
+        score=lambda at: (
+            weight * np.sum([deviations_at(scores, at, mask) for scores in words], axis=0)
+        ),
     )
     following = [
-        _nearness(index, _alone(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT)
+        _nearness_reason(
+            index, _single_vector_query(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT
+        )
         for clause in following_clauses(query.vectors.clauses, index, index.mean, used[-1])
     ]
     if not following:
@@ -165,19 +169,21 @@ def _task_reasons(
     return [near, worded, served]
 
 
-def _nearness(
+def _nearness_reason(
     index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
 ) -> Reason:
     """Return a reason: nearness to *vectors* times *weight*, measured among the first mask."""
-    found = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
-    every = found[0]
+    results = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
+    every = results[0]
     return Reason(
-        nearest=np.concatenate([candidates.pool for candidates in found]),
+        nearest=np.concatenate([candidates.pool for candidates in results]),
         score=lambda at: weight * every.deviations(every.strengths_at(at)),
     )
 
 
-def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]) -> Reason:
+def _neighbour_reason(
+    index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]
+) -> Reason:
     """Return a reason: the cosine with the tool at *last*, after subtracting the catalog's mean.
 
     Features common to all tools do not make two tools similar.
@@ -186,28 +192,31 @@ def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[
     sample = sample_of(np.flatnonzero(masks[0]))
 
     def cosines(positions: Positions) -> Vector:
-        along = _products(index, away, positions) - float(away @ mean)
-        squared = 1 - 2 * _products(index, mean, positions) + float(mean @ mean)
+        along = _dot_products(index, away, positions) - float(away @ mean)
+        squared = 1 - 2 * _dot_products(index, mean, positions) + float(mean @ mean)
         length = np.sqrt(np.maximum(squared, parameters.MIN_SQUARED_LENGTH))
         return np.asarray(along / length, dtype=np.float32)
 
     distribution = Distribution.of(cosines(sample))
-    found = [index.search(_alone(away), mask=each, count=CANDIDATES).pool for each in masks]
+    pools = [
+        index.search(_single_vector_query(away), mask=eligible, count=CANDIDATES).pool
+        for eligible in masks
+    ]
     return Reason(
-        nearest=np.concatenate(found),
+        nearest=np.concatenate(pools),
         score=lambda at: parameters.NEIGHBOUR_WEIGHT * deviations(cosines(at), distribution),
     )
 
 
-def _masks(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
+def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
     """Return *mask*, and a mask of the servers of *used* if they have more than `CANDIDATES`
     tools.
     """
-    near = mask & _of_servers(snapshot, used)
+    near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
 
 
-def _of_servers(snapshot: Snapshot, used: Sequence[int]) -> Mask:
+def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
     """Return a mask of the entities that share a server with one of *used*, shape (n,)."""
     servers = {snapshot.entities[position].server for position in used}
     masks = [snapshot.eligibility.has("server", server) for server in servers]
@@ -239,7 +248,7 @@ class NextStepScores:
         tool above one.
         """
         scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
-        declared = {at for at, edge in self.edges.items() if is_declared(edge)}
+        declared = {place for place, edge in self.edges.items() if is_declared(edge)}
         ceiling = min((scores[position] for position in declared), default=math.inf)
         below = math.nextafter(ceiling, -math.inf)
         for position, confidence in confidences(self.graph, learned, self.last).items():
@@ -258,7 +267,8 @@ class NextStepScores:
             }
         best = nsmallest(limit, scores, key=lambda position: (-scores[position], position))
         return tuple(
-            Supplement(position=at, score=scores[at], path=paths.get(at, ())) for at in best
+            Supplement(position=place, score=scores[place], path=paths.get(place, ()))
+            for place in best
         )
 
 
@@ -283,9 +293,9 @@ def score_next_steps(
     if graph is None:
         raise AssertionError
     if index is not None and index.mean is not None:
-        masks = _masks(snapshot, used, mask)
-        reasons = [*reasons, _neighbours(index, index.mean, used[-1], masks)]
-    edges, near = _edges_after(graph, used, mask), _of_servers(snapshot, used)
+        masks = _masks_to_search(snapshot, used, mask)
+        reasons = [*reasons, _neighbour_reason(index, index.mean, used[-1], masks)]
+    edges, near = _edges_after(graph, used, mask), _server_mask(snapshot, used)
     pools = [reason.nearest for reason in reasons]
     pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
     pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
@@ -306,7 +316,7 @@ def score_next_steps(
         positions=positions,
         scores=scores,
         supported=supported,
-        edges={at: edge for at, edge in edges.items() if at in positions},
+        edges={position: edge for position, edge in edges.items() if position in positions},
     )
 
 
@@ -361,11 +371,11 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
     return clauses[first : first + parameters.FOLLOWING_CLAUSES]
 
 
-def _products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
+def _dot_products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
     """Return the dot product of *vector* with the row at each position, shape (m,)."""
     products: Vector = index.similarities(vector[None], positions)[0]
     return products
 
 
-def _alone(vector: Vector) -> VectorQuery:
+def _single_vector_query(vector: Vector) -> VectorQuery:
     return VectorQuery(texts=vector[None], clauses=vector[None][:0])

@@ -126,28 +126,32 @@ class Gatherer:
         """
         if self.options.prerequisites == "off":
             return
-        above = {each.position for each in self.added.prerequisites}
+        above = {prerequisite.position for prerequisite in self.added.prerequisites}
         room = self.options.max_prerequisites - len(above.difference(self.primaries))
         for primary in self.seeds:
             above.add(primary)
             first = primary == self.seeds[0]
             far = first and self.options.prerequisites == "derived"
             hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
-            for position, neighbour in self._needed(primary, declared=declared, hops=hops):
+            for position, neighbour in self._prerequisites_of(
+                primary, declared=declared, hops=hops
+            ):
                 matched = position in self.primaries
                 direct = matched or position in self.inside
                 is_placed = position in above or (position in self.listed and not matched)
-                if is_placed or not self._admits(neighbour, direct=direct, far=far):
+                if is_placed or not self._may_list(neighbour, direct=direct, far=far):
                     continue
                 if not matched:
                     if room <= 0:
                         continue
                     room -= 1
                 above.add(position)
-                self.added.prerequisites.append(self._of(position, neighbour, direct=direct))
+                self.added.prerequisites.append(
+                    self._make_supplement(position, neighbour, direct=direct)
+                )
         self.listed |= above
 
-    def _needed(
+    def _prerequisites_of(
         self, primary: int, *, declared: bool, hops: int
     ) -> Iterator[tuple[int, Neighbour]]:
         """Yield the prerequisites of *primary*, ordered by distance, strength and nearness.
@@ -167,15 +171,15 @@ class Gatherer:
             limit=len(self.graph.nodes),
         )
         self.added.visited += expansion.visited
-        found = entities_of(self.graph, expansion)
-        near = self.nearness([position for position, _ in found])
-        rows = zip(found, near.tolist(), strict=True)
+        pairs = entities_of(self.graph, expansion)
+        near = self.nearness([position for position, _ in pairs])
+        rows = zip(pairs, near.tolist(), strict=True)
         ordered = sorted(
             rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
         )
         yield from (pair for pair, _ in ordered)
 
-    def _admits(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
+    def _may_list(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
         """Return whether a prerequisite may be listed, if there is room.
 
         * A match, or inside the window: if each step is reliable, or a single edge states it. Equal
@@ -194,17 +198,17 @@ class Gatherer:
 
     def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
         """List neighbours that are not in a list yet, while there is room."""
-        found, limit = self.added.related, self.options.max_related
+        supplements, limit = self.added.related, self.options.max_related
         if role == "next_step":
-            found, limit = self.added.next_steps, self.options.max_next_steps
-        left = self.inside - self.listed
-        room = limit - len(found)
-        if room <= 0 or not (declared or left):
+            supplements, limit = self.added.next_steps, self.options.max_next_steps
+        unlisted = self.inside - self.listed
+        room = limit - len(supplements)
+        if room <= 0 or not (declared or unlisted):
             return
         nodes, index = self.graph.nodes, self.graph.index
 
         def is_outside(node: str) -> bool:
-            return self.graph.entity(node) not in left and not index.is_concept(node)
+            return self.graph.entity(node) not in unlisted and not index.is_concept(node)
 
         expansion = expand(
             index,
@@ -216,12 +220,14 @@ class Gatherer:
         )
         self.added.visited += expansion.visited
         free = (
-            self._of(*pair, direct=not self.is_semantic or pair[0] in self.inside)
+            self._make_supplement(*pair, direct=not self.is_semantic or pair[0] in self.inside)
             for pair in entities_of(self.graph, expansion)
             if pair[0] not in self.listed
         )
-        found += sorted(free, key=lambda each: (-each.score, not each.direct))[:room]
-        self.listed.update(each.position for each in found)
+        supplements += sorted(
+            free, key=lambda supplement: (-supplement.score, not supplement.direct)
+        )[:room]
+        self.listed.update(supplement.position for supplement in supplements)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
         """List hits with nearly the coverage of the best hit as related."""
@@ -234,27 +240,29 @@ class Gatherer:
 
     def add_learned_steps(self, learned: LearnedSteps) -> None:
         """Add learned next steps to the list: declared ones first, then by strength."""
-        steps = {each.position: each for each in self.added.next_steps}
+        steps = {next_step.position: next_step for next_step in self.added.next_steps}
         self.listed -= steps.keys()
         for primary in self.seeds:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
                     # Scale the confidence like an edge of the graph.
                     score = PREDICATES[STEP_PREDICATE].weight * edge.confidence
-                    shown = Supplement(position=position, score=score, path=learned_path(edge))
-                    steps.setdefault(position, shown)
+                    supplement = Supplement(position=position, score=score, path=learned_path(edge))
+                    steps.setdefault(position, supplement)
         ordered = sorted(
             steps.values(),
-            key=lambda each: (
-                not all(step.declared for step in each.path),
-                -each.score,
-                each.position,
+            key=lambda next_step: (
+                not all(step.declared for step in next_step.path),
+                -next_step.score,
+                next_step.position,
             ),
         )
         self.added.next_steps = ordered[: self.options.max_next_steps]
-        self.listed.update(each.position for each in self.added.next_steps)
+        self.listed.update(next_step.position for next_step in self.added.next_steps)
 
-    def _of(self, position: int, neighbour: Neighbour, *, direct: bool = True) -> Supplement:
+    def _make_supplement(
+        self, position: int, neighbour: Neighbour, *, direct: bool = True
+    ) -> Supplement:
         path = self.graph.steps(neighbour.path)
         return Supplement(position=position, score=neighbour.score, path=path, direct=direct)
 
@@ -302,13 +310,13 @@ def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[
     if not learned:
         return {}
     node = graph.nodes[position]
-    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
+    open_share = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
     shares: dict[int, float] = {}
     for tool, share in learned.often.items():
         target = node_of(tool)
         end = graph.entity(target)
         if end is not None and (node, target) not in graph.forbidden:
-            shares[end] = left * share
+            shares[end] = open_share * share
     for end, edge in learned_steps_after(graph, learned, position):
         shares[end] = shares.get(end, 0.0) + edge.confidence
     return shares

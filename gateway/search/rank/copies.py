@@ -43,7 +43,7 @@ def move_copies(
         originals = tools
         if position in named:
             originals = [entities[other] for other in head if other in named]
-        is_copy = any(_copies(tool, other) for other in originals)
+        is_copy = any(_is_copy(tool, other) for other in originals)
         is_copy = is_copy and not stems_of(tool.server) <= stems_of(query)
         (copies if is_copy else first).append(place)
     if not copies:
@@ -53,7 +53,7 @@ def move_copies(
     return RankedList(positions=moved.positions, scores=np.minimum.accumulate(moved.scores))
 
 
-def _copies(tool: Entity, other: Entity) -> bool:
+def _is_copy(tool: Entity, other: Entity) -> bool:
     is_later = other.trusted or 0 <= other.generation < tool.generation
     if tool.trusted or tool.generation < 0 or not is_later or tool.server == other.server:
         return False

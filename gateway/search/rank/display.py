@@ -39,7 +39,7 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
     chosen: list[int] = []
     waiting: list[int] = []
     for place, kind in enumerate(kinds):
-        competes = any(at > place for other, at in last.items() if other != kind)
+        competes = any(last_place > place for other, last_place in last.items() if other != kind)
         if place in weak or len(chosen) >= limit or (chosen_by_kind[kind] >= cap and competes):
             waiting.append(place)
             continue
@@ -50,7 +50,7 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
 
 def spread(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[int]:
     """Choose *limit* ranks like `select`, and fill up with entities that `select` leaves out."""
-    strong = {place for place, _ in _strong(kinds, scores, limit)}
+    strong = {place for place, _ in _competing_ranks(kinds, scores, limit)}
     weak = {*range(len(kinds))} - strong
     return cap_per_kind(kinds, limit=limit, weak=weak)
 
@@ -72,7 +72,7 @@ def display_depth(limit: int) -> int:
 
 
 def select(
-    kinds: Sequence[str], scores: Sequence[float], *, limit: int, kept: Container[int] = ()
+    kinds: Sequence[str], scores: Sequence[float], *, limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
     """Choose the entities of a ranking to display, in order.
 
@@ -80,25 +80,27 @@ def select(
         kinds: Kind of each entity, best first.
         scores: Scores of the ranking, descending.
         limit: Number of entities to choose; below 1 chooses none.
-        kept: Ranks that compete even with a low score.
+        exempt: Ranks that compete even with a low score.
 
     Returns:
         Ranks and display scores, from 0 for the last candidate to 1 for the first. Ranks with
-        a display score below 0.2 that are not in *kept* are left out, however few remain.
+        a display score below 0.2 that are not in *exempt* are left out, however few remain.
     """
-    strong = _strong(kinds, scores, limit, kept)
-    return [strong[at] for at in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)]
+    strong = _competing_ranks(kinds, scores, limit, exempt)
+    return [
+        strong[index] for index in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)
+    ]
 
 
-def _strong(
-    kinds: Sequence[str], scores: Sequence[float], limit: int, kept: Container[int] = ()
+def _competing_ranks(
+    kinds: Sequence[str], scores: Sequence[float], limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
     """Return the ranks that compete for *limit* and reach the minimum, with display scores."""
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
     least = parameters.DISPLAY_MIN_SCORE
-    return [(place, display) for place, display in ranked if display >= least or place in kept]
+    return [(place, display) for place, display in ranked if display >= least or place in exempt]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -125,15 +127,15 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
     """
     words = frozenset(stems(query))
     count = max(parameters.SERVER_TOOLS_MIN, math.ceil(parameters.SERVER_TOOLS_SHARE * limit))
-    scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
+    scored = [(tool, score) for tool in tools if (score := _score_tool(tool, words))]
     servers = len({tool.server for tool, _ in scored})
     share = max(parameters.SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
     scored.sort(key=lambda pair: (-pair[1], pair[0].server, pair[0].name))
     chosen = first_per_kind([tool.server for tool, _ in scored], share)
-    return [scored[at] for at in chosen[:count]]
+    return [scored[index] for index in chosen[:count]]
 
 
-def _score(tool: Entity, query: frozenset[str]) -> float:
+def _score_tool(tool: Entity, query: frozenset[str]) -> float:
     """Score a tool: each word of the query earns 0.5 in the name, else 0.3 in the description.
 
     The score is 0.7 x the sum, at most 1, plus 0.3 x the share of the words that earned points.
@@ -189,9 +191,9 @@ def choose(
     fits = state.counts.eligible <= request.display_limit
     least = 0.0 if fits else min_confidence
     likely = enumerate(confidences(positions.tolist()))
-    kept = {place for place, confidence in likely if confidence >= least}
-    shown = select(kinds(positions), scores, limit=request.display_limit, kept=kept)
-    return [chosen[place] for place, _ in shown], tuple(score for _, score in shown)
+    confident = {place for place, confidence in likely if confidence >= least}
+    displayed = select(kinds(positions), scores, limit=request.display_limit, exempt=confident)
+    return [chosen[place] for place, _ in displayed], tuple(score for _, score in displayed)
 
 
 def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:

@@ -62,7 +62,7 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
     terms: dict[str, Vector] = {}
     scores = np.zeros(len(pool.positions), dtype=np.float32)
     for signal in signals:
-        term = attempt_call(partial(_term, signal, replace(pool, scores=scores)))
+        term = attempt_call(partial(_signal_term, signal, replace(pool, scores=scores)))
         if not isinstance(term, Failed):
             terms[signal.name] = term
             scores = scores + term
@@ -71,7 +71,7 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
     return RankedList.of(pool.positions, scores), terms
 
 
-def _term(signal: Signal, pool: Pool) -> Vector:
+def _signal_term(signal: Signal, pool: Pool) -> Vector:
     """Return the contribution of *signal* to each candidate.
 
     Raises:
@@ -87,13 +87,13 @@ def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
     """Put the entities at *named* before all others, in that order, even without a score."""
     if not named:
         return ranked
-    rest = ~np.isin(ranked.positions, named)
+    is_unnamed = ~np.isin(ranked.positions, named)
     scores = dict(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
     top = max(ranked.scores.tolist(), default=1.0)
     head = [max(scores.get(position, 0.0), top) for position in named]
     return RankedList(
-        positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[rest]]),
-        scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[rest]]),
+        positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[is_unnamed]]),
+        scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[is_unnamed]]),
     )
 
 
@@ -176,10 +176,10 @@ def rerank(
     values = [value * multipliers.get(entity, 1.0) for entity, value in pairs]
     order: list[int] = []
     for index in range(len(ids)):
-        at = len(order)
-        while at and scores[order[at - 1]] - scores[index] <= tie:
-            if values[order[at - 1]] >= values[index]:
+        place = len(order)
+        while place and scores[order[place - 1]] - scores[index] <= tie:
+            if values[order[place - 1]] >= values[index]:
                 break
-            at -= 1
-        order.insert(at, index)
+            place -= 1
+        order.insert(place, index)
     return order

@@ -194,17 +194,21 @@ def explain_scores(
     if candidates is not None:
         embedded = has_vectors(candidates, positions).tolist()
         exact = candidates.cosines_at(positions.tolist())
-        cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
-    ranks = [{at: place for place, at in enumerate(each.tolist(), 1)} for each in lists] or [{}, {}]
+        cosines = [value if has else None for value, has in zip(exact, embedded, strict=True)]
+    ranks = [
+        {position: place for place, position in enumerate(value.tolist(), 1)} for value in lists
+    ] or [{}, {}]
     scorings: dict[int, Scoring] = {}
-    for at, score, cosine in zip(positions.tolist(), ranked.scores.tolist(), cosines, strict=False):
-        scorings[at] = Scoring(
+    for position, score, cosine in zip(
+        positions.tolist(), ranked.scores.tolist(), cosines, strict=False
+    ):
+        scorings[position] = Scoring(
             score=score,
             vector=cosine,
-            text_boost=float(keywords.boost[at]),
-            keyword_share=float(keywords.share[at]),
-            vector_rank=ranks[0].get(at),
-            keyword_rank=ranks[1].get(at),
+            text_boost=float(keywords.boost[position]),
+            keyword_share=float(keywords.share[position]),
+            vector_rank=ranks[0].get(position),
+            keyword_rank=ranks[1].get(position),
             rrf_score=score if ranks[0] or ranks[1] else None,
         )
     return scorings
@@ -234,8 +238,8 @@ def count_keywords(
     fields = {name: number for number, name in enumerate(index.fields)}
 
     def holds(bits: NDArray[np.uint64], *names: str) -> _Flags:
-        wanted = sum(1 << fields[name] for name in names if name in fields)
-        return np.asarray(bits & np.uint64(wanted), dtype=np.bool_)
+        field_bits = sum(1 << fields[name] for name in names if name in fields)
+        return np.asarray(bits & np.uint64(field_bits), dtype=np.bool_)
 
     any_word = np.zeros(len(entities), dtype=np.uint64)
     points = np.zeros(len(entities))
@@ -262,6 +266,6 @@ def count_keywords(
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
     """Return the number of tools in *matches* that belong to each entity."""
-    found = (entities[position] for position in np.flatnonzero(matches).tolist())
-    tools = Counter(entity.parent for entity in found if entity.kind == "tool")
+    matched = (entities[position] for position in np.flatnonzero(matches).tolist())
+    tools = Counter(entity.parent for entity in matched if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

@@ -160,10 +160,10 @@ def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[
         ClauseCoverage(),
         *others,
     ]
-    names = [each.name for each in signals]
+    names = [signal.name for signal in signals]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(
             f"two signals of ranking have the name {min(twice)!r}: leave the plugin of one of them "
             "out by the option plugins"
         )
-    return tuple(sorted(signals, key=lambda each: (each.order, each.name)))
+    return tuple(sorted(signals, key=lambda signal: (signal.order, signal.name)))

@@ -75,11 +75,11 @@ def test_select_keeps_weak_places_that_are_to_be_kept() -> None:
     scores = [0.9 - place / 100 for place in range(9)] + [0.15, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
 
-    shown = select(kinds, scores, limit=8, kept={9, 10})
+    shown = select(kinds, scores, limit=8, exempt={9, 10})
 
     assert [*range(6), 9, 10] == [place for place, _ in shown]
-    assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, kept={9})]
-    assert 0.0 == select(kinds, scores, limit=11, kept={9, 10})[-1][1]
+    assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, exempt={9})]
+    assert 0.0 == select(kinds, scores, limit=11, exempt={9, 10})[-1][1]
 
 
 def test_only_the_first_of_each_kind_compete() -> None:
