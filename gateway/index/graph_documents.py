@@ -147,7 +147,7 @@ class HostDocuments:
         if self._pending is None:
             self._pending = self._flights.start("documents", partial(load, self._source))
         timeout = GatewayError(
-            f"the function that gives graph documents took longer than {self._patience_s} s "
+            f"the function that returns graph documents took longer than {self._patience_s} s "
             "(SearchOptions.query_timeout_s): searches go on without them until it is done"
         )
         answer = asyncio.shield(asyncio.wrap_future(self._pending))
@@ -168,7 +168,7 @@ async def load(source: GraphSource | None) -> LoadedDocuments:
         return (), ()
     loaded = await attempt(_load_source(source))
     if isinstance(loaded, Failed):
-        detail = f"the source of graph documents failed ({loaded.reason}): it must give documents"
+        detail = f"the source of graph documents failed ({loaded.reason}): it must return documents"
         is_ours = isinstance(loaded.error, GraphError)
         return (), (_invalid_document(str(loaded.error) if is_ours else detail),)
     documents, details = loaded

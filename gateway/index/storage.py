@@ -92,7 +92,7 @@ class IndexStore:
         except FileNotFoundError:
             return None, ()
         except _FAULTS as error:
-            detail = f"saved index {path.name!r} is not as it was written: {error!r}"
+            detail = f"saved index {path.name!r} is damaged: {error!r}"
             return None, (_store_diagnostic("store_rebuilt", detail),)
         with suppress(OSError):
             os.utime(path)
@@ -176,7 +176,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     checksum, length = _START.unpack_from(data)
     tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):
-        raise ValueError("it was damaged")
+        raise ValueError("the checksum does not match")
     # Read the layout directly, because the reader of safetensors copies each array.
     values = tensors[_START.size - _SUM.size + length :]
     header = json.loads(data[_START.size : _START.size + length])

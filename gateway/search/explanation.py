@@ -104,20 +104,20 @@ def reasons(match: Match) -> tuple[str, ...]:
     """Return the evidence for *match* as sentences."""
     evidence, sentences = match.evidence, []
     if evidence.exact_name:
-        sentences.append("The request calls it by its name.")
+        sentences.append("The request contains its exact name.")
     if evidence.vector is not None:
-        sentences.append(f"Its meaning is near to the request's: {evidence.vector:.2f} (cosine).")
+        sentences.append(f"Its meaning is similar to the request: cosine {evidence.vector:.2f}.")
     if evidence.lexical:
         words = ", ".join(evidence.words)
         sentences.append(
-            f"It holds {evidence.lexical:.0%} of the request's words, by rarity: {words}."
+            f"It contains {evidence.lexical:.0%} of the request's words, by rarity: {words}."
         )
     if evidence.graph:
-        sentences.append(f"Its node in the graph holds {evidence.graph:.0%} of them.")
+        sentences.append(f"Its graph node contains {evidence.graph:.0%} of the request's words.")
     return (*sentences, *map(_describe_step, evidence.path))
 
 
 def _describe_step(step: PathStep) -> str:
     source = step.source or "a rule"
     origin = f"the host in {source}" if step.declared else source
-    return f"{step.subject} {step.predicate} {step.object}, says {origin}."
+    return f"{step.subject} {step.predicate} {step.object} (source: {origin})."

@@ -111,8 +111,8 @@ def connected_normalizer(
     key = settings.api_key or variables.normalizer_key
     if not key:
         raise ConfigError(
-            "no key for the normalizer: set GATEWAY_NORMALIZE_API_KEY, to any text if its service "
-            "wants none"
+            "the API key of the normalizer is missing: set GATEWAY_NORMALIZE_API_KEY (to any text "
+            "if the service does not need a key)"
         )
     url = settings.base_url or variables.normalizer_url or _OPENAI_URL
     with OpenAI(base_url=url, api_key=key, timeout=timeout_s, max_retries=1) as client:

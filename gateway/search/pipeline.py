@@ -165,7 +165,7 @@ class Search:
         correction = attempt_call(partial(self.correct, state.snapshot.lexical, text, mask))
         state.record_time("spelling")
         if isinstance(correction, Failed):
-            detail = f"the spelling of the query is not corrected: {correction.reason}"
+            detail = f"the spelling of the query was not corrected: {correction.reason}"
             state.add_diagnostic("spelling", "plugin_failed", detail)
             return text
         if correction.changed:
@@ -185,7 +185,7 @@ class Search:
             return list(queries)
         rows: dict[str, Vector] = {}
         if self.embed is None:
-            state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
+            state.add_diagnostic("embed", "embedder_missing", "pass one: Gateway(embedder=…)")
         elif self.is_preparing():
             state.add_diagnostic("embed", "model_preparing")
         elif snapshot.ranks_by_vectors(state.mask):
@@ -248,7 +248,9 @@ class Search:
         )
         ranked, failure = policies.rank_catalog(policy, evidence)
         if failure is not None:
-            detail = f"the ranking {request.ranking!r} failed, words rank: {failure.reason}"
+            detail = (
+                f"the ranking {request.ranking!r} failed, so only words ranked: {failure.reason}"
+            )
             state.add_diagnostic("lexical", "plugin_failed", detail)
         ranking = self._make_ranking(state, query, ranked, lexical, candidates=candidates)
         if not request.explain or failure is not None:

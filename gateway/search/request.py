@@ -110,7 +110,7 @@ def _clamp_limit(limit: int | None, options: SearchOptions, notes: list[Diagnost
     if limit is None:
         return options.limit
     if _check_count("limit", limit, 1) > options.max_limit:
-        detail = f"{limit} asked, {options.max_limit} given"
+        detail = f"limit {limit} reduced to {options.max_limit}"
         notes.append(Diagnostic(stage="catalog", code="limit_clamped", detail=detail))
     return min(limit, options.max_limit)
 
@@ -147,7 +147,7 @@ def _clean_context(
         try:
             plain = json.loads(json.dumps(context, ensure_ascii=False))
         except (TypeError, ValueError, RecursionError):
-            detail = "it does not serialize as JSON"
+            detail = "the context cannot be written as JSON"
             notes.append(Diagnostic(stage="normalize", code="context_ignored", detail=detail))
         else:
             parts.append(clean("; ".join(_flatten(plain, "")), limit=max_chars))

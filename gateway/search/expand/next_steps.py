@@ -76,7 +76,9 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         InvalidRequestError: If *limit* is below 1, or *tools* is a string.
     """
     if isinstance(tools, str):
-        raise InvalidRequestError("tools is a list of ids or names; for one give a list of one")
+        raise InvalidRequestError(
+            "tools must be a list of ids or names; for one tool pass a list with one item"
+        )
     # Filters limit the suggestions, not the tools that were used.
     none = frozenset[str]()
     visible = replace(filters, tags=none, servers=none, without=none)

@@ -79,7 +79,7 @@ def _signal_term(signal: Signal, pool: Pool) -> Vector:
     """
     term = np.asarray(signal.weight * signal.score(pool), dtype=np.float32)
     if term.shape != pool.scores.shape or not np.isfinite(term).all():
-        raise ValueError(f"the signal {signal.name!r} has to return one number a candidate")
+        raise ValueError(f"the signal {signal.name!r} must return one number for each candidate")
     return term
 
 

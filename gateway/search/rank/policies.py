@@ -110,8 +110,8 @@ def all_rankings(of_plugins: Mapping[str, CatalogRanking]) -> Mapping[str, Catal
     """
     if taken := sorted({"strategy", *OWN_RANKINGS} & of_plugins.keys()):
         raise ConfigError(
-            f"a plugin gives a ranking the name {taken[0]!r}, which the gateway itself uses: leave "
-            "it out by the option plugins"
+            f"a plugin registers a ranking with the name {taken[0]!r}, which the gateway uses "
+            "itself: exclude the plugin with the option plugins"
         )
     return {**of_plugins, **OWN_RANKINGS}
 

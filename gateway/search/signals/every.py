@@ -163,7 +163,7 @@ def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[
     names = [signal.name for signal in signals]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(
-            f"two signals of ranking have the name {min(twice)!r}: leave the plugin of one of them "
-            "out by the option plugins"
+            f"two signals of ranking have the name {min(twice)!r}: exclude the plugin of one of "
+            "them with the option plugins"
         )
     return tuple(sorted(signals, key=lambda signal: (signal.order, signal.name)))

@@ -55,7 +55,7 @@ async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
     details = [note.detail for _, (note,) in faults]
     assert "none" in details[0]
     assert "a.md" in details[1]
-    said = "the source of graph documents failed (ValueError): it must give documents"
+    said = "the source of graph documents failed (ValueError): it must return documents"
     assert said == details[2]
 
 

@@ -213,12 +213,12 @@ def test_the_reasons_of_a_match_are_sentences() -> None:
 
     assert () == reasons(bare)
     assert (
-        "The request calls it by its name.",
-        "Its meaning is near to the request's: 0.50 (cosine).",
-        "It holds 25% of the request's words, by rarity: tea, cup.",
-        "Its node in the graph holds 12% of them.",
-        "a/x nextStep a/y, says the host in g.md:12.",
-        "a/x nextStep a/y, says a rule.",
+        "The request contains its exact name.",
+        "Its meaning is similar to the request: cosine 0.50.",
+        "It contains 25% of the request's words, by rarity: tea, cup.",
+        "Its graph node contains 12% of the request's words.",
+        "a/x nextStep a/y (source: the host in g.md:12).",
+        "a/x nextStep a/y (source: a rule).",
     ) == reasons(replace(bare, evidence=evidence))
 
 

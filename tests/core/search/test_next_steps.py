@@ -146,5 +146,5 @@ def test_what_follows_in_a_long_request() -> None:
 
 async def test_one_text_is_no_list_of_tools(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Each of its letters would be looked for."""
-    with pytest.raises(InvalidRequestError, match=r"^tools is a list of ids or names; for one "):
+    with pytest.raises(InvalidRequestError, match=r"^tools must be a list of ids or names; "):
         await open_gateway(catalog).next_steps("get_weather")
