@@ -1,4 +1,4 @@
-"""What is remembered, for how long, and what never is."""
+"""Caching of results, query embeddings and rewrites."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUERY = "send an e-mail"
 async def test_two_hundred_equal_searches_make_one_embedding_call(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """On one loop, all at the same time, before anything was built."""
+    """All searches run at once on one loop, before the index is built."""
 
     found = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
 
@@ -37,7 +37,6 @@ async def test_two_hundred_equal_searches_make_one_embedding_call(
 def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """On twenty threads at the same time."""
     embedder = HashingEmbedder()
     gateway = SyncGateway(open_gateway(catalog, strategy="auto", embedder=embedder))
     start = threading.Barrier(20)
@@ -54,8 +53,7 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
     assert 1 == len({tuple(names(each)) for each in found})
 
 
-async def test_a_remembered_result_is_the_same_and_says_so(gateway: Gateway) -> None:
-    """Same input and state, same output."""
+async def test_cached_result_is_equal_and_marked_as_cached(gateway: Gateway) -> None:
 
     fresh = await gateway.search(QUERY)
     kept = await gateway.search(f"  {QUERY}\u200b ")
@@ -64,8 +62,9 @@ async def test_a_remembered_result_is_the_same_and_says_so(gateway: Gateway) -> 
     assert (False, True) == (fresh.cached, kept.cached)
 
 
-async def test_another_question_is_another_key(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Limit, filters, context and notes all change a result."""
+async def test_each_argument_of_a_search_is_part_of_the_cache_key(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
     gateway = open_gateway(catalog)
     await gateway.search(QUERY, limit=50)
 
@@ -85,10 +84,10 @@ async def test_another_question_is_another_key(open_gateway: OpenGateway, catalo
 @pytest.mark.parametrize(
     ("seconds", "embedded", "rewritten"), [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)]
 )
-async def test_each_memory_has_its_own_absolute_lifetime(
+async def test_each_cache_has_its_own_absolute_lifetime(
     open_gateway: OpenGateway, catalog: Catalog, seconds: int, embedded: int, rewritten: int
 ) -> None:
-    """Results five minutes, query embeddings fifteen, rewrites thirty."""
+    """Five minutes for results, fifteen for query embeddings, thirty for rewrites."""
     clock, embedder = ManualClock(), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     gateway = open_gateway(
@@ -104,10 +103,9 @@ async def test_each_memory_has_its_own_absolute_lifetime(
     assert rewritten == len(normalizer.asked)
 
 
-async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
+async def test_catalog_change_invalidates_results_but_not_embeddings(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """What was found may be wrong now; what a text means is not."""
     await gateway.search(QUERY)
 
     def send_an_email() -> str:
@@ -123,10 +121,10 @@ async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
     assert 0 == found.counts.embedded_texts
 
 
-async def test_gateways_that_share_caches_never_share_results(
+async def test_gateways_with_shared_caches_do_not_share_results(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Equal generations of other catalogs; only what does not depend on them is shared."""
+    """The catalogs differ, but their generations are equal. Rewrites and embeddings are shared."""
     caches, embedder = Caches.of(CacheOptions()), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     options = {
@@ -144,10 +142,7 @@ async def test_gateways_that_share_caches_never_share_results(
     assert (1, 1) == (len(normalizer.asked), sum(QUERY in batch for batch in embedder.batches))
 
 
-async def test_caches_of_no_size_remember_nothing(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """A host may turn them off."""
+async def test_caches_with_zero_items_are_off(open_gateway: OpenGateway, catalog: Catalog) -> None:
     embedder = HashingEmbedder()
     off = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=Options(cache=off))
@@ -159,8 +154,8 @@ async def test_caches_of_no_size_remember_nothing(
     assert 2 == sum(batch == (QUERY,) for batch in embedder.batches)
 
 
-async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Gateway) -> None:
-    """Neither the first of them, whose result is remembered, nor those that get it from there."""
+async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway) -> None:
+    """Neither changes to the first result, nor to results from the cache."""
     results = [await gateway.search(QUERY)]
     stages = dict(results[0].stages)
 
@@ -172,10 +167,12 @@ async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Ga
     assert stages == results[-1].stages
 
 
-async def test_a_dead_server_does_not_switch_the_cache_off(
+async def test_failed_server_does_not_disable_the_cache(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Not when it has failed once more either; when it is back its tools are found at once."""
+    """The cache is used even after a second failure. The server's tools are found once it is
+    back.
+    """
     clock, dead = ManualClock(), ListSource("dead", [tool("post_letter", "Send a letter.")])
     dead.fail_with = OSError()
     gateway = open_gateway(catalog, clock=clock)
@@ -202,10 +199,7 @@ async def test_a_dead_server_does_not_switch_the_cache_off(
         assert ["source_load_failed"] == [note.code for note in each.diagnostics]
 
 
-async def test_a_degraded_result_is_not_remembered(
-    gateway: Gateway, embedder: HashingEmbedder
-) -> None:
-    """The next request tries again."""
+async def test_degraded_result_is_not_cached(gateway: Gateway, embedder: HashingEmbedder) -> None:
     await gateway.report()
     embedder.fail_with = OSError()
 

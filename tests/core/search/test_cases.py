@@ -1,4 +1,4 @@
-"""The ranking cases that are readable without Python."""
+"""Ranking cases written in Markdown."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ SAID: dict[str, Callable[[SearchResult], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
-async def test_a_search_finds_what_the_case_says(open_gateway: OpenGateway, case: Case) -> None:
-    """Each line that the case states, and nothing that it leaves open."""
+async def test_search_result_matches_the_case(open_gateway: OpenGateway, case: Case) -> None:
+    """Only the lines in the case are compared."""
     asked = case.search
     meanings = dict(item.split("=") for item in items(asked.get("meanings", "")))
     gateway = open_gateway(

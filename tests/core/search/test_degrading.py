@@ -1,4 +1,4 @@
-"""Each request degrades by itself, says what really ranked, and the next one tries again."""
+"""Degraded searches: each reports its real ranking mode, and the next search tries again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES = ("list the invoices", "book a flight", "send an e-mail")
 
 
 def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
-    """Say what ranks, as the documentation has it."""
+    """Return the documented ranking mode."""
     if ranking == "lexical":
         return "lexical"
     if ranking != "strategy":
@@ -30,7 +30,7 @@ def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> st
 
 
 def told(found: SearchResult) -> str:
-    """Check that a result's mode is what its numbers rest on, and give it."""
+    """Check that the mode matches the evidence of the matches, and return it."""
     evidence = [match.evidence for match in found.matches]
     near = {each.vector is not None for each in evidence}
     assert {found.mode in {"vector", "hybrid"}} == near
@@ -38,10 +38,10 @@ def told(found: SearchResult) -> str:
 
 
 @pytest.mark.parametrize(("strategy", "ranking"), EVERY)
-async def test_every_request_says_what_ranked_it(
+async def test_each_search_reports_its_ranking_mode(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
-    """Down and up again, query by query, without a latch and without a restart."""
+    """The embedder fails for one query and then works again, without a restart."""
     embedder = HashingEmbedder()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
     await gateway.report()
@@ -60,10 +60,10 @@ async def test_every_request_says_what_ranked_it(
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("ranking", [each for each in RANKINGS if each != "lexical"])
-async def test_an_index_that_was_built_without_vectors_gets_them(
+async def test_index_built_without_vectors_gets_them_later(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
-    """The embedder was down while the catalog was read: words answer until it is back."""
+    """The embedder fails while the catalog is read. Words rank until it is back."""
     embedder, clock = HashingEmbedder(fail_with=ConnectionError()), ManualClock()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, clock=clock)
 
@@ -89,10 +89,9 @@ async def test_an_index_that_was_built_without_vectors_gets_them(
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_words_that_nobody_holds_leave_vectors_to_rank(
+async def test_vectors_rank_if_no_entity_has_the_words(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
-    """The other way round: a page is full as long as one of both can fill it."""
     embedder = HashingEmbedder(meanings={"facturas": "invoices", "abiertas": "open"})
     options = replace(PATIENT, search=replace(PATIENT.search, no_match_confidence=0))
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=options)

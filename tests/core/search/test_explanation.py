@@ -1,4 +1,4 @@
-"""Why each match stands where it stands, and what filters left out."""
+"""Explanations of results: ranks of each match, and filtered entities."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tests.fakes import ListSource, eligibility_of, names, tool
 HOST = Caller(scopes=frozenset({ALL_SCOPES}))
 
 
-async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gateway) -> None:
-    """Only where it is asked for; what says nothing of a match has no place for it."""
+async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gateway) -> None:
+    """Only if requested. Evidence that does not contain the match has rank None."""
     plain = await gateway.search("send an e-mail", limit=3)
     told = await gateway.search("send an e-mail", limit=3, explain=True)
 
@@ -55,7 +55,7 @@ async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gatewa
 
 @pytest.mark.parametrize("strategy", get_args(Strategy))
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_the_last_place_is_that_in_the_result_whatever_ranked(
+async def test_final_rank_is_the_rank_in_the_result(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
     embedder = HashingEmbedder()
@@ -70,8 +70,8 @@ async def test_the_last_place_is_that_in_the_result_whatever_ranked(
     assert uses_vectors == (told.ranks[0].vector is not None)
 
 
-async def test_past_calls_have_a_rank_of_their_own() -> None:
-    """They move near ties: where all of it stood before is told too."""
+async def test_usage_rank_is_explained() -> None:
+    """The explanation also contains the ranks before past calls moved near ties."""
     embedder = HashingEmbedder()
     entities = [
         fakes.entity(tool(f"send_letter_{name}", "Send a letter to somebody.")) for name in "abc"
@@ -90,14 +90,14 @@ async def test_past_calls_have_a_rank_of_their_own() -> None:
     assert (3, 2) == (places[ids[2]].ranked, places[ids[2]].final)
 
 
-async def test_several_queries_have_the_places_of_their_own(gateway: Gateway) -> None:
+async def test_ranks_of_several_queries_are_explained_separately(gateway: Gateway) -> None:
     told = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
 
     assert {"send_email", "play_music"} == {*names(told)[:2]}
     assert [1, 1] == [each.lexical for each in told.ranks[:2]]
 
 
-async def test_a_result_without_matches_or_a_ranking_has_no_ranks(
+async def test_result_without_ranked_matches_has_no_ranks(
     gateway: Gateway, open_gateway: OpenGateway
 ) -> None:
     """An emptied result, a browse, and an empty catalog."""
@@ -124,7 +124,7 @@ def left_out(told: SearchResult) -> Left:
 
 @pytest.fixture
 def reports(open_gateway: OpenGateway) -> Gateway:
-    """Tools that write reports; each but one is kept from being found in another way."""
+    """Tools that write reports. All but one are excluded, each by a different filter."""
     own = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
     tools = [
         tool(f"report_{name}", "Write a report.", hints=own.get(f"report_{name}"))
@@ -142,8 +142,8 @@ def reports(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-async def test_what_filters_leave_out_is_named_with_the_filters(reports: Gateway) -> None:
-    """An entity that matches would be there; of several filters all are named."""
+async def test_filtered_entities_are_explained_with_their_filters(reports: Gateway) -> None:
+    """Entities that match are not listed. All filters that exclude an entity are named."""
     assert {
         "report_off": ("disabled",),
         "report_draft": ("status",),
@@ -162,8 +162,8 @@ async def test_what_filters_leave_out_is_named_with_the_filters(reports: Gateway
     ]
 
 
-async def test_the_places_are_those_without_the_filters(reports: Gateway) -> None:
-    """At most five are named, and none that would not be among the matches."""
+async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway) -> None:
+    """At most five, and only entities that would be matches without filters."""
     told = await reports.search("write a report", limit=3, explain=HOST)
     nothing = Filters(servers=frozenset({"no"}))
     wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
@@ -174,8 +174,8 @@ async def test_the_places_are_those_without_the_filters(reports: Gateway) -> Non
     assert {"prompt", "tool"} == {each.kind for each in wide.filtered}
 
 
-async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports: Gateway) -> None:
-    """The host may read the explanation in its place, and is told."""
+async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gateway) -> None:
+    """Unless the host reads the explanation."""
     press = Caller(scopes=frozenset({"press"}))
 
     own = await reports.search("write a report", limit=9, explain=True)
@@ -196,8 +196,10 @@ async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports:
     assert "report_secret" not in left_out(outsider)
 
 
-def test_the_reasons_of_a_match_are_sentences() -> None:
-    """Each kind of evidence has its own; an edge names its file and line, or the rule."""
+def test_reasons_are_sentences() -> None:
+    """Each kind of evidence has its own sentence. An edge is shown with file and line, or the
+    rule.
+    """
     declared = PathStep(
         subject="a/x", predicate="nextStep", object="a/y", source="g.md:12", declared=True
     )
@@ -248,9 +250,7 @@ _ENTITIES = st.builds(
 
 
 @given(_ENTITIES, _FILTERS)
-def test_a_filter_is_named_exactly_where_the_mask_leaves_out(
-    entity: Entity, filters: Filters
-) -> None:
+def test_failed_filters_agree_with_the_mask(entity: Entity, filters: Filters) -> None:
     (passes,) = eligibility_of([entity]).mask(filters).tolist()
 
     assert passes == (failed_filters(entity, filters) == ())

@@ -1,4 +1,4 @@
-"""Eligibility first: who is filtered out is in no list, and a page is full if it can be."""
+"""Filters: ineligible entities are in no list, and enough eligible entities fill the limit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Shelf, eligibility_of, names, tool
 
 
-def test_an_empty_catalog_has_an_empty_mask() -> None:
-    """No special case."""
+def test_empty_catalog_has_an_empty_mask() -> None:
     assert np.array_equal(np.zeros(0, bool), eligibility_of([]).mask(Filters()))
 
 
-async def test_filters_hold_through_the_public_api(open_gateway: OpenGateway) -> None:
-    """By server, by tag without case, and what is disabled is not even listed."""
+async def test_filters_apply_to_search_and_list_tools(open_gateway: OpenGateway) -> None:
+    """By server, by tag without case, and disabled tools are not listed."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [tool(f"report_{name}", "Write a report.") for name in "abc"]
     hints = {"report_a": Hints(tags=("Daily",)), "report_b": Hints(enabled=False)}
@@ -37,10 +36,10 @@ async def test_filters_hold_through_the_public_api(open_gateway: OpenGateway) ->
 
 
 @pytest.mark.parametrize("strategy", ["embeddings", "auto"])
-async def test_a_page_is_full_when_enough_are_eligible(
+async def test_search_fills_its_limit_with_the_few_eligible_tools(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
 ) -> None:
-    """Filters never run after truncation: the few eligible ones of many are all found."""
+    """Filters must not run after truncation."""
     gateway = open_gateway(catalog_of(400), strategy=strategy, embedder=HashingEmbedder())
     gateway.add_server(
         "few",
@@ -58,10 +57,9 @@ async def test_a_page_is_full_when_enough_are_eligible(
 
 
 @pytest.mark.parametrize("given", [{"kind": "tool"}, "tool", frozenset({"tool"})])
-async def test_what_is_no_filters_is_refused_wherever_it_is_given(
+async def test_filters_of_the_wrong_type_are_rejected(
     open_gateway: OpenGateway, given: Filters
 ) -> None:
-    """Before anything is asked or ranked."""
     gateway = open_gateway([tool("find")])
     told = f"^filters must be a Filters\\(…\\), got {type(given).__name__}$"
 

@@ -1,4 +1,4 @@
-"""Whoever is filtered out leaves no trace: no id, no name, no server, no word, in no part."""
+"""Hidden entities leave no trace in results: no id, name, server or word."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EVERYBODY = Filters(
 
 
 class World(NamedTuple):
-    """A catalog, and who of it may be found."""
+    """A catalog with filters."""
 
     snapshot: Snapshot
     filters: Filters
@@ -61,10 +61,10 @@ class World(NamedTuple):
 
     @property
     def hidden(self) -> set[str]:
-        """Everything that nobody may read."""
+        """Names that a result must not contain."""
         shown = self.shown
         out = [each for each in self.snapshot.entities if each not in shown]
-        # Of a server that shows anything, of whatever kind, it may be told that it failed.
+        # A diagnostic may name a server if the caller can see any of its entities, of any kind.
         any_kind = replace(self.filters, kinds=frozenset(KINDS))
         seen = {each.server for each in self.snapshot.entities if passes(each, any_kind)}
         servers = {each.server for each in out} - seen
@@ -72,7 +72,7 @@ class World(NamedTuple):
 
 
 def passes(each: Entity, wanted: Filters) -> bool:
-    """Say the rule a second time, as the documentation does."""
+    """Apply the documented rule of filters, independently of the implementation."""
     return (
         each.kind in wanted.kinds
         and each.status in wanted.statuses
@@ -86,7 +86,7 @@ def passes(each: Entity, wanted: Filters) -> bool:
 
 @st.composite
 def entities(draw: st.DrawFn, number: int) -> Entity:
-    """Give an entity whose name and id no other text holds."""
+    """Return an entity whose name and id are not in any other text."""
     kind, server = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SERVERS))
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
     name = f"thing{number:02d}"
@@ -116,7 +116,7 @@ def entities(draw: st.DrawFn, number: int) -> Entity:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Give a small catalog full of edges, and filters."""
+    """Return a small catalog with many edges, and filters."""
     made = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
     names = [each.name for each in made]
     few = st.lists(st.sampled_from(names), max_size=3).map(
@@ -173,7 +173,7 @@ def looked(
 
 
 def told(found: SearchResult) -> str:
-    """Give all that a result says."""
+    """Return the whole result as a text."""
     return repr(replace(found, stages={}))
 
 
@@ -191,8 +191,7 @@ ways = st.lists(
 
 @slow
 @given(worlds())
-def test_the_mask_is_the_rule(world: World) -> None:
-    """One mask that every retriever uses."""
+def test_mask_agrees_with_the_documented_rule(world: World) -> None:
     expected = [passes(each, world.filters) for each in world.snapshot.entities]
 
     assert expected == world.snapshot.mask(world.filters).tolist()
@@ -200,7 +199,7 @@ def test_the_mask_is_the_rule(world: World) -> None:
 
 @slow
 @given(worlds(), queries, ways, st.integers(1, 6), st.booleans(), st.booleans())
-def test_no_part_of_a_result_tells_of_who_is_filtered_out(
+def test_result_does_not_mention_hidden_entities(
     world: World,
     asked: list[str],
     tried: list[tuple[Strategy, RankingPolicy]],
@@ -208,7 +207,7 @@ def test_no_part_of_a_result_tells_of_who_is_filtered_out(
     broken: bool,
     spread: bool,
 ) -> None:
-    """By every strategy and every policy: no list, no way of evidence, no diagnostic."""
+    """For every strategy and policy."""
     shown = {each.id for each in world.shown}
     unwritten = world.hidden - set(asked)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
@@ -231,7 +230,7 @@ def test_no_part_of_a_result_tells_of_who_is_filtered_out(
 
 
 def full(world: World, ranking: RankingPolicy, limit: int) -> int:
-    """Say how many a page holds that vectors fill."""
+    """Return the number of matches in a result ranked by vectors."""
     kinds = [each.kind for each in world.shown]
     if ranking == "legacy":
         return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
@@ -240,12 +239,12 @@ def full(world: World, ranking: RankingPolicy, limit: int) -> int:
 
 @slow
 @given(worlds(), st.sampled_from(["handle the invoice", "thing03"]), ways, st.integers(1, 10))
-def test_a_page_is_full_and_in_the_order_of_who_may_be_found(
+def test_filtered_result_has_the_order_of_the_unfiltered_one(
     world: World, query: str, tried: list[tuple[Strategy, RankingPolicy]], limit: int
 ) -> None:
-    """Where vectors rank, as many as there are; where words do, as many as hold one of them.
+    """Vectors fill the limit. Words return only entities that contain one of them.
 
-    Filtering commutes with ranking wherever an entity's score rests on itself alone.
+    Filtering commutes with ranking if an entity's score does not depend on other entities.
     """
     shown = {each.id for each in world.shown}
     for strategy, ranking in tried:
@@ -274,8 +273,8 @@ def test_a_page_is_full_and_in_the_order_of_who_may_be_found(
 
 @slow
 @given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
-def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, query: str) -> None:
-    """Whoever may not be suggested takes no place, and stands on no way."""
+def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, query: str) -> None:
+    """Hidden entities also do not take places."""
     tools = [each for each in world.shown if each.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(

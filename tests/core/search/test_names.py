@@ -1,4 +1,4 @@
-"""An exact name comes first, among however many near ones."""
+"""Exact names in a query come first."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ SPELLINGS = (
 
 
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-async def test_an_exact_name_is_first_among_a_thousand_near_ones(
+async def test_exact_name_is_first_among_a_thousand_similar_names(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """Who says a name means it; confidence is certain."""
     tools = [tool(f"get_item_{number:04}", "Get one item by its number.") for number in range(1000)]
     gateway = open_gateway(tools, strategy=strategy, embedder=HashingEmbedder())
 
@@ -41,8 +40,8 @@ async def test_an_exact_name_is_first_among_a_thousand_near_ones(
         assert sorted(scores, reverse=True) == scores
 
 
-async def test_a_common_word_in_a_sentence_names_nothing(open_gateway: OpenGateway) -> None:
-    """`run` is a tool; "run the weather report" does not ask for it by name."""
+async def test_common_word_in_a_sentence_is_not_an_exact_name(open_gateway: OpenGateway) -> None:
+    """`run` is a tool, but "run the weather report" does not name it."""
     tools = [tool("run", "Run a program."), tool("get_weather", "Write the weather report.")]
 
     found = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
@@ -53,8 +52,8 @@ async def test_a_common_word_in_a_sentence_names_nothing(open_gateway: OpenGatew
     assert not any(match.evidence.exact_name for match in found.matches)
 
 
-def test_names_come_in_the_order_of_their_stating() -> None:
-    """Spelling of the joints does not matter, filters do."""
+def test_find_named_returns_names_in_the_order_of_the_query() -> None:
+    """The separator of words does not matter. Filters apply."""
     snapshot = snapshot_of(
         [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
     )

@@ -1,4 +1,4 @@
-"""What now? Suggestions after tools that were used, by edges, meanings and servers."""
+"""Suggestions of next tools, by edges, vectors, words and servers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_a_stated_next_step_is_suggested_first_with_its_edge(
+async def test_declared_next_step_is_suggested_first_with_its_edge(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """With and without vectors; without them nothing else supports another suggestion."""
+    """Without vectors there is no other suggestion, because nothing supports it."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
     await gateway.report()
 
@@ -37,10 +37,10 @@ async def test_a_stated_next_step_is_suggested_first_with_its_edge(
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_a_declared_next_step_comes_before_a_derived_one(
+async def test_declared_next_step_comes_before_a_derived_one(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """Whatever serves the task better; the scores fall all the same."""
+    """Even if the derived one fits the task better. Scores stay in descending order."""
     weak = Document(
         id="host:1",
         title="search_mail",
@@ -56,10 +56,10 @@ async def test_a_declared_next_step_comes_before_a_derived_one(
     assert found[0].score > found[1].score
 
 
-async def test_without_vectors_edges_or_words_nothing_is_suggested(
+async def test_next_steps_without_vectors_edges_or_words_are_empty(
     open_gateway: OpenGateway,
 ) -> None:
-    """A list in the order of the alphabet says nothing."""
+    """An alphabetical list would be useless."""
     gateway = open_gateway(strategy="graph")
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
 
@@ -68,10 +68,9 @@ async def test_without_vectors_edges_or_words_nothing_is_suggested(
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_the_task_moves_what_is_suggested(
+async def test_task_influences_the_suggestions(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """By words alone, or by vectors beside them."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
 
     found = await gateway.next_steps(
@@ -81,10 +80,9 @@ async def test_the_task_moves_what_is_suggested(
     assert ["translate_text"] == [match.name for match in found]
 
 
-async def test_an_embedder_that_fails_costs_the_meanings_alone(
+async def test_failing_embedder_leaves_words_to_suggest_next_steps(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Words still speak."""
     await gateway.report()
     embedder.fail_with = OSError("down")
 
@@ -93,8 +91,7 @@ async def test_an_embedder_that_fails_costs_the_meanings_alone(
     assert ["play_music"] == [match.name for match in found]
 
 
-async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) -> None:
-    """Who works with a server goes on working with it."""
+async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
     gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
@@ -104,10 +101,7 @@ async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) ->
     assert ["zulu_mail", "beta_mail"] == [match.name for match in found]
 
 
-async def test_filters_hold_and_nothing_gives_nothing(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """Who is filtered out is suggested by no way."""
+async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: Catalog) -> None:
     gateway = open_gateway(catalog, graph=[STEP])
     gateway.add_server("few", server=Shelf([tool("beta")]).server)
     few = Filters(servers=frozenset({"few"}))
@@ -120,10 +114,8 @@ async def test_filters_hold_and_nothing_gives_nothing(
         await gateway.next_steps(["beta"], limit=0)
 
 
-def test_an_unknown_tool_is_refused_with_near_names(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """In the blocking form too."""
+def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Also in the blocking client."""
     gateway = SyncGateway(open_gateway(catalog))
 
     assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
@@ -131,8 +123,8 @@ def test_an_unknown_tool_is_refused_with_near_names(
         gateway.next_steps(["read_emial"])
 
 
-def test_what_follows_in_a_long_request() -> None:
-    """The part that the used tool serves, and the two behind it; nothing of a request of one."""
+def test_following_clauses_begin_with_the_served_clause() -> None:
+    """The clause that the used tool serves and the next two; empty for a single clause."""
     parts = np.eye(5, dtype=np.float32)
     index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
 
@@ -144,7 +136,9 @@ def test_what_follows_in_a_long_request() -> None:
     assert 0 == len(following_clauses(parts[:1], index, none, used=0))
 
 
-async def test_one_text_is_no_list_of_tools(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Each of its letters would be looked for."""
+async def test_next_steps_reject_a_string_as_list_of_tools(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Each of its letters would be searched for."""
     with pytest.raises(InvalidRequestError, match=r"^tools must be a list of ids or names; "):
         await open_gateway(catalog).next_steps("get_weather")

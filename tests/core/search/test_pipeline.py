@@ -1,4 +1,4 @@
-"""The pipeline where a part is missing that a gateway always has."""
+"""The pipeline without parts that a gateway always has, and with a slow vector database."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.fakes import codes, entity, names
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-def test_without_a_graph_vectors_still_rank(catalog: Catalog) -> None:
-    """Supplements are missing, the matches are the same, and the result says so."""
+def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
+    """Supplements are missing, the matches are the same, and a diagnostic reports it."""
     embedder = HashingEmbedder()
     whole = snapshot_of([entity(each) for each in catalog], embedder)
     without = replace(whole, graph=None)
@@ -33,8 +33,8 @@ def test_without_a_graph_vectors_still_rank(catalog: Catalog) -> None:
     assert ((), (), ()) == (found.related, found.next_steps, found.prerequisites)
 
 
-def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(catalog: Catalog) -> None:
-    """Could not look is another value than nothing found."""
+def test_search_without_vectors_and_graph_is_empty_with_diagnostics(catalog: Catalog) -> None:
+    """The diagnostics differ from a search without matches."""
     snapshot = replace(snapshot_of([entity(each) for each in catalog]), graph=None)
     search = Search(options=SearchOptions(), strategy="auto")
 
@@ -44,8 +44,7 @@ def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(catalog: 
     assert ("graph", ()) == (found.mode, found.matches)
 
 
-def test_with_nobody_eligible_nothing_is_found_by_any_way(catalog: Catalog) -> None:
-    """An empty mask is no special case."""
+def test_search_without_eligible_entities_is_empty(catalog: Catalog) -> None:
     embedder = HashingEmbedder()
     entities = [replace(entity(each), status="draft") for each in catalog]
 
@@ -54,8 +53,7 @@ def test_with_nobody_eligible_nothing_is_found_by_any_way(catalog: Catalog) -> N
     assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)
 
 
-def test_an_emptied_result_names_what_might_help(catalog: Catalog) -> None:
-    """The nearest tool, the words that nobody holds, and the servers there are."""
+def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog: Catalog) -> None:
     search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
 
     found = run(search, snapshot_of([entity(each) for each in catalog]), "send a zebra")
@@ -69,7 +67,7 @@ def test_an_emptied_result_names_what_might_help(catalog: Catalog) -> None:
 
 
 class Distant(VectorIndex):
-    """Vectors in a database that answers when it is let to."""
+    """Vectors in a database that answers when the gate opens."""
 
     started, gate = threading.Event(), threading.Event()
 
@@ -95,10 +93,10 @@ def distant(catalog: Catalog) -> Iterator[Snapshot]:
     Distant.gate.set()
 
 
-async def test_other_work_goes_on_while_a_database_is_searched(
+async def test_database_search_does_not_block_the_event_loop(
     distant: Snapshot, catalog: Catalog
 ) -> None:
-    """What opens the door here runs on the loop of the search; next steps wait as it does."""
+    """The gate is opened by a task on the same loop. Next steps search the database, too."""
     search = auto(HashingEmbedder())
 
     async def let_in() -> None:
@@ -127,8 +125,8 @@ async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
     return await search(snapshot, request, notes)
 
 
-async def test_a_database_that_is_late_costs_a_search_its_vectors(distant: Snapshot) -> None:
-    """Words and graph answer, this once; of the late answer nothing is left in the result."""
+async def test_late_database_answer_falls_back_to_the_graph(distant: Snapshot) -> None:
+    """The result must not contain anything from the late answer."""
     found = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
     Distant.gate.set()
 

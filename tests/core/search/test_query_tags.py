@@ -1,4 +1,4 @@
-"""``#tag`` in a query: what is one, what becomes of it, and what it never does."""
+"""``#tag`` in queries: syntax, filtering and diagnostics."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from tests.fakes import ListSource, codes, names, tool
         ("", []),
     ],
 )
-def test_what_looks_like_a_tag(query: str, tags: list[str]) -> None:
-    """Letters of any script behind a sign that stands alone."""
+def test_tags_are_recognized_in_queries(query: str, tags: list[str]) -> None:
     assert tags == [tag for _, _, tag in words(query)]
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """Four tools with tags; the last one is hidden, and only it is secret."""
+    """Return a gateway with four tagged tools. The last one is disabled, and only it has the tag
+    secret.
+    """
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [
         tool("list_invoices", "List the invoices.", hints=Hints(tags=("Finance", "daily"))),
@@ -54,8 +55,8 @@ def details(found: SearchResult, code: str) -> list[str]:
     return [note.detail for note in found.diagnostics if note.code == code]
 
 
-async def test_a_tag_that_somebody_has_filters_and_leaves_the_query(gateway: Gateway) -> None:
-    """All of them at once, beside those of the filters."""
+async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway) -> None:
+    """Tags of the query and of the filters must all match."""
     one = await gateway.search("#FINANCE invoices")
     both = await gateway.search("#finance: #daily invoices")
     beside = await gateway.search("#daily invoices", filters=Filters(tags=frozenset({"Finance"})))
@@ -70,8 +71,7 @@ async def test_a_tag_that_somebody_has_filters_and_leaves_the_query(gateway: Gat
     assert ["post_message"] == names(spaced)
 
 
-async def test_tags_alone_browse(gateway: Gateway) -> None:
-    """Nothing is asked, nothing is ranked."""
+async def test_query_of_only_tags_browses(gateway: Gateway) -> None:
     found = await gateway.search("#finance")
 
     assert ("browse", ["list_invoices", "pay_invoice"]) == (found.mode, names(found))
@@ -80,8 +80,8 @@ async def test_tags_alone_browse(gateway: Gateway) -> None:
 @pytest.mark.parametrize(
     "query", ["post a message to #general", "the C# invoices", "issue #42", "burn #secret"]
 )
-async def test_what_nobody_has_stays_in_the_query(gateway: Gateway, query: str) -> None:
-    """A channel is no tag, and neither is one that only a hidden tool has."""
+async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> None:
+    """A channel name is not a tag. Tags of hidden tools are unknown."""
     found = await gateway.search(query)
 
     assert (query,) == found.normalized
@@ -89,8 +89,8 @@ async def test_what_nobody_has_stays_in_the_query(gateway: Gateway, query: str) 
     assert "secret" not in str(found.diagnostics)
 
 
-async def test_a_tag_that_nobody_has_is_told_with_its_like(gateway: Gateway) -> None:
-    """As a filter it finds nothing; in a query it is a word, and the note may help."""
+async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> None:
+    """As a filter it matches no tool. In a query it is a normal word."""
     asked = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
     said = await gateway.search("invoices #finanse")
     strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
@@ -110,17 +110,16 @@ async def test_a_tag_that_nobody_has_is_told_with_its_like(gateway: Gateway) -> 
         (["#finance", "#finance"], {"list_invoices", "pay_invoice"}),
     ],
 )
-async def test_of_several_queries_only_what_all_say_is_a_filter(
+async def test_only_tags_of_all_queries_become_filters(
     gateway: Gateway, queries: Sequence[str], found: set[str]
 ) -> None:
-    """They are steps of one task."""
+    """Several queries are steps of one task."""
     result = await gateway.search(queries=queries, limit=9)
 
     assert found == set(names(result))
 
 
-async def test_a_catalog_without_tags_knows_none(open_gateway: OpenGateway) -> None:
-    """Whatever stands behind the sign."""
+async def test_catalog_without_tags_reports_no_unknown_tag(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("post", "Post to a channel.")])
 
     found = await gateway.search("post to #general")

@@ -1,4 +1,4 @@
-"""The business rules of the search, through the public API."""
+"""Business rules of the search, tested through the public API."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NOISY = (
 
 
 @pytest.mark.requirement("auto:rule-1")
-async def test_without_being_told_a_gateway_searches_by_the_graph(
+async def test_default_strategy_is_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 1: no model, no key, no vector, and it works; an embedder at hand is not asked."""
+    """Rule 1: the default works without model, key and vectors. A given embedder is not called."""
     gateway = open_gateway(catalog, embedder=embedder)
 
     found = await gateway.search("send an e-mail")
@@ -43,8 +43,8 @@ async def test_without_being_told_a_gateway_searches_by_the_graph(
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_auto_ranks_by_vectors_first(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 2: words and graph know nothing of this query; its meaning finds the tool."""
+async def test_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Rule 2: words and graph do not match this query, but its vector does."""
     by_graph = await open_gateway(catalog).search("надіслати лист")
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(meanings=MEANINGS))
 
@@ -57,8 +57,10 @@ async def test_auto_ranks_by_vectors_first(open_gateway: OpenGateway, catalog: C
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_embeddings_alone_rank_by_cosine(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 2, the strategy `embeddings`: nothing re-scores."""
+async def test_embeddings_strategy_ranks_by_cosine(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Rule 2: words do not change the order."""
     gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
 
     found = await gateway.search("tell me the forecast for the city", limit=12)
@@ -71,10 +73,10 @@ async def test_embeddings_alone_rank_by_cosine(open_gateway: OpenGateway, catalo
 
 @pytest.mark.requirement("auto:rule-3", "auto:rule-4")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_with_and_without_the_graph_the_order_is_the_same(
+def test_graph_does_not_change_the_order(
     size: int, catalog: Catalog, catalog_of: CatalogOf
 ) -> None:
-    """Rules 3 and 4: the graph's agreement moves confidences, upwards, and no rank."""
+    """Rules 3 and 4: the graph only raises confidences."""
     embedder = HashingEmbedder(meanings=MEANINGS)
     entities = [entity(each) for each in (*catalog, *catalog_of(size))]
     snapshot = snapshot_of(entities, embedder)
@@ -93,10 +95,10 @@ def test_with_and_without_the_graph_the_order_is_the_same(
 
 
 @pytest.mark.requirement("auto:rule-3", "edge:graph-noise-never-displaces-vectors")
-async def test_a_noisy_graph_document_does_not_move_a_match(
+async def test_noisy_graph_document_does_not_move_a_match(
     open_gateway: OpenGateway, catalog: Catalog, gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Rule 3: a host's document may shout the very query; vectors still decide."""
+    """Rule 3: the document contains the exact query, but vectors decide."""
     query = "send an e-mail to Bob"
     noise = Document(
         id="host:noise", title="play_music", summary=query, keywords=(query,), aliases=(query,)
@@ -113,10 +115,10 @@ async def test_a_noisy_graph_document_does_not_move_a_match(
 
 
 @pytest.mark.requirement("auto:rule-4")
-async def test_the_graph_adds_related_tools_and_next_steps_in_lists_of_their_own(
+async def test_graph_adds_related_tools_and_next_steps_in_separate_lists(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 4: each with the edges that led from a match to it."""
+    """Rule 4: each with the path from a match."""
     options = Options(search=SearchOptions(window_margin=0.1))
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=options)
 
@@ -134,7 +136,7 @@ async def test_the_graph_adds_related_tools_and_next_steps_in_lists_of_their_own
 async def test_both_texts_of_a_rewritten_query_are_embedded(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 6: a multilingual model must not lose the original words. One request holds both."""
+    """Rule 6: a multilingual model needs the original words. One request contains both texts."""
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
@@ -146,8 +148,10 @@ async def test_both_texts_of_a_rewritten_query_are_embedded(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_the_better_of_both_texts_counts(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 6: a bad rewrite cannot take away what the original words say."""
+async def test_better_text_of_a_rewritten_query_counts(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Rule 6: a bad rewrite must not worsen the result of the original words."""
     embedder = HashingEmbedder(meanings=MEANINGS)
     bad = TableNormalizer({"надіслати лист": "do something"})
     gateway = open_gateway(catalog, strategy="embeddings", embedder=embedder, normalizer=bad)
@@ -164,10 +168,10 @@ async def test_the_better_of_both_texts_counts(open_gateway: OpenGateway, catalo
 
 
 @pytest.mark.requirement("auto:rule-7")
-async def test_the_graph_reads_the_english_text(
+async def test_graph_uses_only_the_english_text(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 7: what the original words would find in the graph does not count."""
+    """Rule 7: matches of the original words in the graph do not count."""
     query = "email: weather forecast"
     normalizer = TableNormalizer({query: "forecast of the weather"})
     plain = await open_gateway(catalog).search(query)
@@ -187,10 +191,10 @@ async def test_the_graph_reads_the_english_text(
 @pytest.mark.requirement("auto:rule-6", "auto:rule-7")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
 @pytest.mark.parametrize("said", ["book a flight", "tell the weather forecast of a city"])
-async def test_a_rewrite_that_contradicts_does_not_win(
+async def test_contradicting_rewrite_ranks_below_the_query(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, said: str
 ) -> None:
-    """Whatever a broken or misled model says: both texts rank, the query before its rewrite."""
+    """Both texts rank, in case the model is broken or misled."""
     normalizer = TableNormalizer({"list the open invoices": said})
     gateway = open_gateway(
         catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
@@ -204,10 +208,12 @@ async def test_a_rewrite_that_contradicts_does_not_win(
 
 @pytest.mark.requirement("auto:rule-6")
 @pytest.mark.parametrize("meanings", [{}, MEANINGS])
-async def test_a_rewrite_of_what_the_catalog_does_not_know_ranks_alone_by_words(
+async def test_rewrite_of_a_query_unknown_to_the_catalog_counts_in_full(
     open_gateway: OpenGateway, catalog: Catalog, meanings: dict[str, str]
 ) -> None:
-    """It shares no word with a query in another language, and that says nothing against it."""
+    """A rewrite from another language shares no words with the query, so this is not a
+    contradiction.
+    """
     embedder = HashingEmbedder(meanings=meanings)
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
@@ -220,10 +226,12 @@ async def test_a_rewrite_of_what_the_catalog_does_not_know_ranks_alone_by_words(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_a_model_without_the_querys_language_ranks_by_the_rewrite(
+async def test_rewrite_ranks_alone_if_the_model_does_not_know_the_language(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Its vector is far from the query's because that says nothing: it counts whole."""
+    """The distance of the vectors is not a contradiction, because the query's vector is
+    meaningless.
+    """
     normalizer = TableNormalizer({"надіслати лист": "send an e-mail"})
     gateway = open_gateway(
         catalog, strategy="embeddings", embedder=HashingEmbedder(), normalizer=normalizer
@@ -238,10 +246,10 @@ async def test_a_model_without_the_querys_language_ranks_by_the_rewrite(
 
 @pytest.mark.requirement("auto:rule-7")
 @pytest.mark.parametrize("is_near", [True, False])
-async def test_a_rewrite_that_vectors_agree_with_does_not_contradict(
+async def test_rewrite_near_the_query_by_vectors_does_not_contradict(
     open_gateway: OpenGateway, catalog: Catalog, *, is_near: bool
 ) -> None:
-    """Other words may say the same. Near is nearer than any tool."""
+    """Synonyms may have the same meaning. Near means nearer than any tool."""
     query = "weather letter"
     embedder = HashingEmbedder(meanings={query: "send email"} if is_near else {})
     normalizer = TableNormalizer({query: "send email"})
@@ -255,10 +263,9 @@ async def test_a_rewrite_that_vectors_agree_with_does_not_contradict(
 
 
 @pytest.mark.requirement("edge:no-normalizer-keeps-the-query")
-async def test_without_a_normalizer_the_query_serves_as_it_is(
+async def test_query_is_unchanged_without_a_normalizer(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Normalization is an offer, not a need."""
     found = await gateway.search("send an e-mail")
 
     assert ("send an e-mail",) == embedder.batches[-1]
@@ -271,10 +278,10 @@ async def test_without_a_normalizer_the_query_serves_as_it_is(
     "fault",
     [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1), PanicError()],
 )
-async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
+async def test_failing_normalizer_leaves_the_query_unchanged(
     open_gateway: OpenGateway, catalog: Catalog, fault: BaseException
 ) -> None:
-    """And the next request asks it again."""
+    """The next search calls it again."""
     normalizer = TableNormalizer({"Wetter": "weather"})
     normalizer.fail_with = fault
     gateway = open_gateway(
@@ -294,10 +301,10 @@ async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
 
 @pytest.mark.requirement("edge:empty-query-browses")
 @pytest.mark.parametrize("query", [None, "", "  \n", "\u200b"])
-async def test_no_query_browses_by_name(
+async def test_search_without_query_browses_by_name(
     gateway: Gateway, embedder: HashingEmbedder, query: str | None
 ) -> None:
-    """Nothing was asked, so nothing is ranked, embedded or judged."""
+    """It does not rank, embed or measure confidence."""
     await gateway.report()
     before = embedder.calls
 
@@ -308,10 +315,10 @@ async def test_no_query_browses_by_name(
     assert before == embedder.calls
 
 
-async def test_a_context_without_a_query_is_searched(
+async def test_context_without_query_is_searched(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Seed: only an empty query *with no context* browses."""
+    """Only a search without query and context browses."""
     gateway = open_gateway(catalog)
 
     by_context = await gateway.search(context={"task": {"about": ["weather", "forecast"]}})
@@ -324,10 +331,10 @@ async def test_a_context_without_a_query_is_searched(
 @pytest.mark.requirement("edge:empty-catalog-is-empty")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
 @pytest.mark.parametrize("query", [None, "send an e-mail"])
-async def test_no_tools_at_all_is_empty(
+async def test_search_of_an_empty_catalog_has_mode_empty(
     open_gateway: OpenGateway, embedder: HashingEmbedder, strategy: str, query: str | None
 ) -> None:
-    """Never the same value as nothing found."""
+    """The mode differs from a search without matches."""
     gateway = open_gateway(strategy=strategy, embedder=embedder)
 
     found = await gateway.search(query)
@@ -336,18 +343,17 @@ async def test_no_tools_at_all_is_empty(
     assert 0 == embedder.calls
 
 
-async def test_nothing_found_says_so(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Nothing found and could not look are different values."""
+async def test_search_without_matches_reports_no_match(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
     found = await open_gateway(catalog).search("zzzzqqqq")
 
     assert ("graph", (), ["no_match"]) == (found.mode, found.matches, codes(found))
     assert not found.degraded
 
 
-async def test_gibberish_is_low_in_confidence_where_vectors_always_find_something(
-    gateway: Gateway,
-) -> None:
-    """A model must be told that nothing fits."""
+async def test_gibberish_has_low_confidence(gateway: Gateway) -> None:
+    """Vectors always find something, so the model needs a warning."""
     found = await gateway.search("zzzzqqqq xxvvkk")
     good = await gateway.search("tell the weather forecast of a city")
 
@@ -356,8 +362,7 @@ async def test_gibberish_is_low_in_confidence_where_vectors_always_find_somethin
     assert good.matches[0].confidence > 0.35 > found.matches[0].confidence
 
 
-async def test_ties_fall_by_name(open_gateway: OpenGateway) -> None:
-    """Same input and state, same output."""
+async def test_ties_are_ordered_by_name(open_gateway: OpenGateway) -> None:
     tools = [tool(name, "Run it.") for name in ("job_c", "job_a", "job_b")]
 
     found = await open_gateway(tools).search("run it")

@@ -1,4 +1,4 @@
-"""Rule 5 where a service does not fail but hangs: a search goes on without it."""
+"""Rule 5 for services that hang: searches continue without them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUERY = "send an e-mail"
 
 
 class Stuck(HashingEmbedder):
-    """Embeds documents, and queries when it is let to."""
+    """An embedder that embeds documents, and queries once the gate opens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Stuck(HashingEmbedder):
 
 
 class Picky(HashingEmbedder, TableNormalizer):
-    """Never answers what is about files."""
+    """An embedder and normalizer that never answers texts about files."""
 
     def __init__(self) -> None:
         HashingEmbedder.__init__(self)
@@ -61,7 +61,7 @@ class Picky(HashingEmbedder, TableNormalizer):
 
 
 class Late(ListSource):
-    """Is listed when it is let to."""
+    """A source that is listed once the gate opens."""
 
     def __init__(self) -> None:
         super().__init__("late", [tool("water_plants", "Water the plants.")])
@@ -73,7 +73,7 @@ class Late(ListSource):
 
 
 class Mute(TableNormalizer):
-    """Never answers."""
+    """A normalizer that never answers."""
 
     async def rewrite(self, query: str) -> ModelReply:
         self.asked.append(query)
@@ -83,10 +83,10 @@ class Mute(TableNormalizer):
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
-async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
+async def test_hanging_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """As after a failure; no latch, and nothing of it is remembered."""
+    """The result is not cached, and later searches use vectors."""
     embedder = Stuck()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=HASTY)
     await gateway.report()
@@ -106,10 +106,10 @@ async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_rewriting_that_does_not_come_leaves_the_query(
+async def test_hanging_normalizer_leaves_the_queries_unchanged(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Of each of several queries, which share the time there is."""
+    """Several queries share one timeout."""
     gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
     queries = (QUERY, "read a file")
 
@@ -122,10 +122,10 @@ async def test_a_rewriting_that_does_not_come_leaves_the_query(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_query_that_hangs_costs_the_others_nothing(
+async def test_hanging_query_does_not_affect_other_queries(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Each is rewritten and embedded by itself; the one that hangs is answered by the graph."""
+    """Each query is rewritten and embedded separately. The graph ranks the hanging one."""
     model, options = Picky(), Options(search=SearchOptions(query_timeout_s=0.5))
     gateway = open_gateway(
         catalog, strategy="auto", embedder=model, normalizer=model, options=options
@@ -144,10 +144,10 @@ async def test_a_query_that_hangs_costs_the_others_nothing(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_an_embedder_that_hangs_is_skipped_until_it_answers(
+async def test_hanging_embedder_is_skipped_until_it_answers(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Searches wait no more, and say why; a probe in the background finds that it is back."""
+    """Searches do not wait for it, and say why. A background probe notices its return."""
     embedder = Stuck()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
     await gateway.report()
@@ -171,10 +171,8 @@ async def test_an_embedder_that_hangs_is_skipped_until_it_answers(
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_normalizer_that_hangs_is_skipped(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """The query stays as it is, without a wait."""
+async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """The query is unchanged, without a wait."""
     gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
     details = []
 
@@ -190,10 +188,9 @@ async def test_a_normalizer_that_hangs_is_skipped(
     assert "the normalizer was skipped" in details[-1][1]
 
 
-async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
+async def test_next_steps_use_words_if_the_embedder_hangs(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """As after a failure."""
     gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
     await gateway.report()
 
@@ -215,10 +212,10 @@ def read_mail() -> str:
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
 @pytest.mark.parametrize("first", ["wait", "words"])
-async def test_calls_and_lists_need_no_vectors(
+async def test_calls_and_lists_do_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
 ) -> None:
-    """Neither of a new catalog nor of one that grew, while another search waits for them."""
+    """Neither in a new catalog nor after a new tool, while a search waits for vectors."""
     embedder = Gated()
     options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
@@ -245,7 +242,7 @@ async def test_calls_and_lists_need_no_vectors(
 async def begun(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
-    """A build that waits for its vectors, and who waits for it."""
+    """Return a build that waits for its vectors, and a task that waits for the build."""
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     reporting = asyncio.ensure_future(gateway.report())
@@ -253,10 +250,10 @@ async def begun(
     return embedder, gateway, reporting
 
 
-async def test_what_was_begun_is_not_begun_again(
+async def test_running_build_is_not_started_again(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """A build serves while its vectors are made; they are then put into it."""
+    """The build is used while its texts are embedded. The vectors are added to it later."""
     embedder, gateway, reporting = await begun(open_gateway, catalog)
 
     await gateway.list_tools()
@@ -268,10 +265,10 @@ async def test_what_was_begun_is_not_begun_again(
     assert (12, 1, embedder.texts) == (report.vectors, embedder.asked, report.embedded_texts)
 
 
-async def test_vectors_that_do_not_come_hold_no_search(
+async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Words answer, and say so; the next search does not wait anew, nor when a tool comes in."""
+    """Words rank, with a diagnostic. The next search does not wait again, even after a new tool."""
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
 
@@ -290,10 +287,8 @@ async def test_vectors_that_do_not_come_hold_no_search(
     assert ("read_mail", "index_building") == (names(found)[0], codes(found)[0])
 
 
-async def test_a_server_that_is_long_in_being_listed_is_waited_for(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """It has limits of its own, and no vector can come before."""
+async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Listings have their own timeouts, and vectors cannot exist before."""
     late = Late()
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=HASTY)
     gateway.add_source(late)
@@ -308,10 +303,9 @@ async def test_a_server_that_is_long_in_being_listed_is_waited_for(
     assert names(await searching)
 
 
-async def test_a_build_that_is_cut_short_takes_its_vectors_along(
+async def test_closing_the_gateway_ends_a_waiting_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """A gateway that is closed while a service hangs ends."""
     _, gateway, reporting = await begun(open_gateway, catalog)
 
     await gateway.aclose()
@@ -324,8 +318,8 @@ def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
-async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
-    """Equal queries are embedded once, and each search has its own time."""
+async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> None:
+    """Equal queries share one request, but each search has its own timeout."""
     embedder, share = Stuck(), SingleFlight[QueryEmbeddings](_here).run
     embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
@@ -340,8 +334,8 @@ async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
     assert (1, 1) == (found.embedded, embedder.calls)
 
 
-async def test_what_nobody_answers_ends() -> None:
-    """Or whoever comes later would wait for it too, again and again."""
+async def test_shared_request_without_answer_ends() -> None:
+    """Otherwise all later callers would wait for it."""
     embed = QueryEmbedder(
         embedder=Stuck(),
         cache=_cache(),
@@ -365,8 +359,7 @@ async def test_what_nobody_answers_ends() -> None:
         await normalize(QUERY)
 
 
-async def test_who_is_cancelled_is_cancelled() -> None:
-    """A search whose caller goes away does not go on with half of it."""
+async def test_cancelled_search_is_cancelled() -> None:
     gate = Gate()
     searching = asyncio.ensure_future(with_timeout(gate.wait(), 1000))
     await gate.reached.wait()

@@ -1,4 +1,4 @@
-"""A server that writes every word into its tools, to be found first, is not."""
+"""Tools stuffed with words do not rank first."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STUFFED = [tool(f"best_{number}", ORDER * 3) for number in range(20)]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_twenty_stuffed_tools_take_no_place_of_233_honest_ones(
+async def test_stuffed_tools_do_not_displace_honest_ones(
     open_gateway: OpenGateway, strategy: Strategy
 ) -> None:
-    """Of a long text each word counts less; recall@5 does not fall."""
+    """Each word of a long text has less weight, so recall@5 does not fall."""
     lists = list[list[list[str]]]()
     for stuffed in ([], STUFFED):
         gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder())

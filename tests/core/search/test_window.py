@@ -27,7 +27,7 @@ NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
 
 @functools.cache
 def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
-    """Make a catalog whose best match is related to everything by a guess."""
+    """Return a catalog whose best match is related to all other tools by a derived document."""
     embedder = HashingEmbedder()
     entities = [entity(each) for each in definitions(size)]
     hub = hub_document("approve_invoice", entities, declared=False)
@@ -35,13 +35,13 @@ def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
 
 
 def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
-    """Relate the tool *title* to everything."""
+    """Return a document that relates the tool *title* to other tools."""
     related = tuple(Link(target=each.name) for each in entities[:60])
     return Document(id="host:hub", title=title, related=related, declared=declared)
 
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
-    """Compute the window from its definition: a rank and a share of the best score."""
+    """Return the window computed from its definition: a rank and a share of the best score."""
     assert snapshot.vectors is not None
     asked = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
     cosines = snapshot.vectors.similarities(asked.texts, np.arange(len(snapshot.entities)))[0]
@@ -58,10 +58,10 @@ def added(found: SearchResult) -> set[str]:
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 30, 100, 3000])
 @pytest.mark.parametrize("limit", [1, 3, 5])
-def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int) -> None:
-    """Rule 8: bounded by rank and by score at every size; among few the margin is smaller.
+def test_derived_supplements_are_inside_the_window_at_every_size(size: int, limit: int) -> None:
+    """Rule 8: the window is bounded by rank and score. In a small catalog the margin is smaller.
 
-    The best match is related to everything, so the graph has much to offer.
+    The best match is related to all other tools.
     """
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=limit)
@@ -75,8 +75,8 @@ def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int)
 
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_declared_supplements_fill_the_budget_with_the_window_first(size: int) -> None:
-    """The window still bounds what becomes a proxy, and edges of equal weight prefer it."""
+def test_declared_supplements_fill_the_budget_inside_the_window_first(size: int) -> None:
+    """Only entities inside the window become proxies. Edges of equal weight prefer them."""
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=1)
     best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
@@ -93,8 +93,8 @@ def test_declared_supplements_fill_the_budget_with_the_window_first(size: int) -
 
 
 @pytest.mark.parametrize("queries", [1, 2])
-def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> None:
-    """Edges of lower matches are seldom what a request needs."""
+def test_edges_are_followed_from_the_best_match_of_each_query(queries: int) -> None:
+    """Edges of lower matches are seldom useful."""
     entities = [entity(tool(name)) for name in (*NOTES, "play_song", "book_room", "water_plant")]
     documents = [
         Document(id=f"host:{title}", title=title, next_steps=(Link(target=target),))
@@ -119,8 +119,8 @@ def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> Non
 
 @pytest.mark.requirement("auto:rule-8")
 @pytest.mark.parametrize("size", [30, 100])
-def test_without_the_bounds_the_graph_would_add_more(size: int) -> None:
-    """Rule 8: the window is what holds it back."""
+def test_graph_adds_more_without_a_window(size: int) -> None:
+    """Rule 8: shows that the window is the limit."""
     snapshot, embedder = hub_of(size)
     free = auto(embedder, window_min=size, window_margin=0, max_related=60)
 
@@ -130,8 +130,8 @@ def test_without_the_bounds_the_graph_would_add_more(size: int) -> None:
 
 
 @pytest.mark.requirement("auto:rule-8")
-def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
-    """Rule 8: supplements do not flood the result."""
+def test_each_list_of_supplements_has_its_own_budget(catalog_of: CatalogOf) -> None:
+    """Rule 8."""
     embedder = HashingEmbedder()
     snapshot = snapshot_of([entity(each) for each in catalog_of(300)], embedder)
     search = auto(embedder, window_min=300, window_margin=0, max_related=2, max_next_steps=1)
@@ -146,10 +146,10 @@ def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
     eligible=st.lists(st.booleans(), min_size=60, max_size=60),
     limit=st.integers(1, 12),
 )
-def test_the_window_is_the_head_of_the_eligible_pool(
+def test_window_is_the_head_of_the_eligible_pool(
     cosines: list[float], eligible: list[bool], limit: int
 ) -> None:
-    """Rule 8, as arithmetic: never wider than the pool, never without the best."""
+    """Rule 8: never larger than the pool, and always with the best match."""
     matrix = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
     mask = np.asarray(eligible[: len(cosines)])
     options = SearchOptions(pool_min=20)
@@ -170,8 +170,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     assert not pool or pool[0] in window
 
 
-def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
-    """One of many wishes must not drown among the others."""
+def test_best_clause_adds_to_the_score_of_a_long_request() -> None:
     matrix = unit_rows([[1, 1], [0, 1]])
 
     found = VectorIndex.of(matrix).search(
@@ -185,8 +184,8 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
 
 
 @pytest.mark.parametrize("size", [12, 112, 1000])
-def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -> None:
-    """Words do not tell how near a tool without them is; what rules derive stays bounded."""
+def test_declared_supplements_come_from_anywhere_without_vectors(size: int) -> None:
+    """Words do not show how near a tool without them is. Derived supplements stay bounded."""
     names = ("list_invoices", "settle_bill", "send_email")
     entities = [entity(tool(name)) for name in names]
     entities += [entity(tool(f"rotate_{spot}_matrix")) for spot in range(size - len(names))]
@@ -206,8 +205,8 @@ def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -
     assert all(match.direct for match in (*found.next_steps, *found.related))
 
 
-def test_what_the_host_declares_is_listed_before_what_is_derived() -> None:
-    """Also where the derived fill the list, and where a weight makes them stronger."""
+def test_declared_supplements_are_listed_before_derived_ones() -> None:
+    """Even if derived ones have a higher weight and would fill the list."""
     entities = [entity(tool(name)) for name in ("search_note", *NOTES)]
     weak = tuple(
         Edge(subject="search_note", predicate=predicate, object=target, weight=0.1)

@@ -1,4 +1,4 @@
-"""One search does each piece of work once. Counted, never timed."""
+"""A search does each piece of work once. Counted, not timed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
 
 
 def entities(count: int) -> list[Entity]:
-    """Make tools that share nothing but the words of a sentence."""
+    """Return tools whose descriptions share only the words of one sentence."""
     return [
         Entity(
             id=f"s{number}/do{number}",
@@ -33,8 +33,8 @@ def entities(count: int) -> list[Entity]:
     ]
 
 
-def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
-    """Of a large catalog there is one of nearly every tool."""
+def test_search_repeats_only_diagnostics_of_repeated_codes() -> None:
+    """A large catalog may have one diagnostic for nearly every tool."""
     ill = Diagnostic(stage="embed", code="vectors_incomplete")
     qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
 
@@ -43,8 +43,8 @@ def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
     assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
 
-def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() -> None:
-    """A store that fails is told of by each server, a folder may hold a thousand bad documents."""
+def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:
+    """A failing store is reported once, although each server reports it."""
     down = Diagnostic(stage="store", code="catalog_unavailable", detail="disk is full")
     bad = [
         Diagnostic(stage="graph", code="graph_document_invalid", detail=str(number))
@@ -56,8 +56,7 @@ def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() ->
     assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
 
-def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
-    """It is combined once an index, and searches run side by side."""
+def test_equal_filters_share_a_read_only_mask() -> None:
     known = eligibility_of(entities(4))
 
     mask = known.mask(Filters())
@@ -66,7 +65,7 @@ def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
     assert not mask.flags.writeable
 
 
-def test_filters_are_remembered_up_to_a_bound() -> None:
+def test_number_of_cached_masks_is_bounded() -> None:
     """Scopes differ from caller to caller."""
     known = eligibility_of(entities(2))
     for number in range(200):
@@ -76,7 +75,7 @@ def test_filters_are_remembered_up_to_a_bound() -> None:
 
 
 class CountedRows(VectorIndex):
-    """Vectors that count the rows that are scored apart from a scan for the nearest ones."""
+    """Vectors that count the rows scored outside the search for nearest rows."""
 
     rows_scored = 0
 
@@ -85,8 +84,7 @@ class CountedRows(VectorIndex):
         return super().similarities(vectors, positions)
 
 
-async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_one() -> None:
-    """Candidates and a sample for the mean are scored, however many tools there are."""
+async def test_next_steps_score_a_bounded_number_of_rows() -> None:
     counts = []
     for size in (1200, 3600):
         embedder = HashingEmbedder()

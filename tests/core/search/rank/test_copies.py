@@ -1,4 +1,4 @@
-"""Copies of tools give way to what they copy."""
+"""Copies of tools are ranked below their originals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ORIGINALS = [
 
 
 def order(*entities: Entity, query: str = "", named: tuple[int, ...] = ()) -> list[str]:
-    """Return the ids of *entities*, ranked as they stand, after copies moved."""
+    """Rank *entities* in the given order, move copies, and return the ids."""
     scores = np.arange(len(entities), 0, -1, dtype=np.float32)
     moved = move_copies(
         RankedList(positions=np.arange(len(entities)), scores=scores), query, named, entities
@@ -44,7 +44,7 @@ def copy_of(original: Entity, server: str = "two", name: str = "") -> Entity:
 
 
 @pytest.mark.parametrize("name", ["", "another_name"], ids=["same name", "another name"])
-def test_copies_stand_behind_the_first_five_others(name: str) -> None:
+def test_copies_are_moved_behind_the_first_five_other_tools(name: str) -> None:
     text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
     original = entity("one", "forecast", text, generation=0)
     copied = copy_of(original, name=name)
@@ -56,7 +56,7 @@ def test_copies_stand_behind_the_first_five_others(name: str) -> None:
     ] == order(copied, original, *ORIGINALS)
 
 
-def test_a_copy_of_what_the_host_wrote_gives_way_whenever_it_came() -> None:
+def test_copy_of_a_host_tool_is_moved_even_if_it_is_not_newer() -> None:
     text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
     own = entity("functions", "forecast", text, generation=0, trusted=True)
     copied = entity("two", "forecast", text, generation=0)
@@ -75,13 +75,13 @@ def test_a_copy_of_what_the_host_wrote_gives_way_whenever_it_came() -> None:
     ],
     ids=["same server", "came at once", "alias", "of the host", "other words"],
 )
-def test_what_is_no_copy_stays(later: Entity) -> None:
+def test_tool_that_is_not_a_copy_keeps_its_rank(later: Entity) -> None:
     earlier = entity("one", "forecast", TEXTS[0], generation=0)
 
     assert [later.id, earlier.id] == order(later, earlier)
 
 
-def test_a_copy_that_the_query_calls_by_a_name_of_its_own_stays() -> None:
+def test_copy_keeps_its_rank_if_the_query_names_it_or_its_server() -> None:
     original = entity("one", "forecast", TEXTS[0], generation=0)
     copied = copy_of(original)
 
@@ -90,7 +90,7 @@ def test_a_copy_that_the_query_calls_by_a_name_of_its_own_stays() -> None:
     assert [original.id, copied.id] == order(copied, original, named=(0, 1))
 
 
-def test_tools_that_say_little_are_no_copies() -> None:
+def test_tools_with_short_descriptions_are_not_copies() -> None:
     original = entity("one", "search", "Search.", generation=0)
     later = entity("two", "search", "Search.", generation=1)
 

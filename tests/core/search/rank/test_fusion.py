@@ -1,4 +1,4 @@
-"""The score of `auto`, interleaving and exact names, by hand."""
+"""The score of `auto`, interleaving and exact names, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
 
 
 def pool_of(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> Pool:
-    """Give a catalog of one server, of which *words* are the scores by words."""
+    """Return the pool of a catalog of one server, with *words* as BM25F scores."""
     size = len(words)
     return Pool(
         snapshot=snapshot_of([entity(tool(f"tool_{number:02}")) for number in range(size)]),
@@ -54,7 +54,7 @@ def fused(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = (
 
 
 class Fixed:
-    """A signal that knows its scores, and notes what it saw."""
+    """A signal with fixed scores that records the sum of the signals before it."""
 
     def __init__(self, name: str, order: int, scores: Sequence[float], weight: float = 1) -> None:
         self.name, self.order, self.weight = name, order, weight
@@ -66,7 +66,7 @@ class Fixed:
         return self.scores[pool.positions]
 
 
-def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words() -> None:
+def test_score_is_the_weighted_sum_of_deviations() -> None:
     """z(cosine) + 0.4 z(BM25F), over all eligible entities."""
     found = candidates([0.9, 0.6, 0.3, 0.1])
     words = np.asarray([0, 1, 5, 0], np.float32)
@@ -80,8 +80,8 @@ def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words
     np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
 
 
-def test_a_signal_sees_the_sum_of_those_before_it_and_the_terms_add_up() -> None:
-    """By order, then by name; a score may be of any number type."""
+def test_signal_sees_the_sum_of_previous_signals() -> None:
+    """Signals are ordered by `order`, then by name. Scores may be of any number type."""
     last = Fixed("last", 2, [0, 1, 0], weight=0.5)
     second, first = Fixed("b", 1, [3, 0, 0]), Fixed("a", 1, [0, 4, 1])
     signals = all_signals(SearchOptions(), [last, second, first])[:3]
@@ -95,18 +95,17 @@ def test_a_signal_sees_the_sum_of_those_before_it_and_the_terms_add_up() -> None
 
 
 @pytest.mark.parametrize("names", [("mine", "mine"), ("words",)])
-def test_two_signals_of_one_name_are_refused(names: tuple[str, ...]) -> None:
+def test_two_signals_with_one_name_are_rejected(names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=f"two signals of ranking have the name '{names[0]}'"):
         all_signals(SearchOptions(), [Fixed(name, 1, []) for name in names])
 
 
-def test_entities_that_are_not_eligible_move_no_mean() -> None:
-    """Deviations are those of the eligible entities alone."""
+def test_ineligible_entities_do_not_change_the_mean() -> None:
     found = candidates([0.9, 0.6, 0.3])
 
     with_other = fused(found, [1, 2, 9], mask=[True, True, False])
 
-    # The eligible words are 1 and 2: mean 1.5, deviation 0.5.
+    # The words of eligible entities are 1 and 2: mean 1.5, deviation 0.5.
     by_hand = found.deviations(found.strengths)
     by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
     np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
@@ -115,16 +114,12 @@ def test_entities_that_are_not_eligible_move_no_mean() -> None:
 @pytest.mark.parametrize(
     ("cosines", "words"), [([0.9, 0.5], [0, 0]), ([0.5, 0.5], [1, 0]), ([], [])]
 )
-def test_evidence_that_is_equal_for_all_ranks_nothing(
-    cosines: list[float], words: list[float]
-) -> None:
-    """The other evidence ranks, then the name."""
+def test_equal_evidence_does_not_change_the_order(cosines: list[float], words: list[float]) -> None:
     assert list(range(len(cosines))) == fused(candidates(cosines), words).positions.tolist()
 
 
 @given(evidence)
-def test_fusion_reorders_the_pool_and_nothing_else(rows: list[tuple[float, float]]) -> None:
-    """Vectors choose the candidates."""
+def test_fusion_reorders_only_the_pool(rows: list[tuple[float, float]]) -> None:
     found = candidates([cosine for cosine, _ in rows], pool=7)
 
     result = fused(found, [words for _, words in rows])
@@ -134,10 +129,8 @@ def test_fusion_reorders_the_pool_and_nothing_else(rows: list[tuple[float, float
 
 
 @given(st.lists(positions, max_size=5), st.integers(0, 20))
-def test_interleaving_takes_turns_and_lists_nothing_twice(
-    lists: list[list[int]], limit: int
-) -> None:
-    """Each query gets its quota; what one list lacks, the others fill."""
+def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit: int) -> None:
+    """Short lists leave their share to the others."""
     chosen = interleave([ranked(order) for order in lists], limit=limit)
 
     found = [position for _, position, _ in chosen]
@@ -146,8 +139,7 @@ def test_interleaving_takes_turns_and_lists_nothing_twice(
     assert all(position in lists[number] for number, position, _ in chosen)
 
 
-def test_the_first_of_each_list_come_before_any_second() -> None:
-    """In the order of the queries."""
+def test_interleave_takes_the_first_of_each_list_first() -> None:
     lists = [ranked([1, 2]), ranked([3, 1, 4])]
 
     chosen = [(number, position) for number, position, _ in interleave(lists, limit=4)]
@@ -155,10 +147,10 @@ def test_the_first_of_each_list_come_before_any_second() -> None:
 
 
 @given(positions, st.lists(st.integers(0, 12), max_size=4, unique=True))
-def test_exact_names_come_first_and_the_rest_keeps_its_order(
+def test_exact_names_come_first_and_others_keep_their_order(
     order: list[int], named: list[int]
 ) -> None:
-    """Also what the ranking did not hold."""
+    """Exact names are added even if the ranking does not contain them."""
     result = pin_exact_names(ranked(order), named)
 
     rest = [position for position in order if position not in named]

@@ -1,4 +1,4 @@
-"""The keyword scales of registries, by hand."""
+"""Keyword scores as in registries, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fakes import entity, tool
 
 
 def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
-    """Make an entity of the server `box`, or that server itself."""
+    """Return an entity of the server `box`, or that server itself."""
     made = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
     return Entity(
         id="server:box" if kind == "server" else made.id,
@@ -35,8 +35,8 @@ def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywor
     return count_keywords(index, index.analyze(query), entities, allowed)
 
 
-def test_each_field_adds_its_weight_once() -> None:
-    """Path 5, name 3, description 2, tag 1.5; two words in one field are one."""
+def test_each_field_adds_its_boost_once() -> None:
+    """Server and name 5, name 3, description 2, tag 1.5. Two words in one field count once."""
     found = keywords(
         "send mail",
         thing("send_mail", "Deliver a mail, send it."),
@@ -48,8 +48,8 @@ def test_each_field_adds_its_weight_once() -> None:
     np.testing.assert_allclose(found.boost, [5 + 3 + 2, 2, 1.5, 0])
 
 
-def test_a_server_counts_its_tools_that_may_be_found() -> None:
-    """One each, whatever field; what is not eligible speaks for nobody."""
+def test_server_boost_counts_its_eligible_tools() -> None:
+    """Each tool counts once, whatever field matches. Ineligible tools do not count."""
     catalog = (
         thing("box", kind="server"),
         thing("send_mail"),
@@ -61,15 +61,15 @@ def test_a_server_counts_its_tools_that_may_be_found() -> None:
     assert 3 == keywords("mail", *catalog).boost[0]
 
 
-def test_a_word_stands_as_a_word() -> None:
-    """`the` is not in `theme`, nor `mail` in `mailbox`; endings do not matter."""
+def test_keywords_match_whole_words() -> None:
+    """`mail` does not match `mailbox`. Word endings do not matter."""
     found = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
 
     np.testing.assert_allclose(found.boost, [0, 8, 0])
 
 
-def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
-    """12 is what a word can earn: the share is of 12 for each word, also for those nobody knows."""
+def test_word_earns_ten_as_the_name_and_five_in_the_name() -> None:
+    """A word can earn 12. The maximum is 12 for each word, even for unknown words."""
     found = keywords(
         "search xyzzy", thing("search", "Search."), thing("search_mail"), thing("m", "Search it.")
     )
@@ -77,8 +77,8 @@ def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
     np.testing.assert_allclose(found.share, [12 / 24, 5 / 24, 2 / 24])
 
 
-def test_words_that_are_a_name_together_earn_ten_each() -> None:
-    """Of what two words can earn, 24: the name in whatever spelling 20, a part of one 10."""
+def test_words_that_form_the_whole_name_earn_ten_each() -> None:
+    """Two words can earn 24: in the whole name 20, in part of a name 10."""
     found = keywords(
         "take screenshot",
         thing("take_screenshot"),
@@ -89,6 +89,5 @@ def test_words_that_are_a_name_together_earn_ten_each() -> None:
     np.testing.assert_allclose(found.share, [20 / 24, 20 / 24, 10 / 24], rtol=1e-6)
 
 
-def test_near_spellings_earn_nothing() -> None:
-    """They are guesses."""
+def test_near_spellings_earn_no_points() -> None:
     assert not keywords("serach", thing("search")).boost.any()

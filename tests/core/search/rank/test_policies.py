@@ -1,4 +1,4 @@
-"""The ranking policies of the catalog: the core's own, and those of plugins."""
+"""Ranking policies of the core and of plugins."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ TOOLS = (
 )
 
 
-async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
-    """Neither to embed the query, nor a word of it."""
+async def test_lexical_ranking_does_not_call_the_embedder(open_gateway: OpenGateway) -> None:
     embedder = HashingEmbedder()
     gateway = open_gateway(
         [tool("send_email"), tool("weather")], strategy="auto", embedder=embedder
@@ -56,7 +55,7 @@ async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
     assert () == found.diagnostics
 
 
-async def test_a_ranking_of_a_plugin_orders_eligible_entities_and_is_explained(
+async def test_plugin_ranking_orders_eligible_entities_with_explanation(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("backwards", BACKWARDS)
@@ -70,7 +69,7 @@ async def test_a_ranking_of_a_plugin_orders_eligible_entities_and_is_explained(
 
 
 @pytest.mark.parametrize(("number", "rank"), [("one", "1 / 0"), ("two", "evidence.nothing")])
-async def test_a_ranking_that_fails_leaves_words_to_rank_and_is_reported(
+async def test_failing_plugin_ranking_falls_back_to_words_with_diagnostic(
     install_plugin: InstallPlugin, open_gateway: OpenGateway, number: str, rank: str
 ) -> None:
     failing = BACKWARDS.replace("positions = np.arange(len(evidence.mask))", rank)
@@ -82,10 +81,10 @@ async def test_a_ranking_that_fails_leaves_words_to_rank_and_is_reported(
     assert ["alpha"] == names(found)
     assert "plugin_failed" in codes(found)
     detail = next(note.detail for note in found.diagnostics if note.code == "plugin_failed")
-    assert "the ranking 'backwards' failed, words rank" in detail
+    assert "the ranking 'backwards' failed, so only words ranked" in detail
 
 
-async def test_a_ranking_that_cannot_explain_its_scores_still_ranks(
+async def test_plugin_ranking_ranks_even_if_its_explanation_fails(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("silent", BACKWARDS.replace("explain_scores(evidence, ranked)", "1 / 0"))
@@ -97,17 +96,17 @@ async def test_a_ranking_that_cannot_explain_its_scores_still_ranks(
 
 
 @pytest.mark.parametrize("name", ["strategy", "lexical"])
-def test_a_ranking_of_a_plugin_with_a_name_of_ours_is_refused(
+def test_plugin_ranking_with_a_reserved_name_is_rejected(
     install_plugin: InstallPlugin, name: str
 ) -> None:
     install_plugin(f"own_{name}", BACKWARDS.replace('"backwards"', f'"{name}"'))
 
-    with pytest.raises(ConfigError, match=f"a plugin gives a ranking the name '{name}'"):
+    with pytest.raises(ConfigError, match=f"a plugin registers a ranking with the name '{name}'"):
         Gateway(options=Options(plugins=(f"own_{name}",)))
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
-async def test_a_ranking_without_its_plugin_is_refused_with_the_remedy(
+async def test_ranking_without_its_plugin_is_rejected_with_advice(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
@@ -119,9 +118,7 @@ async def test_a_ranking_without_its_plugin_is_refused_with_the_remedy(
     assert ["alpha"] == names(await gateway.search("alpha"))
 
 
-async def test_an_unknown_ranking_is_refused_with_those_there_are(
-    open_gateway: OpenGateway,
-) -> None:
+async def test_unknown_ranking_is_rejected_with_the_valid_names(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
 
     with pytest.raises(InvalidRequestError, match="must be one of strategy, lexical, got 'best'"):
