@@ -222,7 +222,7 @@ THREATS: Mapping[str, Threat] = dict(
             "11 bad tools in one list give 11 reasons; the 2 good ones stay",
             {
                 "core/mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
-                "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
+                "core/index/test_indexer.py": "bad_tool_is_quarantined_and_others_are_listed",
             },
         ),
         _threat(

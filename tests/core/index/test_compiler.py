@@ -1,4 +1,4 @@
-"""A catalog that changes: any way to it gives the snapshot of a fresh start."""
+"""Snapshots of a changing catalog are equal to snapshots of a fresh start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOST = (
 def compiled(
     compiler: SnapshotCompiler, entities: Sequence[Entity], documents: Sequence[Document] = ()
 ) -> Snapshot:
-    """Compile the next snapshot with all vectors."""
+    """Compile the next snapshot, with all vectors."""
     compiler.prepare(entities)
     compiler.vectors.add(rows_of(entities, EMBEDDER))
     return compiler.compile(documents=documents)
@@ -49,7 +49,7 @@ def fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Sna
 
 
 def assert_equal(expected: Snapshot, found: Snapshot) -> None:
-    """Compare all that an answer is made of, to the last bit."""
+    """Compare all data that a search reads, bit by bit."""
     assert expected.entities == found.entities
     assert expected.by_name == found.by_name
     assert expected.server_ids.tolist() == found.server_ids.tolist()
@@ -70,7 +70,7 @@ def assert_equal(expected: Snapshot, found: Snapshot) -> None:
 
 
 def changed(draw: random.Random, tool: Entity) -> Entity:
-    """Describe a tool anew, call it another name, or tag it."""
+    """Randomly change a tool's description, exposed name and hints."""
     description = tool.definition.description + draw.choice((" Invoices too.", " Use first.", ""))
     hints = Hints(tags=draw.choice(((), ("new",))), aliases=draw.choice(((), ("approval",))))
     return replace(
@@ -81,8 +81,8 @@ def changed(draw: random.Random, tool: Entity) -> Entity:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_any_way_to_a_catalog_gives_the_same_snapshot(number: int) -> None:
-    """Tools come, change and go in any order."""
+def test_changed_catalog_compiles_to_the_snapshot_of_a_fresh_start(number: int) -> None:
+    """Tools are added, changed and removed in any order."""
     draw = random.Random(number)
     compiler = SnapshotCompiler(GraphOptions())
     known: dict[str, Entity] = {}
@@ -100,8 +100,7 @@ def test_any_way_to_a_catalog_gives_the_same_snapshot(number: int) -> None:
     assert_equal(fresh(list(known.values()), documents), found)
 
 
-def test_a_snapshot_in_use_does_not_change() -> None:
-    """Readers never wait for a writer, and never see what it does."""
+def test_compiling_does_not_change_earlier_snapshots() -> None:
     compiler = SnapshotCompiler(GraphOptions())
     held = compiled(compiler, CATALOG[:30])
     before = [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
@@ -114,8 +113,8 @@ def test_a_snapshot_in_use_does_not_change() -> None:
     assert (None, None) == (empty.graph, empty.vectors)
 
 
-def test_a_vector_that_comes_late_is_used() -> None:
-    """A snapshot with some vectors is searched; the others are put in when they come."""
+def test_late_vectors_are_added_to_a_snapshot() -> None:
+    """A snapshot with some vectors can be searched before."""
     compiler = SnapshotCompiler(GraphOptions())
     rows = rows_of(CATALOG, EMBEDDER)
     late = dict(list(rows.items())[:5])
@@ -133,8 +132,8 @@ def test_a_vector_that_comes_late_is_used() -> None:
     assert_equal(fresh(CATALOG), found)
 
 
-def test_only_new_texts_are_wanted() -> None:
-    """A tool that stays keeps its vector; one that went away is embedded anew if it comes back."""
+def test_only_texts_of_new_entities_are_missing() -> None:
+    """A tool that remains keeps its vector. A removed tool is embedded again when it returns."""
     compiler = SnapshotCompiler(GraphOptions())
     compiled(compiler, CATALOG[:2])
     compiler.prepare(CATALOG[:1])
@@ -146,7 +145,7 @@ def test_only_new_texts_are_wanted() -> None:
 
 
 def vector(text: str) -> Vector:
-    """Draw a vector that depends on the text alone."""
+    """Return a random vector that depends only on the text."""
     drawn = np.random.default_rng(int(text_key(text)[:12], 16)).normal(size=16)
     return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
 
@@ -161,16 +160,16 @@ def mean_of(entities: list[Entity]) -> np.ndarray:
     return vectors.mean
 
 
-def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
-    """Where there is nothing else, that of all."""
+def test_mean_of_a_catalog_counts_only_kinds_listed_by_servers() -> None:
+    """Without such entities, all count."""
     alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
 
     assert np.allclose(alone, together, atol=1e-6)
     assert others.any()
 
 
-def test_servers_and_entries_are_of_no_server_s_group() -> None:
-    """Tools of one server serve together; what describes the server is none of them."""
+def test_servers_and_entries_do_not_share_the_number_of_a_server() -> None:
+    """Only the tools of a server share its number."""
     together = compile_snapshot([*TOOLS, *OTHERS])
 
     servers = {

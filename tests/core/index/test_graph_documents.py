@@ -1,4 +1,4 @@
-"""The host's own graph documents, wherever they come from."""
+"""Loading of the host's graph documents from all kinds of sources."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ def _raise() -> Sequence[Document]:
     raise ValueError("the secret")
 
 
-async def test_without_a_source_there_is_nothing_to_read() -> None:
-    """The usual case."""
+async def test_load_without_a_source_returns_nothing() -> None:
     assert ((), ()) == await load(None)
 
 
 @pytest.mark.parametrize("form", [str, Path, "file", "list", "function"])
-async def test_documents_come_from_folders_files_lists_and_functions(
-    tmp_path: Path, form: object
-) -> None:
-    """Whatever the host has."""
+async def test_load_reads_folders_files_lists_and_functions(tmp_path: Path, form: object) -> None:
     (tmp_path / "pay.md").write_text(TEXT, "utf-8")
     given = [Document(id="x", title="Pay")]
     sources: dict[object, GraphSource] = {
@@ -42,8 +38,10 @@ async def test_documents_come_from_folders_files_lists_and_functions(
     assert (["Pay"], ()) == ([each.title for each in documents], notes)
 
 
-async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
-    """A fault of a document is told in full; a foreign error by its type alone."""
+async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
+    """Errors of documents are reported in full, other errors only by type, because they may be
+    secret.
+    """
 
     def broken() -> Sequence[Document]:
         raise DocumentError("no title", path="a.md", line=3)
@@ -59,8 +57,8 @@ async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
     assert said == details[2]
 
 
-async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
-    """Each fault is told with its file and line, those of single rules too."""
+async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
+    """Each fault is reported with file and line, including faults of single rules."""
     (tmp_path / "a.md").write_text("---\ntitle: [\n---\n", "utf-8")
     (tmp_path / "b.md").write_text("---\ntitle: Pay\ngraph_edges: [{object: x}]\n---\n", "utf-8")
 
@@ -71,8 +69,8 @@ async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> N
     assert {"graph_document_invalid"} == {note.code for note in notes}
 
 
-async def test_a_document_with_a_value_of_another_type_is_left_out() -> None:
-    """An easy slip in a program: a text where a link belongs. The others are used."""
+async def test_document_with_a_field_of_the_wrong_type_is_skipped() -> None:
+    """An easy mistake in a program: a text instead of a link."""
     good = Document(id="good", title="Good")
     slip = Document(id="slip", title="Slip", related=("good",))  # type: ignore[arg-type]  # (the point)
 

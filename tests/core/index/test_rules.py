@@ -1,4 +1,4 @@
-"""Edges that nobody wrote: what each rule reads, and what it leaves alone."""
+"""Rules that derive edges between tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
 def taking(
     name: str, *arguments: str, description: str = "Does.", text: str = ""
 ) -> ToolDefinition:
-    """A tool with required arguments, each told of by *text*."""
+    """Return a tool with required arguments, each described by *text*."""
     schema = {
         "type": "object",
         "properties": {argument: {"type": "string", "description": text} for argument in arguments},
@@ -41,7 +41,7 @@ def taking(
 
 @dataclass(frozen=True)
 class Derived:
-    """One derived edge between two entities, by position."""
+    """A derived edge between two entities, by position."""
 
     subject: int
     relation: str
@@ -61,7 +61,7 @@ def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, 
 
 
 def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
-    """Give what is derived, as (subject, relation, object)."""
+    """Return the derived edges as (subject, relation, object)."""
     entities = [entity(each) for each in tools]
     return {
         (tools[edge.subject].name, edge.relation, tools[edge.object].name)
@@ -69,8 +69,8 @@ def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str,
     }
 
 
-def test_tools_about_the_same_thing_follow_each_other() -> None:
-    """Discover, inspect, act: within one server, at most a few each."""
+def test_phases_order_tools_of_one_thing() -> None:
+    """Discover, inspect, act: within one server, a few for each tool."""
     found = edges(
         tool("list_invoices"),
         tool("get_invoice"),
@@ -87,54 +87,51 @@ def test_tools_about_the_same_thing_follow_each_other() -> None:
     assert max(map(len, steps.values())) <= MAX_STEPS
 
 
-def test_a_word_of_a_crowd_leads_nowhere() -> None:
-    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
+def test_word_shared_by_many_tools_derives_nothing() -> None:
+    """More than `MAX_GROUP` tools with one noun are not related."""
     crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
 
     assert set() == edges(tool("list_items"), *crowd)
 
 
-def test_tools_of_other_servers_do_not_follow() -> None:
-    """Two servers' invoices are two things."""
+def test_phases_do_not_relate_tools_of_different_servers() -> None:
     pair = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="other")]
 
     assert () == derive(pair, ALL)
 
 
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
-def test_what_needs_nothing_and_gets_a_thing_feeds_arguments_of_that_name(argument: str) -> None:
-    """In any spelling, and by the end of a longer name."""
+def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
+    """In any spelling, and for longer names with the same ending."""
     found = edges(taking("get_current_date"), taking("book_room", argument))
 
     assert {("book_room", "requires", "get_current_date")} == found
 
 
-def test_the_longer_name_wins_over_its_end() -> None:
-    """A start date is fed by what gets a start date, not by any date."""
+def test_supplier_with_the_longer_name_is_preferred() -> None:
     found = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
 
     assert {("book_room", "requires", "get_start_date")} == found
 
 
-def test_a_name_without_words_says_nothing() -> None:
-    """And breaks nothing."""
+def test_names_without_words_derive_nothing() -> None:
     assert set() == edges(taking("__", "date"), taking("_"))
 
 
-def test_an_argument_that_many_could_feed_is_fed_by_none() -> None:
-    """A guess among three is no guess."""
+def test_argument_with_many_suppliers_gets_none() -> None:
+    """A guess among three suppliers would be arbitrary."""
     many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
 
     assert set() == edges(*many, taking("book_room", "date"))
 
 
-def test_a_supplier_that_needs_something_itself_feeds_nothing() -> None:
-    """Only what can be called at once is a safe first step."""
+def test_supplier_with_required_arguments_is_ignored() -> None:
+    """The first step must be callable at once."""
     assert set() == edges(taking("get_date", "zone"), taking("book_room", "date"))
 
 
-def test_signing_in_comes_before_using() -> None:
-    """The word that both names share says what is signed in to."""
+def test_sign_in_is_required_by_tools_of_its_target() -> None:
+    """The target is the common word of both names."""
     found = edges(
         taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
     )
@@ -142,13 +139,12 @@ def test_signing_in_comes_before_using() -> None:
     assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == found
 
 
-def test_a_bare_login_says_nothing_of_what_it_opens() -> None:
-    """Without a name there is nothing to share."""
+def test_sign_in_without_a_target_derives_nothing() -> None:
     assert set() == edges(taking("login"), taking("buy_ticket"))
 
 
-def test_a_sign_in_opens_only_what_shares_all_of_its_name() -> None:
-    """One word in common is none; and what only speaks of signing in is no door."""
+def test_sign_in_is_required_only_if_the_whole_target_is_in_the_name() -> None:
+    """One common word is not enough. A tool with a sign-in word in the middle is not a sign-in."""
     names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
     others = ("security_authenticate_risk", "security_scan_risk")
     tools = [("srv", taking(name)) for name in (*names, *others)]
@@ -157,13 +153,12 @@ def test_a_sign_in_opens_only_what_shares_all_of_its_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
-def test_a_sign_in_is_called_in_many_ways(name: str) -> None:
-    """At either end of the name, in one word or two."""
+def test_sign_in_is_recognized_in_several_spellings(name: str) -> None:
     assert {("acme_pay", "requires", name)} == edges(taking(name), taking("acme_pay"))
 
 
 def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
-    """Give what *rule* derives from tools of several servers."""
+    """Return the edges that *rule* derives from tools of several servers, as pairs of names."""
     entities = [entity(each, server) for server, each in tools]
     found = [edge for edge in derive(entities, ALL) if edge.rule == rule]
     return {(entities[edge.subject].name, entities[edge.object].name) for edge in found}
@@ -184,10 +179,10 @@ DATE, TIME = taking("get_current_date"), taking("get_current_time")
         ("due", "A day of the week.", ""),
     ],
 )
-def test_what_tells_the_time_feeds_what_is_written_as_one(
+def test_clock_supplies_arguments_with_a_date_or_time_format(
     argument: str, text: str, clock: str
 ) -> None:
-    """By the format that the description tells; of any server."""
+    """The format is in the description. The clock may be on any server."""
     found = conditions(
         ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
     )
@@ -195,8 +190,8 @@ def test_what_tells_the_time_feeds_what_is_written_as_one(
     assert ({("do", clock)} if clock else set()) == found
 
 
-def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
-    """Who is meant is unknown; and what may be left out need not be found out."""
+def test_two_clocks_and_optional_dates_derive_nothing() -> None:
+    """With two clocks the right one is unknown. Optional arguments do not need a supplier."""
     book = taking("book", "year")
     free = ToolDefinition(
         name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
@@ -209,8 +204,8 @@ def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
 
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
-def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> None:
-    """Within a server, or where the server speaks for the machine."""
+def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> None:
+    """Within a server, or for all servers if the check's server reports the machine."""
     check, send = taking("validate_email", "email"), taking("send", argument)
 
     assert {("send", "validate_email")} == conditions(("a", check), ("a", send), rule="checks")
@@ -224,8 +219,10 @@ def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> Non
 NET = taking("get_wifi_status")
 
 
-def test_what_needs_the_net_comes_after_what_tells_of_it() -> None:
-    """Signing in does, and what says so; of the same server, or where one speaks for all."""
+def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
+    """Sign-ins and tools whose description says so, on the same server or on the machine's
+    server.
+    """
     sign_in = taking("acme_login")
     call = taking("call", description="Needs an internet connection.")
     sing = taking("sing", description="Sings of networks.")
@@ -240,23 +237,21 @@ def test_what_needs_the_net_comes_after_what_tells_of_it() -> None:
     assert set() == conditions(("a", NET), ("a", NET), ("a", sign_in), rule="connection")
 
 
-def test_a_secret_of_one_server_opens_no_other() -> None:
-    """An API key is what its own server gave out."""
+def test_secret_of_one_server_is_not_supplied_to_others() -> None:
     key, pay = taking("generate_api_key"), taking("pay", "api_key")
 
     assert {("pay", "generate_api_key")} == conditions(("a", key), ("a", pay), rule="suppliers")
     assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
 
 
-def test_what_a_server_writes_in_prose_derives_nothing() -> None:
-    """Else a server could promote what it likes."""
+def test_prose_in_descriptions_derives_nothing() -> None:
+    """Otherwise a server could promote its tools."""
     prose = "First call find_room. Use the id returned by find_room."
 
     assert set() == edges(taking("book", description=prose), taking("find_room"))
 
 
-def test_what_makes_a_thing_comes_before_all_that_is_done_with_it() -> None:
-    """A thing has a life: it is made, seen, changed and deleted."""
+def test_creation_comes_before_all_other_phases() -> None:
     found = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
 
     steps = {(subject, other) for subject, relation, other in found if relation == "next_steps"}
@@ -264,8 +259,8 @@ def test_what_makes_a_thing_comes_before_all_that_is_done_with_it() -> None:
     assert "create_note" not in {other for _, other in steps}
 
 
-def test_one_shared_word_of_several_is_not_the_same_thing() -> None:
-    """Reviews of movies lead to no products; a finder in another form is one all the same."""
+def test_phases_need_all_nouns_of_the_first_tool() -> None:
+    """Product reviews do not lead to products. `searcher` is recognized as `search`."""
     strangers = edges(taking("search_product_reviews"), taking("buy_product"))
     found = edges(taking("article_searcher"), taking("article_getter"))
 
@@ -274,8 +269,8 @@ def test_one_shared_word_of_several_is_not_the_same_thing() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_each_rule_can_be_switched_off(rule: str) -> None:
-    """And all can: then only what the host wrote is left."""
+def test_each_rule_can_be_disabled(rule: str) -> None:
+    """With all rules disabled nothing is derived."""
     tools = (
         taking("list_rooms"),
         taking("open_room", "date", description="Use after list_rooms."),
@@ -295,8 +290,8 @@ def test_each_rule_can_be_switched_off(rule: str) -> None:
     assert () == derive(entities, NONE)
 
 
-def test_with_everything_off_the_graph_holds_texts_alone() -> None:
-    """Groups and data flow are switches too."""
+def test_graph_with_all_options_off_contains_only_texts() -> None:
+    """Groups and data flow are options, too."""
     tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
@@ -304,8 +299,8 @@ def test_with_everything_off_the_graph_holds_texts_alone() -> None:
     assert not relations & {fact.predicate for fact in compile_graph(tools, options=NONE).facts}
 
 
-async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:
-    """Whoever wonders why a tool is listed can switch that rule off."""
+async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
+    """Hosts can thus find the rule to disable."""
     wide = SearchOptions(window_min=50, window_margin=0)
     gateway = open_gateway(
         (
@@ -325,8 +320,10 @@ async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) 
     assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
 
 
-async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -> None:
-    """They tell what may come next; as prerequisites they would flood the list."""
+async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
+    open_gateway: OpenGateway,
+) -> None:
+    """As prerequisites they would flood the list."""
     output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
     maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
     gateway = open_gateway(
@@ -344,8 +341,7 @@ async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -
     assert "book" == steps[0].name
 
 
-async def test_a_host_that_declares_an_edge_overrules_the_guess(open_gateway: OpenGateway) -> None:
-    """The same edge, declared: it is the host's word then."""
+async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) -> None:
     own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
     gateway = open_gateway(
         (taking("get_date", description="Tell the date."), taking("book_room", "date")),
@@ -359,8 +355,8 @@ async def test_a_host_that_declares_an_edge_overrules_the_guess(open_gateway: Op
     assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
 
 
-def test_a_code_is_fed_by_the_tool_that_gets_it_also_where_that_needs_something_itself() -> None:
-    """A chain of lookups: what is named in full is meant, a part of the name is not."""
+def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
+    """A chain of lookups. The supplier must have the full name of the argument."""
     found = edges(
         taking("get_country_code", "country_name"),
         taking("get_city_code", "city_name", "country_code"),
@@ -376,8 +372,8 @@ def test_a_code_is_fed_by_the_tool_that_gets_it_also_where_that_needs_something_
     } == {edge for edge in found if edge[1] == "requires"}
 
 
-def test_a_bare_word_means_something_only_to_its_own_server() -> None:
-    """One server's ``status`` is not the other's; a current date is everybody's."""
+def test_single_word_is_supplied_only_within_its_server() -> None:
+    """``status`` differs between servers, but the current date does not."""
     tools = [taking("get_status"), taking("get_current_date")]
     own, other = taking("check", "status"), taking("plan", "status", "date")
     entities = [*(entity(each, "a") for each in (*tools, own)), entity(other, "b")]
@@ -400,8 +396,7 @@ TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
-    """Whoever comes or goes, only those are read again who look where it stands."""
+def test_edges_of_a_changed_catalog_are_equal_to_those_of_a_fresh_one(number: int) -> None:
     draw = random.Random(number)
     deriver = EdgeDeriver(ALL)
     known: dict[str, Entity] = {}
@@ -429,6 +424,6 @@ def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -
         }
 
 
-def test_the_sure_rules_are_those_of_conditions() -> None:
-    """A search names them without loading what derives."""
+def test_reliable_rules_are_all_rules_for_prerequisites() -> None:
+    """Searches use the constant without loading the rules."""
     assert RULES.keys() - {"phases"} == RELIABLE_RULES

@@ -1,4 +1,4 @@
-"""Starts that find an index: when it is read, when it is made, and that nobody can tell."""
+"""Saved snapshots: when they are saved, loaded and replaced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Open = Callable[..., Gateway]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Open]:
-    """Open gateways that save their indexes in one folder."""
+    """Open gateways that save their snapshots in one folder."""
     made: list[Gateway] = []
 
     def opened(
@@ -59,7 +59,7 @@ def start(tmp_path: Path) -> Iterator[Open]:
 
 
 async def answered(gateway: Gateway) -> list[SearchResult]:
-    """Ask, and close."""
+    """Search, and close the gateway."""
     found = await asked(gateway)
     await gateway.aclose()
     return found
@@ -69,8 +69,8 @@ async def asked(gateway: Gateway) -> list[SearchResult]:
     return [await gateway.search(query) for query in QUERIES]
 
 
-async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
-    """The same answers, nothing embedded but the queries."""
+async def test_second_start_loads_the_saved_snapshot(start: Open) -> None:
+    """Results are equal, and only queries are embedded."""
     first = start()
     made = await asked(first)
     assert not (await first.report()).saved
@@ -85,8 +85,8 @@ async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
 
-async def test_a_saved_index_has_its_search_texts(start: Open, tmp_path: Path) -> None:
-    """Those of hints and those of documents; another text is another index."""
+async def test_saved_snapshot_contains_its_search_texts(start: Open, tmp_path: Path) -> None:
+    """From hints and documents. A changed search text changes the fingerprint."""
     document = tmp_path / "a.md"
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
     hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
@@ -104,8 +104,8 @@ async def test_a_saved_index_has_its_search_texts(start: Open, tmp_path: Path) -
     assert TOOLS[1].name == (await third.search("oven")).matches[0].name
 
 
-async def test_the_same_documents_are_the_same_index(start: Open, tmp_path: Path) -> None:
-    """Told by their files, which nobody takes apart for it."""
+async def test_snapshot_with_unchanged_documents_is_loaded(start: Open, tmp_path: Path) -> None:
+    """The fingerprint contains the files, which are not parsed for this."""
     (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")
     await answered(start(documents=tmp_path / "a.md"))
 
@@ -113,8 +113,9 @@ async def test_the_same_documents_are_the_same_index(start: Open, tmp_path: Path
 
 
 @pytest.mark.parametrize("what", ["tool", "hints", "options", "documents"])
-async def test_another_catalog_is_another_index(start: Open, tmp_path: Path, what: str) -> None:
-    """A tool that says something else, other hints, other options, other documents."""
+async def test_changed_inputs_do_not_load_the_saved_snapshot(
+    start: Open, tmp_path: Path, what: str
+) -> None:
     documents = tmp_path / "a.md"
     documents.write_text("---\ntitle: Plan\n---\n")
     await answered(start(documents=documents))
@@ -132,8 +133,8 @@ async def test_another_catalog_is_another_index(start: Open, tmp_path: Path, wha
     assert not (await second.report()).saved
 
 
-async def test_a_change_after_a_start_is_that_of_a_fresh_index(start: Open) -> None:
-    """What was read grows as what was made, and is saved at the end."""
+async def test_change_after_loading_is_equal_to_a_fresh_index(start: Open) -> None:
+    """The changed snapshot is saved at the end."""
     await answered(start())
     second = start()
     assert (await second.report()).saved
@@ -148,8 +149,8 @@ async def test_a_change_after_a_start_is_that_of_a_fresh_index(start: Open) -> N
     assert grown == await asked(third)
 
 
-async def test_a_small_index_is_not_saved(tmp_path: Path) -> None:
-    """It is made sooner."""
+async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
+    """Compiling it takes less time."""
     options = Options(index_path=tmp_path / "index")
     gateway = Gateway(options=options)
     gateway.add_source(ListSource("srv", TOOLS))
@@ -159,8 +160,8 @@ async def test_a_small_index_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-async def test_a_disk_that_is_full_is_in_the_report(start: Open, tmp_path: Path) -> None:
-    """Searches go on."""
+async def test_failure_to_save_is_reported(start: Open, tmp_path: Path) -> None:
+    """Searches still work."""
     (tmp_path / "index").write_text("a file where the folder should be")
     gateway = start()
     await asked(gateway)
@@ -173,8 +174,8 @@ async def test_a_disk_that_is_full_is_in_the_report(start: Open, tmp_path: Path)
     assert (await gateway.search("pay an invoice")).matches
 
 
-async def test_a_file_that_is_damaged_is_built_anew(start: Open, tmp_path: Path) -> None:
-    """With a diagnostic, and the same answers."""
+async def test_damaged_file_is_compiled_again(start: Open, tmp_path: Path) -> None:
+    """With a diagnostic and the same results."""
     made = await answered(start())
     (path,) = saved_files(tmp_path)
     whole = path.read_bytes()
@@ -187,8 +188,8 @@ async def test_a_file_that_is_damaged_is_built_anew(start: Open, tmp_path: Path)
     assert [names(each) for each in made] == [names(each) for each in await asked(second)]
 
 
-async def test_the_file_of_another_catalog_is_not_served(start: Open, tmp_path: Path) -> None:
-    """Though it stands under the name that is looked for."""
+async def test_file_of_another_catalog_is_rejected(start: Open, tmp_path: Path) -> None:
+    """Although its name is the expected one."""
     await answered(start())
     (path,) = saved_files(tmp_path)
     foreign = path.read_bytes()
@@ -203,8 +204,8 @@ async def test_the_file_of_another_catalog_is_not_served(start: Open, tmp_path: 
     assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
 
 
-async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
-    """A file may come from anybody who can write into the folder."""
+async def test_pickle_is_not_executed(start: Open, tmp_path: Path) -> None:
+    """Anyone who can write into the folder could place a file."""
     await answered(start())
     (path,) = saved_files(tmp_path)
     path.write_bytes(pickle.dumps(Trap()))
@@ -215,7 +216,7 @@ async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
 
 
 class Trap:
-    """Fails the test if it is unpickled."""
+    """Fails the test if unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return pytest.fail, ("a pickle was run",)
@@ -225,8 +226,8 @@ def saved_files(folder: Path) -> list[Path]:
     return list((folder / "index").iterdir())
 
 
-async def test_the_graph_of_a_saved_index_is_whole(start: Open) -> None:
-    """Its edges, and the facts that only an export reads."""
+async def test_graph_of_a_saved_snapshot_is_complete(start: Open) -> None:
+    """Including facts that only an export reads."""
     first = start()
     await first.report()  # an index without its vectors is not saved
     made = sorted((await first.export_graph("n-triples")).splitlines())
@@ -239,15 +240,13 @@ async def test_the_graph_of_a_saved_index_is_whole(start: Open) -> None:
 
 
 async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
-    """Only so many are kept."""
     for count in range(15, 21):
         await answered(start(ListSource("srv", TOOLS[:count])))
 
     assert IndexOptions().kept == len(saved_files(tmp_path))
 
 
-def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
-    """A large catalog is scanned as before."""
+def test_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     snapshot = compile_snapshot([entity(each) for each in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
     vectors = VectorIndex.of(rows, exact_numbers=0, mean=rows.mean(axis=0))
@@ -270,6 +269,6 @@ def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     base: object = found.vectors.matrix
     while isinstance(base, np.ndarray):
         base = base.base
-    # Mapped: the rows are not read before they are wanted.
+    # The rows are memory-mapped and not read yet.
     assert isinstance(base, memoryview)
     assert isinstance(base.obj, mmap)

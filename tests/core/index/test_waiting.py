@@ -1,4 +1,4 @@
-"""A new catalog that takes long to embed: words and the graph answer until it is."""
+"""Searches while a new catalog is being embedded: words and the graph rank until then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUERY = "approve one yearly invoice of the account"
 
 
 class NoStore(MemoryVectorStore):
-    """Keeps nothing."""
+    """A store that fails."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         raise StoreError("no disk")
@@ -40,7 +40,7 @@ def told(gateway_codes: list[str]) -> list[str]:
 
 
 async def searched(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, Gated]:
-    """Open a gateway whose tools wait to be embedded, with its first answer behind it."""
+    """Open a gateway whose tools wait to be embedded, and search once."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
     await gateway.search(QUERY)
@@ -54,10 +54,10 @@ async def wait_for_all(gateway: Gateway) -> None:
     await until(whole)
 
 
-async def test_words_and_the_graph_answer_until_the_vectors_are_made(
+async def test_words_and_graph_rank_until_the_vectors_are_ready(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The first answer says what it is and how far the index has come; nobody waits for it."""
+    """The first result reports the progress. Searches do not wait."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
 
@@ -81,10 +81,10 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     assert 160 == embedder.texts - 1
 
 
-async def test_what_is_added_meanwhile_is_found_and_can_be_called(
+async def test_tool_added_while_embedding_is_found_and_callable(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """A server that comes in late does not make anybody wait for the others' vectors."""
+    """A new server must not make searches wait for other vectors."""
     gateway, embedder = await searched(open_gateway, catalog_of)
 
     def water_plants() -> str:
@@ -106,10 +106,10 @@ async def test_what_is_added_meanwhile_is_found_and_can_be_called(
 @pytest.mark.parametrize(
     ("strategy", "options"), [("embeddings", AT_ONCE), ("auto", Options())], ids=str
 )
-async def test_a_program_waits(
+async def test_search_of_a_program_waits_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
 ) -> None:
-    """By default, and where vectors alone rank."""
+    """By default, and if the strategy ranks only by vectors."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy=strategy, embedder=embedder, options=options)
     searching = asyncio.ensure_future(gateway.search(QUERY))
@@ -118,8 +118,10 @@ async def test_a_program_waits(
     assert [] == codes(await searching)
 
 
-async def test_a_model_does_not_wait(open_gateway: OpenGateway, catalog_of: CatalogOf) -> None:
-    """Words answer its searches, its routes and what is found for it beforehand; it is told so."""
+async def test_search_of_a_model_does_not_wait_for_vectors(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Words rank for searches, routes and preselection. The model is told."""
     options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
@@ -137,7 +139,7 @@ async def test_a_model_does_not_wait(open_gateway: OpenGateway, catalog_of: Cata
     assert "shelf" in route.text
 
 
-async def test_a_model_waits_where_the_options_say_so(
+async def test_search_of_a_model_waits_if_the_options_require_it(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     options = Options(search=SearchOptions(first_search="wait"))
@@ -153,16 +155,16 @@ async def test_a_model_waits_where_the_options_say_so(
 
 
 async def asked(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
-    """Give what a model is told that calls a tool of ours."""
+    """Call a meta-tool as a model, and return the answer."""
     names = MetaNames(search="search_tools", call="call_tool", route="route_tools")
     call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
     return await handle_call(gateway, ToolList(names=names), call)
 
 
-async def test_an_embedder_that_fails_ends_the_waiting(
+async def test_failing_embedder_ends_the_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Then it is as it ever was: what failed is said, and tried again after a while."""
+    """The failure is reported, and embedding is retried later."""
     gateway, embedder = await searched(open_gateway, catalog_of)
     embedder.broken = True
 
@@ -176,10 +178,10 @@ async def test_an_embedder_that_fails_ends_the_waiting(
     assert 1 == embedder.asked
 
 
-async def test_what_failed_is_tried_again_behind_the_searches(
+async def test_failed_embedding_is_retried_in_the_background(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Not by them, and not before its time."""
+    """Searches do not wait for it, and it is not retried early."""
     now, embedder = [0.0], Gated()
     gateway = open_gateway(
         catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
@@ -207,10 +209,10 @@ async def until_told(gateway: Gateway, code: str) -> None:
     await until(told_it)
 
 
-async def test_a_catalog_that_grows_keeps_its_vectors(
+async def test_growing_catalog_keeps_its_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Only what is new has none; nobody waits for it, and the answer is not remembered."""
+    """Only new tools lack vectors. Searches do not wait, and the result is not cached."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=AT_ONCE)
     embedder.gate.set()
@@ -233,10 +235,12 @@ async def test_a_catalog_that_grows_keeps_its_vectors(
     ("before", "mode", "notes"),
     [(200, "hybrid", ["index_building"]), (199, "graph", ["index_building", "graph_fallback"])],
 )
-async def test_vectors_rank_if_four_of_five_are_in_the_store(
+async def test_vectors_rank_if_four_of_five_are_stored(
     open_gateway: OpenGateway, catalog_of: CatalogOf, before: int, mode: str, notes: list[str]
 ) -> None:
-    """An earlier process embedded a part of the catalog; of fewer the rest would come last."""
+    """An earlier process embedded a part of the catalog. With fewer vectors the rest would come
+    last.
+    """
     store, tools = MemoryVectorStore(), catalog_of(250)
     whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
     await open_gateway(tools[:before], embedder=HashingEmbedder(), **whole).report()
@@ -248,10 +252,12 @@ async def test_vectors_rank_if_four_of_five_are_in_the_store(
     assert (mode, notes) == (found.mode, told(codes(found)))
 
 
-async def test_a_filter_that_leaves_few_vectors_is_answered_by_words(
+async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """None of a new server's tools has a vector yet, though four of five of all have."""
+    """All tools of a new server lack a vector, although four of five tools of the catalog have
+    one.
+    """
     embedder, tools = Gated(), catalog_of(250)
     gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=AT_ONCE)
     embedder.gate.set()
@@ -264,10 +270,10 @@ async def test_a_filter_that_leaves_few_vectors_is_answered_by_words(
     assert ("graph", 50) == (found.mode, found.counts.eligible)
 
 
-async def test_a_server_that_is_down_is_tried_again_meanwhile(
+async def test_failed_server_is_retried_while_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """After its time, as ever; what only waits for vectors is not built again for that."""
+    """Waiting for vectors alone does not cause a new build."""
     now, down = [0.0], ListSource("down")
     down.fail_with = OSError()
     embedder = Gated()
@@ -289,10 +295,10 @@ async def test_a_server_that_is_down_is_tried_again_meanwhile(
     assert "index_building" in codes(await gateway.search(QUERY))
 
 
-async def test_what_there_is_is_told_at_once(
+async def test_report_without_wait_describes_the_current_build(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """And what is still being made: whoever asks has it begun, and waits for nothing."""
+    """It starts a missing build, but does not wait for it."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
 
@@ -316,10 +322,9 @@ async def test_what_there_is_is_told_at_once(
     assert whole == await gateway.report(wait=False)
 
 
-async def test_what_is_removed_while_it_is_embedded_is_forgotten(
+async def test_vectors_of_tools_removed_while_embedding_are_dropped(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Its vectors are of no use; what came instead has its own."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
     await gateway.list_tools()
@@ -334,7 +339,7 @@ async def test_what_is_removed_while_it_is_embedded_is_forgotten(
     assert (5, 5, ()) == (len(tools), report.vectors, report.diagnostics)
 
 
-async def test_a_gateway_that_is_closed_meanwhile_ends(
+async def test_closing_the_gateway_ends_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     gateway, _ = await searched(open_gateway, catalog_of)
