@@ -85,31 +85,31 @@ def test_changed_catalog_compiles_to_the_snapshot_of_a_fresh_start(number: int) 
     """Tools are added, changed and removed in any order."""
     draw = random.Random(number)
     compiler = SnapshotCompiler(GraphOptions())
-    known: dict[str, Entity] = {}
+    catalog: dict[str, Entity] = {}
     documents: Sequence[Document] = ()
-    found = compiled(compiler, [])
+    snapshot = compiled(compiler, [])
     for _ in range(5):
         for tool in draw.sample(CATALOG, k=draw.choice((1, 2, 8, 30))):
-            if tool.id in known and draw.random() < 0.5:
-                del known[tool.id]
+            if tool.id in catalog and draw.random() < 0.5:
+                del catalog[tool.id]
             else:
-                known[tool.id] = changed(draw, tool) if draw.random() < 0.5 else tool
+                catalog[tool.id] = changed(draw, tool) if draw.random() < 0.5 else tool
         documents = HOST[: draw.choice((0, 1, 2))]
-        found = compiled(compiler, list(known.values()), documents)
+        snapshot = compiled(compiler, list(catalog.values()), documents)
 
-    assert_equal(fresh(list(known.values()), documents), found)
+    assert_equal(fresh(list(catalog.values()), documents), snapshot)
 
 
 def test_compiling_does_not_change_earlier_snapshots() -> None:
     compiler = SnapshotCompiler(GraphOptions())
-    held = compiled(compiler, CATALOG[:30])
-    before = [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+    snapshot = compiled(compiler, CATALOG[:30])
+    before = [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
 
     for some in (CATALOG[10:], CATALOG[:5]):
         compiled(compiler, some)
     empty = compiled(compiler, [])
 
-    assert before == [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+    assert before == [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
     assert (None, None) == (empty.graph, empty.vectors)
 
 
@@ -124,12 +124,12 @@ def test_late_vectors_are_added_to_a_snapshot() -> None:
     missing = len(compiler.vectors.missing_texts)
 
     compiler.vectors.add(late)
-    found = compiler.with_vectors(first, ())
+    snapshot = compiler.with_vectors(first, ())
 
     assert first.vectors is not None
     assert first.vectors.count < 40
-    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), found.version)
-    assert_equal(fresh(CATALOG), found)
+    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), snapshot.version)
+    assert_equal(fresh(CATALOG), snapshot)
 
 
 def test_only_texts_of_new_entities_are_missing() -> None:
@@ -173,7 +173,7 @@ def test_servers_and_entries_do_not_share_the_number_of_a_server() -> None:
     together = compile_snapshot([*TOOLS, *OTHERS])
 
     servers = {
-        (each.server if each.kind == "tool" else each.id): number
-        for each, number in zip(together.entities, together.server_ids.tolist(), strict=True)
+        (member.server if member.kind == "tool" else member.id): number
+        for member, number in zip(together.entities, together.server_ids.tolist(), strict=True)
     }
     assert 3 + len(OTHERS) == len(servers) == len({*servers.values()})

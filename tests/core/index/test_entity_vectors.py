@@ -28,7 +28,7 @@ def embed(vectors: EntityVectors, texts: Sequence[str]) -> None:
 
 
 def places(*entities: Entity) -> dict[str, int]:
-    return {each.id: place for place, each in enumerate(entities)}
+    return {entity.id: place for place, entity in enumerate(entities)}
 
 
 def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
@@ -46,8 +46,8 @@ def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
 def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
     """One by one or all at once, in one matrix or in two."""
     once, singly = EntityVectors(), EntityVectors()
-    for each in (once, singly):
-        each.update([], [LIST, SAME, FIND])
+    for vectors in (once, singly):
+        vectors.update([], [LIST, SAME, FIND])
     embed(once, once.missing_texts)
     expected = once.matrix(places(LIST, SAME, FIND))
 
@@ -55,12 +55,12 @@ def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
         embed(singly, [text])
         if number == 2:
             singly.matrix(places(LIST, SAME, FIND))
-    found = singly.matrix(places(LIST, SAME, FIND))
+    rows = singly.matrix(places(LIST, SAME, FIND))
 
     assert expected is not None
-    assert found is not None
-    assert np.array_equal(expected[0], found[0])
-    assert found[1].all()
+    assert rows is not None
+    assert np.array_equal(expected[0], rows[0])
+    assert rows[1].all()
 
 
 def test_rows_of_the_next_catalog_survive_indexing_the_previous_one() -> None:
@@ -73,10 +73,10 @@ def test_rows_of_the_next_catalog_survive_indexing_the_previous_one() -> None:
     embed(vectors, vectors.missing_texts)
 
     vectors.matrix(places(LIST))
-    found = vectors.matrix(places(LIST, FIND))
+    rows = vectors.matrix(places(LIST, FIND))
 
-    assert found is not None
-    assert [True, True] == found[1].tolist()
+    assert rows is not None
+    assert [True, True] == rows[1].tolist()
 
 
 def test_changed_entity_keeps_its_row_if_its_texts_are_equal() -> None:
@@ -87,11 +87,11 @@ def test_changed_entity_keeps_its_row_if_its_texts_are_equal() -> None:
     tagged, other = LIST.with_hints(read_only=True), FIND.with_hints(search_text="Book a seat.")
 
     vectors.update([LIST, FIND], [tagged, other])
-    wanted, after = vectors.missing_texts, vectors.matrix(places(FIND, LIST, SAME))
+    missing, after = vectors.missing_texts, vectors.matrix(places(FIND, LIST, SAME))
 
     assert before is not None
     assert after is not None
-    assert 2 == len(wanted)
+    assert 2 == len(missing)
     assert [False, True, False] == after[1].tolist()
     assert np.array_equal(before[0][0], after[0][1])
     assert not after[0][[0, 2]].any()

@@ -35,7 +35,7 @@ async def test_load_reads_folders_files_lists_and_functions(tmp_path: Path, form
 
     documents, notes = await load(sources[form])
 
-    assert (["Pay"], ()) == ([each.title for each in documents], notes)
+    assert (["Pay"], ()) == ([document.title for document in documents], notes)
 
 
 async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
     details = [note.detail for _, (note,) in faults]
     assert "none" in details[0]
     assert "a.md" in details[1]
-    said = "the source of graph documents failed (ValueError): it must return documents"
-    assert said == details[2]
+    message = "the source of graph documents failed (ValueError): it must return documents"
+    assert message == details[2]
 
 
 async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
 
     documents, notes = await load(tmp_path)
 
-    assert ["Pay"] == [each.title for each in documents]
+    assert ["Pay"] == [document.title for document in documents]
     assert ["a.md:3", "b.md:3"] == [note.detail.rpartition(": ")[0][:6] for note in notes]
     assert {"graph_document_invalid"} == {note.code for note in notes}
 

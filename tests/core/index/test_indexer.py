@@ -43,16 +43,16 @@ async def test_report_contains_counts_and_duration_of_the_build(
 async def test_progress_reports_servers_and_embeddings(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    seen: list[tuple[str, int, int]] = []
+    events: list[tuple[str, int, int]] = []
     gateway = open_gateway(
-        strategy="auto", embedder=HashingEmbedder(), progress=lambda *step: seen.append(step)
+        strategy="auto", embedder=HashingEmbedder(), progress=lambda *step: events.append(step)
     )
     gateway.add_server("shelf", server=Shelf(catalog).server)
 
     await gateway.report()
 
     servers, texts = [("servers", 0, 1), ("servers", 1, 1)], [0, 26]
-    assert servers + [("embeddings", done, 26) for done in texts] == seen
+    assert servers + [("embeddings", done, 26) for done in texts] == events
 
 
 class HeldEmbedder(HashingEmbedder):
@@ -138,11 +138,11 @@ async def test_refresh_lists_changes_and_remove_server_removes_tools(
     shelf = Shelf(catalog[:2])
     gateway = open_gateway()
     gateway.add_server("shelf", server=shelf.server)
-    before = [each.name for each in await gateway.list_tools()]
+    before = [tool.name for tool in await gateway.list_tools()]
     shelf.tools = [catalog[1], catalog[5]]
 
     await gateway.refresh()
-    changed = [each.name for each in await gateway.list_tools()]
+    changed = [tool.name for tool in await gateway.list_tools()]
     removed = await gateway.remove_server("shelf")
     unknown = await gateway.remove_server("shelf")
 
@@ -161,7 +161,7 @@ async def test_new_server_with_the_name_of_a_removed_one_is_listed(
     await gateway.remove_server("shelf")
     gateway.add_server("shelf", server=Shelf(catalog[5:6]).server)
 
-    assert ["get_weather"] == [each.name for each in await gateway.list_tools()]
+    assert ["get_weather"] == [tool.name for tool in await gateway.list_tools()]
 
 
 async def test_corrupt_vector_store_is_moved_aside_and_rebuilt(
@@ -178,12 +178,12 @@ async def test_corrupt_vector_store_is_moved_aside_and_rebuilt(
     )
 
     report = await gateway.report()
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
     assert (["store_rebuilt"], 12) == (told(report), report.vectors)
     again = await gateway.search("send an e-mail")
-    assert ("hybrid", False, True) == (found.mode, found.degraded, again.cached)
-    assert ["store_rebuilt"] == codes(found) == codes(again)
+    assert ("hybrid", False, True) == (result.mode, result.degraded, again.cached)
+    assert ["store_rebuilt"] == codes(result) == codes(again)
     assert (tmp_path / "vectors.sqlite3.corrupt-1").exists()
     assert path.read_bytes().startswith(b"SQLite format 3")
 
@@ -198,9 +198,9 @@ async def test_unusable_vector_store_leaves_vectors_in_memory(
 
     report = await gateway.report()
 
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
     assert (["store_unavailable"] * 2, 12) == (told(report), report.vectors)
-    assert ("hybrid", set(report.diagnostics)) == (found.mode, set(found.diagnostics))
+    assert ("hybrid", set(report.diagnostics)) == (result.mode, set(result.diagnostics))
 
 
 async def test_bad_tool_is_quarantined_and_others_are_listed(

@@ -52,17 +52,17 @@ class Derived:
 def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
     """Derive all edges of a catalog whose entities may share an id."""
     deriver = EdgeDeriver(options)
-    deriver.update((), [replace(entity, id=str(at)) for at, entity in enumerate(entities)])
+    deriver.update((), [replace(entity, id=str(index)) for index, entity in enumerate(entities)])
     return tuple(
         Derived(int(subject), relation, int(target), rule)
-        for subject, found in deriver.edges.items()
-        for (relation, target), rule in found.items()
+        for subject, targets in deriver.edges.items()
+        for (relation, target), rule in targets.items()
     )
 
 
 def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
     """Return the derived edges as (subject, relation, object)."""
-    entities = [entity(each) for each in tools]
+    entities = [entity(tool) for tool in tools]
     return {
         (tools[edge.subject].name, edge.relation, tools[edge.object].name)
         for edge in derive(entities, options)
@@ -71,7 +71,7 @@ def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str,
 
 def test_phases_order_tools_of_one_thing() -> None:
     """Discover, inspect, act: within one server, a few for each tool."""
-    found = edges(
+    derived = edges(
         tool("list_invoices"),
         tool("get_invoice"),
         tool("pay_invoice"),
@@ -80,7 +80,7 @@ def test_phases_order_tools_of_one_thing() -> None:
         tool("play_song"),
     )
 
-    steps = {subject: [o for s, _, o in found if s == subject] for subject, _, _ in found}
+    steps = {subject: [o for s, _, o in derived if s == subject] for subject, _, _ in derived}
     assert {"list_invoices", "get_invoice"} == steps.keys()
     assert "get_invoice" in steps["list_invoices"]
     assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
@@ -103,15 +103,15 @@ def test_phases_do_not_relate_tools_of_different_servers() -> None:
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
 def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
     """In any spelling, and for longer names with the same ending."""
-    found = edges(taking("get_current_date"), taking("book_room", argument))
+    derived = edges(taking("get_current_date"), taking("book_room", argument))
 
-    assert {("book_room", "requires", "get_current_date")} == found
+    assert {("book_room", "requires", "get_current_date")} == derived
 
 
 def test_supplier_with_the_longer_name_is_preferred() -> None:
-    found = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
+    derived = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
 
-    assert {("book_room", "requires", "get_start_date")} == found
+    assert {("book_room", "requires", "get_start_date")} == derived
 
 
 def test_names_without_words_derive_nothing() -> None:
@@ -132,11 +132,11 @@ def test_supplier_with_required_arguments_is_ignored() -> None:
 
 def test_sign_in_is_required_by_tools_of_its_target() -> None:
     """The target is the common word of both names."""
-    found = edges(
+    derived = edges(
         taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
     )
 
-    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == found
+    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == derived
 
 
 def test_sign_in_without_a_target_derives_nothing() -> None:
@@ -159,9 +159,9 @@ def test_sign_in_is_recognized_in_several_spellings(name: str) -> None:
 
 def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
     """Return the edges that *rule* derives from tools of several servers, as pairs of names."""
-    entities = [entity(each, server) for server, each in tools]
-    found = [edge for edge in derive(entities, ALL) if edge.rule == rule]
-    return {(entities[edge.subject].name, entities[edge.object].name) for edge in found}
+    entities = [entity(tool, server) for server, tool in tools]
+    derived = [edge for edge in derive(entities, ALL) if edge.rule == rule]
+    return {(entities[edge.subject].name, entities[edge.object].name) for edge in derived}
 
 
 DATE, TIME = taking("get_current_date"), taking("get_current_time")
@@ -183,11 +183,11 @@ def test_clock_supplies_arguments_with_a_date_or_time_format(
     argument: str, text: str, clock: str
 ) -> None:
     """The format is in the description. The clock may be on any server."""
-    found = conditions(
+    derived = conditions(
         ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
     )
 
-    assert ({("do", clock)} if clock else set()) == found
+    assert ({("do", clock)} if clock else set()) == derived
 
 
 def test_two_clocks_and_optional_dates_derive_nothing() -> None:
@@ -229,7 +229,7 @@ def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
 
     assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == conditions(
         ("os", DATE),
-        *((server, each) for each in (sign_in, call, sing) for server in ("os", "app")),
+        *((server, definition) for definition in (sign_in, call, sing) for server in ("os", "app")),
         ("os", NET),
         rule="connection",
     )
@@ -252,9 +252,9 @@ def test_prose_in_descriptions_derives_nothing() -> None:
 
 
 def test_creation_comes_before_all_other_phases() -> None:
-    found = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
+    derived = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
 
-    steps = {(subject, other) for subject, relation, other in found if relation == "next_steps"}
+    steps = {(subject, other) for subject, relation, other in derived if relation == "next_steps"}
     assert {("create_note", "view_note"), ("create_note", "delete_note")} <= steps
     assert "create_note" not in {other for _, other in steps}
 
@@ -262,10 +262,10 @@ def test_creation_comes_before_all_other_phases() -> None:
 def test_phases_need_all_nouns_of_the_first_tool() -> None:
     """Product reviews do not lead to products. `searcher` is recognized as `search`."""
     strangers = edges(taking("search_product_reviews"), taking("buy_product"))
-    found = edges(taking("article_searcher"), taking("article_getter"))
+    derived = edges(taking("article_searcher"), taking("article_getter"))
 
     assert set() == strangers
-    assert {("article_searcher", "next_steps", "article_getter")} == found
+    assert {("article_searcher", "next_steps", "article_getter")} == derived
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
@@ -282,7 +282,7 @@ def test_each_rule_can_be_disabled(rule: str) -> None:
         taking("validate_email"),
         taking("get_wifi_status"),
     )
-    entities = [entity(each) for each in tools]
+    entities = [entity(tool) for tool in tools]
     without = GraphOptions(**{rule: False})
 
     assert rule in {edge.rule for edge in derive(entities, ALL)}
@@ -313,9 +313,9 @@ async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
         options=Options(search=wide),
     )
 
-    found = await gateway.search("book a room for a date", limit=1)
+    result = await gateway.search("book a room for a date", limit=1)
 
-    (needed,) = found.prerequisites
+    (needed,) = result.prerequisites
     (step,) = needed.evidence.path
     assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
 
@@ -333,31 +333,33 @@ async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
         options=Options(search=SearchOptions(window_min=50, window_margin=0)),
     )
 
-    found = await gateway.search("book a room", limit=1)
+    result = await gateway.search("book a room", limit=1)
     steps = await gateway.next_steps(["find"])
 
-    assert "book" == found.matches[0].name
-    assert () == found.prerequisites
+    assert "book" == result.matches[0].name
+    assert () == result.prerequisites
     assert "book" == steps[0].name
 
 
 async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) -> None:
-    own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
+    declared = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
     gateway = open_gateway(
         (taking("get_date", description="Tell the date."), taking("book_room", "date")),
-        graph=[own],
+        graph=[declared],
         strategy="auto",
         embedder=HashingEmbedder(),
     )
 
-    found = await gateway.search("book a room", limit=1)
+    result = await gateway.search("book a room", limit=1)
 
-    assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
+    assert [True] == [
+        step.declared for match in result.prerequisites for step in match.evidence.path
+    ]
 
 
 def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
     """A chain of lookups. The supplier must have the full name of the argument."""
-    found = edges(
+    derived = edges(
         taking("get_country_code", "country_name"),
         taking("get_city_code", "city_name", "country_code"),
         taking("count_people", "city_code"),
@@ -369,22 +371,25 @@ def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
     assert {
         ("get_city_code", "requires", "get_country_code"),
         ("count_people", "requires", "get_city_code"),
-    } == {edge for edge in found if edge[1] == "requires"}
+    } == {edge for edge in derived if edge[1] == "requires"}
 
 
 def test_single_word_is_supplied_only_within_its_server() -> None:
     """``status`` differs between servers, but the current date does not."""
     tools = [taking("get_status"), taking("get_current_date")]
-    own, other = taking("check", "status"), taking("plan", "status", "date")
-    entities = [*(entity(each, "a") for each in (*tools, own)), entity(other, "b")]
+    same_server, other = taking("check", "status"), taking("plan", "status", "date")
+    entities = [
+        *(entity(definition, "a") for definition in (*tools, same_server)),
+        entity(other, "b"),
+    ]
 
-    found = {
+    derived = {
         (entities[edge.subject].name, entities[edge.object].name)
         for edge in derive(entities, ALL)
         if edge.rule == "suppliers"
     }
 
-    assert {("check", "get_status"), ("plan", "get_current_date")} == found
+    assert {("check", "get_status"), ("plan", "get_current_date")} == derived
 
 
 PARTS = (
@@ -399,28 +404,28 @@ TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "
 def test_edges_of_a_changed_catalog_are_equal_to_those_of_a_fresh_one(number: int) -> None:
     draw = random.Random(number)
     deriver = EdgeDeriver(ALL)
-    known: dict[str, Entity] = {}
+    catalog: dict[str, Entity] = {}
     for _ in range(6):
-        gone = draw.sample(sorted(known), k=min(len(known), 2))
-        left = [known.pop(key) for key in gone]
-        held = {*known}
+        gone = draw.sample(sorted(catalog), k=min(len(catalog), 2))
+        removed = [catalog.pop(key) for key in gone]
+        ids_before = {*catalog}
         for _ in range(draw.randrange(8)):
             name = "_".join(draw.choice(part) for part in PARTS)
             taken = draw.sample(ARGUMENTS, k=draw.randrange(3))
-            made = taking(name, *taken, description=draw.choice(TEXTS))
-            tool = entity(made, draw.choice("ab"))
-            known.setdefault(tool.id, tool)
-        deriver.update(left, [each for key, each in known.items() if key not in held])
+            definition = taking(name, *taken, description=draw.choice(TEXTS))
+            tool = entity(definition, draw.choice("ab"))
+            catalog.setdefault(tool.id, tool)
+        deriver.update(removed, [added for key, added in catalog.items() if key not in ids_before])
 
-        entities = list(known.values())
+        entities = list(catalog.values())
         fresh = {
             (entities[edge.subject].id, edge.relation, entities[edge.object].id, edge.rule)
             for edge in derive(entities, ALL)
         }
         assert fresh == {
             (subject, relation, target, rule)
-            for subject, found in deriver.edges.items()
-            for (relation, target), rule in found.items()
+            for subject, targets in deriver.edges.items()
+            for (relation, target), rule in targets.items()
         }
 
 

@@ -29,7 +29,7 @@ Open = Callable[..., Gateway]
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Open]:
     """Open gateways that save their snapshots in one folder."""
-    made: list[Gateway] = []
+    gateways: list[Gateway] = []
 
     def opened(
         source: Source | None = None,
@@ -50,19 +50,19 @@ def start(tmp_path: Path) -> Iterator[Open]:
             ),
         )
         gateway.add_source(source or ListSource("srv", TOOLS))
-        made.append(gateway)
+        gateways.append(gateway)
         return gateway
 
     yield opened
-    for gateway in made:
+    for gateway in gateways:
         gateway.close()
 
 
 async def answered(gateway: Gateway) -> list[SearchResult]:
     """Search, and close the gateway."""
-    found = await asked(gateway)
+    results = await asked(gateway)
     await gateway.aclose()
-    return found
+    return results
 
 
 async def asked(gateway: Gateway) -> list[SearchResult]:
@@ -72,7 +72,7 @@ async def asked(gateway: Gateway) -> list[SearchResult]:
 async def test_second_start_loads_the_saved_snapshot(start: Open) -> None:
     """Results are equal, and only queries are embedded."""
     first = start()
-    made = await asked(first)
+    expected = await asked(first)
     assert not (await first.report()).saved
     await first.aclose()
 
@@ -80,7 +80,7 @@ async def test_second_start_loads_the_saved_snapshot(start: Open) -> None:
     report = await second.report()
 
     assert (True, 30, 0) == (report.saved, report.entities, report.embedded_texts)
-    assert made == await asked(second)
+    assert expected == await asked(second)
     listed = await second.list_tools()
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
@@ -95,8 +95,8 @@ async def test_saved_snapshot_contains_its_search_texts(start: Open, tmp_path: P
     second = start(ListSource("srv", tools), documents=document)
 
     assert (await second.report()).saved
-    for word, found in (("kettle", TOOLS[0]), ("thermostat", TOOLS[1])):
-        assert found.name == (await second.search(word)).matches[0].name
+    for word, expected in (("kettle", TOOLS[0]), ("thermostat", TOOLS[1])):
+        assert expected.name == (await second.search(word)).matches[0].name
     await second.aclose()
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Oven.\n---\n", "utf-8")
     third = start(ListSource("srv", tools), documents=document)
@@ -176,7 +176,7 @@ async def test_failure_to_save_is_reported(start: Open, tmp_path: Path) -> None:
 
 async def test_damaged_file_is_compiled_again(start: Open, tmp_path: Path) -> None:
     """With a diagnostic and the same results."""
-    made = await answered(start())
+    expected = await answered(start())
     (path,) = saved_files(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] + b"x" * 99 + whole[len(whole) // 2 + 99 :])
@@ -185,7 +185,9 @@ async def test_damaged_file_is_compiled_again(start: Open, tmp_path: Path) -> No
     report = await second.report()
 
     assert (False, ["store_rebuilt"]) == (report.saved, [note.code for note in report.diagnostics])
-    assert [names(each) for each in made] == [names(each) for each in await asked(second)]
+    assert [names(result) for result in expected] == [
+        names(result) for result in await asked(second)
+    ]
 
 
 async def test_file_of_another_catalog_is_rejected(start: Open, tmp_path: Path) -> None:
@@ -230,13 +232,13 @@ async def test_graph_of_a_saved_snapshot_is_complete(start: Open) -> None:
     """Including facts that only an export reads."""
     first = start()
     await first.report()  # an index without its vectors is not saved
-    made = sorted((await first.export_graph("n-triples")).splitlines())
+    expected = sorted((await first.export_graph("n-triples")).splitlines())
     await first.aclose()
 
     second = start()
 
     assert (await second.report()).saved
-    assert made == sorted((await second.export_graph("n-triples")).splitlines())
+    assert expected == sorted((await second.export_graph("n-triples")).splitlines())
 
 
 async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
@@ -247,26 +249,26 @@ async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
 
 
 def test_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
-    snapshot = compile_snapshot([entity(each) for each in TOOLS])
+    snapshot = compile_snapshot([entity(definition) for definition in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
     vectors = VectorIndex.of(rows, exact_numbers=0, mean=rows.mean(axis=0))
     whole = replace(snapshot, vectors=vectors)
     store = IndexStore(tmp_path, IndexOptions(min_tools=1))
 
     assert () == store.save({}, ["mark"], whole)
-    found, notes = store.load({}, ["mark"])
+    loaded, notes = store.load({}, ["mark"])
 
     assert () == notes
-    assert found is not None
-    assert isinstance(found.vectors, VectorIndex)
-    assert found.vectors.sketch is not None
-    assert found.vectors.mean is not None
-    assert rows.mean(axis=0).tolist() == found.vectors.mean.tolist()
+    assert loaded is not None
+    assert isinstance(loaded.vectors, VectorIndex)
+    assert loaded.vectors.sketch is not None
+    assert loaded.vectors.mean is not None
+    assert rows.mean(axis=0).tolist() == loaded.vectors.mean.tolist()
     assert vectors.sketch is not None
     expected = vectors.sketch.estimate(rows[:2])
-    assert expected.tolist() == found.vectors.sketch.estimate(rows[:2]).tolist()
-    assert list(whole.entities) == list(found.entities)
-    base: object = found.vectors.matrix
+    assert expected.tolist() == loaded.vectors.sketch.estimate(rows[:2]).tolist()
+    assert list(whole.entities) == list(loaded.entities)
+    base: object = loaded.vectors.matrix
     while isinstance(base, np.ndarray):
         base = base.base
     # The rows are memory-mapped and not read yet.

@@ -54,15 +54,15 @@ def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses:
     query = asked(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
     whole = VectorIndex.of(rows)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
 
     exact = whole.search(query, mask=mask, count=20)
     _, strengths = query.combine(cosines_of(rows, query.vectors))
-    assert mask[found.pool].all()
-    assert strengths[found.pool].tolist() == found.strengths.tolist()
-    assert sorted(found.strengths.tolist(), reverse=True) == found.strengths.tolist()
-    assert MIN_CANDIDATES <= found.scored < 3000
-    assert len(set(found.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 9
+    assert mask[nearest.pool].all()
+    assert strengths[nearest.pool].tolist() == nearest.strengths.tolist()
+    assert sorted(nearest.strengths.tolist(), reverse=True) == nearest.strengths.tolist()
+    assert MIN_CANDIDATES <= nearest.scored < 3000
+    assert len(set(nearest.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 9
 
 
 def test_search_with_few_eligible_rows_scores_only_them() -> None:
@@ -70,10 +70,10 @@ def test_search_with_few_eligible_rows_scores_only_them() -> None:
     mask = np.zeros(3000, np.bool_)
     mask[[5, 9, 2000]] = True
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[5]), mask=mask, count=10)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[5]), mask=mask, count=10)
 
-    assert [5] == found.pool.tolist()[:1]
-    assert (3, 3, 3) == (len(found.pool), found.scored, found.eligible)
+    assert [5] == nearest.pool.tolist()[:1]
+    assert (3, 3, 3) == (len(nearest.pool), nearest.scored, nearest.eligible)
 
 
 def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
@@ -83,11 +83,11 @@ def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
     query = asked(rows[0])
     index = VectorIndex.of(rows, exact_numbers=0)
 
-    found = index.search(query, mask=mask, count=5)
+    nearest = index.search(query, mask=mask, count=5)
 
     exact = VectorIndex.of(rows).search(query, mask=mask, count=5)
-    assert abs(found.moments.strengths.mean - exact.moments.strengths.mean) < 0.1
-    assert abs(found.moments.strengths.spread - exact.moments.strengths.spread) < 0.1
+    assert abs(nearest.moments.strengths.mean - exact.moments.strengths.mean) < 0.1
+    assert abs(nearest.moments.strengths.spread - exact.moments.strengths.spread) < 0.1
 
 
 @pytest.mark.parametrize("size", [5, 64, 100])
@@ -95,21 +95,21 @@ def test_sketch_encodes_rows_of_any_length(size: int) -> None:
     rows = rows_of(6000, size=size)
     index = VectorIndex.of(rows, exact_numbers=0)
 
-    found = index.search(asked(rows[17]), mask=np.ones(6000, np.bool_), count=3)
+    nearest = index.search(asked(rows[17]), mask=np.ones(6000, np.bool_), count=3)
 
-    assert 17 == found.pool[0]
-    assert found.scored < 6000
+    assert 17 == nearest.pool[0]
+    assert nearest.scored < 6000
 
 
 def test_sketch_encodes_rows_of_zeros() -> None:
     """All vectors of the catalog may be missing."""
     rows = np.zeros((3000, 8), np.float32)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(
         asked(np.ones(8)), mask=np.ones(3000, np.bool_), count=3
     )
 
-    assert [0.0, 0.0, 0.0] == found.strengths.tolist()
+    assert [0.0, 0.0, 0.0] == nearest.strengths.tolist()
 
 
 def test_equal_rows_get_equal_scores_at_any_position() -> None:
@@ -118,21 +118,21 @@ def test_equal_rows_get_equal_scores_at_any_position() -> None:
     rows[4000] = rows[11]
     mask = np.ones(6000, np.bool_)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[11]), mask=mask, count=2)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[11]), mask=mask, count=2)
 
-    assert [11, 4000] == found.pool.tolist()
-    assert found.strengths[0] == found.strengths[1]
+    assert [11, 4000] == nearest.pool.tolist()
+    assert nearest.strengths[0] == nearest.strengths[1]
 
 
 def test_best_text_of_a_query_counts() -> None:
     rows = rows_of(6000, size=64)
     query = VectorQuery(texts=rows[[5, 4700]], clauses=rows[:0])
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(
         query, mask=np.ones(6000, np.bool_), count=2
     )
 
-    assert {5, 4700} == set(found.pool.tolist())
+    assert {5, 4700} == set(nearest.pool.tolist())
 
 
 def test_sketch_is_equal_at_each_start() -> None:

@@ -92,13 +92,13 @@ async def test_tool_added_while_embedding_is_found_and_callable(
         return "done"
 
     gateway.add_tool(water_plants)
-    found = await gateway.search("water the plants")
+    result = await gateway.search("water the plants")
     called = await gateway.invoke("water_plants")
     embedder.gate.set()
     report = await gateway.report()
 
-    assert "water_plants" == names(found)[0]
-    assert "index_building" in codes(found)
+    assert "water_plants" == names(result)[0]
+    assert "index_building" in codes(result)
     assert "done" == called.text
     assert 81 == report.vectors
 
@@ -127,12 +127,12 @@ async def test_search_of_a_model_does_not_wait_for_vectors(
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
 
     tools = await ToolListBuilder(gateway).build(request)
-    one = await asked(gateway, "search_tools", query=QUERY)
+    answer_to_one = await asked(gateway, "search_tools", query=QUERY)
     several = await asked(gateway, "search_tools", queries=[QUERY, "book a flight"])
     route = await asked(gateway, "route_tools", query=QUERY)
 
     assert 1 == len(tools.proxies)
-    for answer in (one, several):
+    for answer in (answer_to_one, several):
         assert answer.search
         assert "index_building" in codes(answer.search)
         assert "if none of these fits, search again in a moment" in answer.text
@@ -170,11 +170,11 @@ async def test_failing_embedder_ends_the_wait_for_vectors(
 
     embedder.gate.set()
     report = await gateway.report()
-    found = await gateway.search(QUERY)
+    result = await gateway.search(QUERY)
 
-    assert {"embedding_failed", "vectors_incomplete"} <= {each.code for each in report.diagnostics}
-    assert "index_building" not in codes(found)
-    assert "graph" == found.mode
+    assert {"embedding_failed", "vectors_incomplete"} <= {note.code for note in report.diagnostics}
+    assert "index_building" not in codes(result)
+    assert "graph" == result.mode
     assert 1 == embedder.asked
 
 
@@ -220,13 +220,13 @@ async def test_growing_catalog_keeps_its_vectors(
     embedder.gate.clear()
 
     gateway.add_source(ListSource("more", catalog_of(250)[200:]))
-    found = [await gateway.search(QUERY) for _ in range(2)]
+    results = [await gateway.search(QUERY) for _ in range(2)]
     embedder.gate.set()
     report = await gateway.report()
 
-    assert ["hybrid"] * 2 == [each.mode for each in found]
-    assert [["index_building"]] * 2 == [told(codes(each)) for each in found]
-    assert not found[1].cached
+    assert ["hybrid"] * 2 == [result.mode for result in results]
+    assert [["index_building"]] * 2 == [told(codes(result)) for result in results]
+    assert not results[1].cached
     assert 250 == report.vectors
     assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
 
@@ -247,9 +247,9 @@ async def test_vectors_rank_if_four_of_five_are_stored(
 
     second = open_gateway(tools[:before], embedder=Gated(), **whole)
     second.add_source(ListSource("more", tools[before:]))
-    found = await second.search(QUERY)
+    result = await second.search(QUERY)
 
-    assert (mode, notes) == (found.mode, told(codes(found)))
+    assert (mode, notes) == (result.mode, told(codes(result)))
 
 
 async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
@@ -265,9 +265,9 @@ async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
     embedder.gate.clear()
 
     gateway.add_source(ListSource("more", tools[200:]), access=Access(tags=(NEW,)))
-    found = await gateway.search(QUERY, filters=Filters(tags=frozenset({NEW})))
+    result = await gateway.search(QUERY, filters=Filters(tags=frozenset({NEW})))
 
-    assert ("graph", 50) == (found.mode, found.counts.eligible)
+    assert ("graph", 50) == (result.mode, result.counts.eligible)
 
 
 async def test_failed_server_is_retried_while_embedding(
@@ -311,8 +311,10 @@ async def test_report_without_wait_describes_the_current_build(
     embedder.gate.set()
     whole = await gateway.report()
 
-    details = [each.diagnostics[0].detail for each in (nothing, listed, changed)]
-    assert {"index_building"} == {each.diagnostics[0].code for each in (nothing, listed, changed)}
+    details = [report.diagnostics[0].detail for report in (nothing, listed, changed)]
+    assert {"index_building"} == {
+        report.diagnostics[0].code for report in (nothing, listed, changed)
+    }
     assert (0, 80, 80) == (nothing.entities, listed.entities, changed.entities)
     assert (0, 0) == (listed.vectors, changed.vectors)
     assert "nothing is listed yet" in details[0]

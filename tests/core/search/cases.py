@@ -30,27 +30,27 @@ class Case:
 
 def cases() -> list[Case]:
     """Return the cases of all files."""
-    found: list[Case] = []
+    all_cases: list[Case] = []
     for file in sorted(FOLDER.glob("*.md")):
         parts = re.split(r"^## (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
         shared = dict(_BLOCK.findall(parts[0]))
-        found += [
+        all_cases += [
             _case(title, text, shared)
             for title, text in zip(parts[1::2], parts[2::2], strict=True)
             if file.name != "README.md"
         ]
-    return found
+    return all_cases
 
 
 def _case(title: str, text: str, shared: Mapping[str, str]) -> Case:
     blocks = _BLOCK.findall(text)
-    one = {**shared, **dict(blocks)}
+    merged = {**shared, **dict(blocks)}
     return Case(
         title=title,
-        tools=tuple(map(_tool, one["catalog"].splitlines())),
+        tools=tuple(map(_tool, merged["catalog"].splitlines())),
         documents=tuple(parse(body) for kind, body in blocks if kind == "document"),
-        search=_pairs(one["search"]),
-        expected=_pairs(one["expected"]),
+        search=_pairs(merged["search"]),
+        expected=_pairs(merged["expected"]),
     )
 
 

@@ -92,7 +92,7 @@ def run(
     diversify: bool = False,
 ) -> SearchResult:
     """Check the arguments and search once."""
-    asked = SearchArguments(
+    arguments = SearchArguments(
         query,
         queries=queries,
         limit=limit,
@@ -100,5 +100,5 @@ def run(
         ranking=ranking,
         diversify=diversify,
     )
-    request, notes = prepare(asked, search.options)
+    request, notes = prepare(arguments, search.options)
     return asyncio.run(search(snapshot, request, notes))

@@ -26,12 +26,12 @@ async def test_two_hundred_equal_searches_make_one_embedding_call(
 ) -> None:
     """All searches run at once on one loop, before the index is built."""
 
-    found = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
+    results = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
 
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
     assert 2 == embedder.calls
     assert 1 == gateway.index_builds
-    assert 1 == len({tuple(names(each)) for each in found})
+    assert 1 == len({tuple(names(result)) for result in results})
 
 
 def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
@@ -47,19 +47,19 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
         return gateway.search(QUERY)
 
     with ThreadPoolExecutor(20) as threads:
-        found = list(threads.map(ask, range(200)))
+        results = list(threads.map(ask, range(200)))
 
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
-    assert 1 == len({tuple(names(each)) for each in found})
+    assert 1 == len({tuple(names(result)) for result in results})
 
 
 async def test_cached_result_is_equal_and_marked_as_cached(gateway: Gateway) -> None:
 
     fresh = await gateway.search(QUERY)
-    kept = await gateway.search(f"  {QUERY}\u200b ")
+    cached = await gateway.search(f"  {QUERY}\u200b ")
 
-    assert fresh == kept
-    assert (False, True) == (fresh.cached, kept.cached)
+    assert fresh == cached
+    assert (False, True) == (fresh.cached, cached.cached)
 
 
 async def test_each_argument_of_a_search_is_part_of_the_cache_key(
@@ -78,7 +78,7 @@ async def test_each_argument_of_a_search_is_part_of_the_cache_key(
         await gateway.search(QUERY, limit=50, display_limit=1),
     ]
 
-    assert not any(each.cached for each in others)
+    assert not any(other.cached for other in others)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ async def test_catalog_change_invalidates_results_but_not_embeddings(
         return ""
 
     gateway.add_tool(send_an_email)
-    found = await gateway.search(QUERY)
+    result = await gateway.search(QUERY)
 
-    assert not found.cached
-    assert "send_an_email" in names(found)
+    assert not result.cached
+    assert "send_an_email" in names(result)
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
-    assert 0 == found.counts.embedded_texts
+    assert 0 == result.counts.embedded_texts
 
 
 async def test_gateways_with_shared_caches_do_not_share_results(
@@ -132,11 +132,11 @@ async def test_gateways_with_shared_caches_do_not_share_results(
     }  # fmt: skip
     first = open_gateway(catalog[:1], **options)
     second = open_gateway(catalog[5:], **options)
-    found = await first.search(QUERY)
+    result = await first.search(QUERY)
 
     other = await second.search(QUERY)
 
-    assert ["send_email"] == names(found)
+    assert ["send_email"] == names(result)
     assert not other.cached
     assert "send_email" not in names(other)
     assert (1, 1) == (len(normalizer.asked), sum(QUERY in batch for batch in embedder.batches))
@@ -163,7 +163,7 @@ async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway)
         results[-1].stages.clear()  # type: ignore[attr-defined]  # a caller that does as it likes
         results.append(await gateway.search(QUERY))
 
-    assert [False, True, True, True] == [each.cached for each in results]
+    assert [False, True, True, True] == [result.cached for result in results]
     assert stages == results[-1].stages
 
 
@@ -194,9 +194,9 @@ async def test_failed_server_does_not_disable_the_cache(
 
     await until(back)
 
-    assert [False, True, True] == [each.cached for each in (first, second, third)]
-    for each in (first, second, third):
-        assert ["source_load_failed"] == [note.code for note in each.diagnostics]
+    assert [False, True, True] == [result.cached for result in (first, second, third)]
+    for result in (first, second, third):
+        assert ["source_load_failed"] == [note.code for note in result.diagnostics]
 
 
 async def test_degraded_result_is_not_cached(gateway: Gateway, embedder: HashingEmbedder) -> None:

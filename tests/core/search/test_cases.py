@@ -37,19 +37,19 @@ SAID: dict[str, Callable[[SearchResult], list[str]]] = {
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
 async def test_search_result_matches_the_case(open_gateway: OpenGateway, case: Case) -> None:
     """Only the lines in the case are compared."""
-    asked = case.search
-    meanings = dict(item.split("=") for item in items(asked.get("meanings", "")))
+    search = case.search
+    meanings = dict(item.split("=") for item in items(search.get("meanings", "")))
     gateway = open_gateway(
         case.tools,
-        strategy=asked["strategy"],
+        strategy=search["strategy"],
         embedder=HashingEmbedder(meanings=meanings),
         normalizer=(
-            TableNormalizer({asked["query"]: asked["english"]}) if "english" in asked else None
+            TableNormalizer({search["query"]: search["english"]}) if "english" in search else None
         ),
         graph=list(case.documents),
     )
 
-    found = await gateway.search(asked["query"], limit=int(asked["limit"]))
+    result = await gateway.search(search["query"], limit=int(search["limit"]))
 
     expected = {key: items(value) for key, value in case.expected.items()}
-    assert expected == {key: SAID[key](found) for key in expected}
+    assert expected == {key: SAID[key](result) for key in expected}

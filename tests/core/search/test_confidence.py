@@ -68,7 +68,7 @@ def test_equal_similarity_is_less_likely_in_a_larger_catalog(model: str) -> None
 
 @pytest.mark.parametrize("coverage", [0.0, 0.5])
 def test_confidence_rises_with_similarity(coverage: float) -> None:
-    near, far = (Features(similarity=each, coverage=coverage) for each in (2.0, 0.0))
+    near, far = (Features(similarity=similarity, coverage=coverage) for similarity in (2.0, 0.0))
 
     assert estimate(near) > estimate(far)
 
@@ -84,13 +84,13 @@ async def test_nearest_of_few_vectors_is_not_a_match(open_gateway: OpenGateway) 
     gateway = open_gateway(
         first, strategy="auto", embedder=Gated(), options=options, vector_store=store
     )
-    rest = [tool(f"list_{number}", f"Orders of shop {number}.") for number in range(80)]
-    gateway.add_source(ListSource("rest", rest))
+    others = [tool(f"list_{number}", f"Orders of shop {number}.") for number in range(80)]
+    gateway.add_source(ListSource("rest", others))
 
-    found = await gateway.search("asdf qwerty")
+    result = await gateway.search("asdf qwerty")
 
-    assert "index_building" in codes(found)
-    assert () == found.matches
+    assert "index_building" in codes(result)
+    assert () == result.matches
 
 
 async def test_bare_number_has_low_confidence(open_gateway: OpenGateway) -> None:

@@ -32,7 +32,7 @@ def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> st
 def told(found: SearchResult) -> str:
     """Check that the mode matches the evidence of the matches, and return it."""
     evidence = [match.evidence for match in found.matches]
-    near = {each.vector is not None for each in evidence}
+    near = {match_evidence.vector is not None for match_evidence in evidence}
     assert {found.mode in {"vector", "hybrid"}} == near
     return found.mode
 
@@ -48,11 +48,11 @@ async def test_each_search_reports_its_ranking_mode(
     modes = []
     for query, down in [*zip(QUERIES, (False, True, False), strict=True), (QUERIES[1], False)]:
         embedder.fail_with = TimeoutError() if down else None
-        found = await gateway.search(query, ranking=ranking)
-        modes.append((told(found), found.degraded, found.cached))
+        result = await gateway.search(query, ranking=ranking)
+        modes.append((told(result), result.degraded, result.cached))
 
     fallen = strategy != "graph" and ranking != "lexical"
-    well, ill = (expected(strategy, ranking, vectors=each) for each in (True, False))
+    well, ill = (expected(strategy, ranking, vectors=vectors) for vectors in (True, False))
     never = ranking not in {"strategy", "lexical"} and strategy == "graph"
     assert [(well, never, False), (ill, fallen or never, False)] == modes[:2]
     assert [(well, never, False), (well, never, not (fallen or never))] == modes[2:]
@@ -96,8 +96,8 @@ async def test_vectors_rank_if_no_entity_has_the_words(
     options = replace(PATIENT, search=replace(PATIENT.search, no_match_confidence=0))
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=options)
 
-    found = await gateway.search("facturas abiertas", ranking=ranking)
+    result = await gateway.search("facturas abiertas", ranking=ranking)
 
     expected_count = {"lexical": 0, "legacy": 3}.get(ranking, 5)
-    assert expected_count == len(found.matches)
-    assert ["list_invoices"] == names(found)[:1] or ranking == "lexical"
+    assert expected_count == len(result.matches)
+    assert ["list_invoices"] == names(result)[:1] or ranking == "lexical"

@@ -63,8 +63,8 @@ async def test_final_rank_is_the_rank_in_the_result(
 
     told = await gateway.search("pay an invoice", ranking=ranking, explain=True)
 
-    assert [*range(1, len(told.matches) + 1)] == [each.final for each in told.ranks]
-    assert [*range(1, len(told.matches) + 1)] == [each.ranked for each in told.ranks]
+    assert [*range(1, len(told.matches) + 1)] == [rank.final for rank in told.ranks]
+    assert [*range(1, len(told.matches) + 1)] == [rank.ranked for rank in told.ranks]
     assert told.ranks[0].lexical is not None
     uses_vectors = strategy != "graph" and ranking != "lexical"
     assert uses_vectors == (told.ranks[0].vector is not None)
@@ -76,7 +76,7 @@ async def test_usage_rank_is_explained() -> None:
     entities = [
         fakes.entity(tool(f"send_letter_{name}", "Send a letter to somebody.")) for name in "abc"
     ]
-    ids = [each.id for each in entities]
+    ids = [entity.id for entity in entities]
     request = SearchRequest(queries=("send a letter",), explain=True)
 
     told = await auto(embedder)(
@@ -94,7 +94,7 @@ async def test_ranks_of_several_queries_are_explained_separately(gateway: Gatewa
     told = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
 
     assert {"send_email", "play_music"} == {*names(told)[:2]}
-    assert [1, 1] == [each.lexical for each in told.ranks[:2]]
+    assert [1, 1] == [rank.lexical for rank in told.ranks[:2]]
 
 
 async def test_result_without_ranked_matches_has_no_ranks(
@@ -106,8 +106,10 @@ async def test_result_without_ranked_matches_has_no_ranks(
     browsed = await gateway.search("", explain=True)
     empty = await open_gateway().search("x", explain=True)
 
-    assert [False, True, False] == [bool(each.matches) for each in (emptied, browsed, empty)]
-    assert [((), ())] * 3 == [(each.ranks, each.filtered) for each in (emptied, browsed, empty)]
+    assert [False, True, False] == [bool(result.matches) for result in (emptied, browsed, empty)]
+    assert [((), ())] * 3 == [
+        (result.ranks, result.filtered) for result in (emptied, browsed, empty)
+    ]
 
 
 Left = dict[str, tuple[FilterName, ...]]
@@ -119,19 +121,19 @@ async def filtered(gateway: Gateway, filters: Filters) -> Left:
 
 
 def left_out(told: SearchResult) -> Left:
-    return {each.id.rpartition("/")[2]: each.filters for each in told.filtered}
+    return {entity.id.rpartition("/")[2]: entity.filters for entity in told.filtered}
 
 
 @pytest.fixture
 def reports(open_gateway: OpenGateway) -> Gateway:
     """Tools that write reports. All but one are excluded, each by a different filter."""
-    own = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
+    hints = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
     tools = [
-        tool(f"report_{name}", "Write a report.", hints=own.get(f"report_{name}"))
+        tool(f"report_{name}", "Write a report.", hints=hints.get(f"report_{name}"))
         for name in ("plain", "off", "tagged", "draft", "secret")
     ]
-    asked = replace(tool("report_asked", "Write a report."), kind="prompt")
-    gateway = open_gateway([*tools, asked], strategy="auto", embedder=HashingEmbedder())
+    prompt = replace(tool("report_asked", "Write a report."), kind="prompt")
+    gateway = open_gateway([*tools, prompt], strategy="auto", embedder=HashingEmbedder())
     gateway.add_source(ListSource("other", [tool("report_other", "Write a report.")]))
     gateway.set_rules(
         {
@@ -168,17 +170,17 @@ async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway
     nothing = Filters(servers=frozenset({"no"}))
     wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
 
-    assert all(each.rank <= 3 for each in told.filtered)
-    assert [1, 2, 3, 4, 5] == [each.rank for each in wide.filtered]
-    assert all(0 < each.confidence <= 1 for each in wide.filtered)
-    assert {"prompt", "tool"} == {each.kind for each in wide.filtered}
+    assert all(entity.rank <= 3 for entity in told.filtered)
+    assert [1, 2, 3, 4, 5] == [entity.rank for entity in wide.filtered]
+    assert all(0 < entity.confidence <= 1 for entity in wide.filtered)
+    assert {"prompt", "tool"} == {entity.kind for entity in wide.filtered}
 
 
 async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gateway) -> None:
     """Unless the host reads the explanation."""
     press = Caller(scopes=frozenset({"press"}))
 
-    own = await reports.search("write a report", limit=9, explain=True)
+    for_caller = await reports.search("write a report", limit=9, explain=True)
     for_press = await reports.search("write a report", limit=9, caller=press, explain=True)
     for_host = await reports.search("write a report", limit=9, explain=HOST)
     outsider = await reports.search(
@@ -189,10 +191,10 @@ async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gat
         filters=Filters(servers=frozenset({"no"})),
     )
 
-    assert "report_secret" not in str(own)
+    assert "report_secret" not in str(for_caller)
     assert "report_secret" in names(for_press)
     assert ("scope",) == left_out(for_host)["report_secret"]
-    assert names(own) == names(for_host)
+    assert names(for_caller) == names(for_host)
     assert "report_secret" not in left_out(outsider)
 
 

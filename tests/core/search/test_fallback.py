@@ -88,7 +88,7 @@ async def test_embedder_that_raises_any_exception_fails_only_the_embedding(
     report = await gateway.report()
     fallen = await gateway.search("send an e-mail")
 
-    assert "embedding_failed" in [each.code for each in report.diagnostics]
+    assert "embedding_failed" in [note.code for note in report.diagnostics]
     assert ("graph", 0) == (fallen.mode, report.vectors)
 
 
@@ -97,10 +97,10 @@ async def test_strategy_without_its_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 5: a missing embedder is not an error."""
-    found = await open_gateway(catalog, strategy="auto").search("send an e-mail")
+    result = await open_gateway(catalog, strategy="auto").search("send an e-mail")
 
-    assert ("graph", ["embedder_missing", "graph_fallback"]) == (found.mode, codes(found))
-    assert "send_email" == names(found)[0]
+    assert ("graph", ["embedder_missing", "graph_fallback"]) == (result.mode, codes(result))
+    assert "send_email" == names(result)[0]
 
 
 async def test_missing_vectors_of_a_few_tools_do_not_affect_others(
@@ -117,10 +117,10 @@ async def test_missing_vectors_of_a_few_tools_do_not_affect_others(
     gateway.add_tool(late_tool)
     await gateway.report()
     embedder.fail_with = None
-    found = await gateway.search("water the plants of the garden")
+    result = await gateway.search("water the plants of the garden")
 
-    assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (found.mode, codes(found))
-    assert "late_tool" in names(found)
+    assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (result.mode, codes(result))
+    assert "late_tool" in names(result)
     assert 12 == (await gateway.report()).vectors
 
 

@@ -48,12 +48,12 @@ async def test_search_fills_its_limit_with_the_few_eligible_tools(
         ).server,
     )
 
-    found = await gateway.search(
+    result = await gateway.search(
         "list one invoice of the account", limit=10, filters=Filters(servers=frozenset({"few"}))
     )
 
-    assert 10 == len(found.matches)
-    assert {"few"} == {match.server for match in found.matches}
+    assert 10 == len(result.matches)
+    assert {"few"} == {match.server for match in result.matches}
 
 
 @pytest.mark.parametrize("given", [{"kind": "tool"}, "tool", frozenset({"tool"})])

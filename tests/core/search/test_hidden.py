@@ -33,7 +33,7 @@ def skill(name: str, **fields: object) -> Entry:
 
 
 def own(found: SearchResult) -> set[str]:
-    return {each.rpartition("/")[2] for each in every_id(found)}
+    return {entity_id.rpartition("/")[2] for entity_id in every_id(found)}
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) ->
     await gateway.catalog.put(skill("write_letters"), skill("write_poems"))
     both = await gateway.search("write well", filters=SKILLS)
     texts = embedder.texts
-    left = []
+    matches = []
     for change in (
         {"status": "draft"},
         {"status": "deprecated"},
@@ -59,11 +59,11 @@ async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) ->
         {},
     ):
         await gateway.catalog.put(skill("write_poems", **change))
-        found = await gateway.search("write well", filters=SKILLS)
-        left.append(own(found))
+        result = await gateway.search("write well", filters=SKILLS)
+        matches.append(own(result))
 
-    assert {"write_letters", "write_poems"} == own(both) == left.pop()
-    assert [{"write_letters"}] * 4 == left
+    assert {"write_letters", "write_poems"} == own(both) == matches.pop()
+    assert [{"write_letters"}] * 4 == matches
     assert texts == embedder.texts
 
 
@@ -74,16 +74,18 @@ async def test_filters_are_part_of_the_cache_key(entries: Gateway, ranking: Rank
     for status, scope in product(statuses, ("", "poet")):
         scopes = frozenset({scope} - {""})
         await gateway.catalog.put(skill(f"write_{status}{scope}", status=status, scopes=scopes))
-    asked = [
-        Filters(kinds=frozenset({"skill"}), statuses=frozenset(of), scopes=frozenset(held))
-        for of, held in product((statuses[:1], statuses), ((), ("poet",)))
+    filters = [
+        Filters(
+            kinds=frozenset({"skill"}), statuses=frozenset(of), scopes=frozenset(scopes_of_caller)
+        )
+        for of, scopes_of_caller in product((statuses[:1], statuses), ((), ("poet",)))
     ]
 
-    first = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
-    second = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
+    first = [await gateway.search("write well", filters=f, ranking=ranking) for f in filters]
+    second = [await gateway.search("write well", filters=f, ranking=ranking) for f in filters]
 
-    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(each.matches) for each in first]
-    assert [each.matches for each in first] == [each.matches for each in second]
+    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(result.matches) for result in first]
+    assert [result.matches for result in first] == [result.matches for result in second]
     assert {(False, True)} == {(a.cached, b.cached) for a, b in zip(first, second, strict=True)}
 
 
@@ -102,12 +104,12 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
 
 
 async def test_prerequisites_do_not_lead_through_hidden_tools(gateway: Gateway) -> None:
-    found = await gateway.search("pay a bill", limit=1)
+    result = await gateway.search("pay a bill", limit=1)
     whole = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
 
-    assert ["open_vault", "log_in"] == [each.name for each in whole.prerequisites]
-    assert () == found.prerequisites
-    assert "open_vault" not in repr(found)
+    assert ["open_vault", "log_in"] == [match.name for match in whole.prerequisites]
+    assert () == result.prerequisites
+    assert "open_vault" not in repr(result)
 
 
 async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -> None:
@@ -122,18 +124,18 @@ async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -
         assert "schema" not in told.text
 
     assert "open_vault" not in raised.value.near
-    shown = ToolCall(id="1", name="pay_bill", arguments="{")
-    assert "schema" in (await handle_call(gateway, TOOLS, shown)).text
+    visible = ToolCall(id="1", name="pay_bill", arguments="{")
+    assert "schema" in (await handle_call(gateway, TOOLS, visible)).text
 
 
 async def test_search_for_a_hidden_name_returns_similar_tools(gateway: Gateway) -> None:
     """Frameworks that request a tool by name must not get one that cannot be called."""
     hidden = await ToolBroker(gateway).retrieve("open_vault", ())
-    shown = await ToolBroker(gateway).retrieve("pay_bill", ())
+    visible = await ToolBroker(gateway).retrieve("pay_bill", ())
 
     assert "open_vault" not in hidden.proxies
     assert hidden.proxies
-    assert ("pay_bill",) == shown.proxies
+    assert ("pay_bill",) == visible.proxies
 
 
 async def test_server_is_not_found_by_words_of_its_disabled_tools(
@@ -145,12 +147,12 @@ async def test_server_is_not_found_by_words_of_its_disabled_tools(
     gateway.add_server("bank", server=Shelf(tools).server, hints=hints)
     servers = Filters(kinds=frozenset({"server"}))
 
-    asked = [
+    results = [
         await gateway.search(word, filters=servers, ranking="lexical")
         for word in ("bill", "zorblax", "quux")
     ]
 
-    assert [1, 0, 0] == [len(each.matches) for each in asked]
+    assert [1, 0, 0] == [len(result.matches) for result in results]
 
 
 async def test_hidden_next_steps_do_not_take_places(open_gateway: OpenGateway) -> None:
@@ -162,9 +164,9 @@ async def test_hidden_next_steps_do_not_take_places(open_gateway: OpenGateway) -
         graph=[Document(id="host:1", title="begin", next_steps=steps)],
     )
 
-    (found,) = await gateway.next_steps(["begin"], limit=1)
+    (suggestion,) = await gateway.next_steps(["begin"], limit=1)
 
-    assert ("zz_last", "nextStep") == (found.name, found.evidence.path[0].predicate)
+    assert ("zz_last", "nextStep") == (suggestion.name, suggestion.evidence.path[0].predicate)
 
 
 async def test_filters_of_next_steps_do_not_apply_to_the_used_tools(
@@ -174,9 +176,9 @@ async def test_filters_of_next_steps_do_not_apply_to_the_used_tools(
     gateway.add_source(ListSource("other", [tool("end")]))
 
     other = Filters(servers=frozenset({"other"}))
-    found = await gateway.next_steps(["begin"], query="end", filters=other)
+    suggestions = await gateway.next_steps(["begin"], query="end", filters=other)
 
-    assert ["end"] == [each.name for each in found]
+    assert ["end"] == [suggestion.name for suggestion in suggestions]
 
 
 async def test_server_validates_headers_only_by_schemas_of_listed_tools(gateway: Gateway) -> None:
@@ -195,8 +197,12 @@ async def test_entities_and_servers_are_excluded_by_id(open_gateway: OpenGateway
     gateway = open_gateway([tool("pay_bill"), tool("pay_rent")])
     gateway.add_source(ListSource("shelf2", [tool("pay_tax")]))
 
-    one = await gateway.search("pay", filters=Filters(without=frozenset({"shelf/pay_bill"})))
-    rest = await gateway.search("pay", filters=Filters(without=frozenset({"shelf", "gone/x"})))
+    without_entity = await gateway.search(
+        "pay", filters=Filters(without=frozenset({"shelf/pay_bill"}))
+    )
+    without_server = await gateway.search(
+        "pay", filters=Filters(without=frozenset({"shelf", "gone/x"}))
+    )
 
-    assert {"pay_rent", "pay_tax"} == set(names(one))
-    assert ["pay_tax"] == names(rest)
+    assert {"pay_rent", "pay_tax"} == set(names(without_entity))
+    assert ["pay_tax"] == names(without_server)

@@ -57,18 +57,20 @@ class World(NamedTuple):
 
     @property
     def shown(self) -> list[Entity]:
-        return [each for each in self.snapshot.entities if passes(each, self.filters)]
+        return [entity for entity in self.snapshot.entities if passes(entity, self.filters)]
 
     @property
     def hidden(self) -> set[str]:
         """Names that a result must not contain."""
-        shown = self.shown
-        out = [each for each in self.snapshot.entities if each not in shown]
+        visible = self.shown
+        out = [entity for entity in self.snapshot.entities if entity not in visible]
         # A diagnostic may name a server if the caller can see any of its entities, of any kind.
         any_kind = replace(self.filters, kinds=frozenset(KINDS))
-        seen = {each.server for each in self.snapshot.entities if passes(each, any_kind)}
-        servers = {each.server for each in out} - seen
-        return {each.id for each in out} | {each.exposed_name for each in out} | servers
+        visible_servers = {
+            entity.server for entity in self.snapshot.entities if passes(entity, any_kind)
+        }
+        servers = {entity.server for entity in out} - visible_servers
+        return {entity.id for entity in out} | {entity.exposed_name for entity in out} | servers
 
 
 def passes(each: Entity, wanted: Filters) -> bool:
@@ -91,7 +93,7 @@ def entities(draw: st.DrawFn, number: int) -> Entity:
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
     name = f"thing{number:02d}"
     schema = {"type": "object", "required": draw(st.lists(st.sampled_from(WORDS), max_size=1))}
-    made = ToolDefinition(
+    definition = ToolDefinition(
         name=name,
         description=f"Handle the {' '.join(words)}.",
         input_schema=schema,
@@ -107,18 +109,18 @@ def entities(draw: st.DrawFn, number: int) -> Entity:
         kind=kind,
         exposed_name=name,
         server=server,
-        definition=made,
+        definition=definition,
         status=draw(st.sampled_from(STATUSES)),
         scopes=draw(st.frozensets(st.sampled_from(SCOPES), max_size=1)),
-        digest=repr(made),
+        digest=repr(definition),
     )
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Return a small catalog with many edges, and filters."""
-    made = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
-    names = [each.name for each in made]
+    catalog = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
+    names = [entity.name for entity in catalog]
     few = st.lists(st.sampled_from(names), max_size=3).map(
         lambda chosen: tuple(Link(target=name) for name in chosen)
     )
@@ -132,7 +134,7 @@ def worlds(draw: st.DrawFn) -> World:
         )
         for place, name in enumerate(names)
     ]
-    snapshot = snapshot_of(made, EMBEDDER, documents=documents)
+    snapshot = snapshot_of(catalog, EMBEDDER, documents=documents)
     notes = tuple(
         Diagnostic(stage="catalog", code="source_load_failed", detail=f"{name!r}: it is down")
         for name in SERVERS
@@ -144,7 +146,9 @@ def worlds(draw: st.DrawFn) -> World:
         servers=draw(st.frozensets(st.sampled_from(SERVERS), max_size=2)),
         scopes=draw(st.frozensets(st.sampled_from([*SCOPES, "*"]), max_size=2)),
         include_disabled=draw(st.booleans()),
-        without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
+        without=draw(
+            st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in catalog)]), max_size=2)
+        ),
     )
     return World(replace(snapshot, diagnostics=notes), filters)
 
@@ -192,7 +196,7 @@ ways = st.lists(
 @slow
 @given(worlds())
 def test_mask_agrees_with_the_documented_rule(world: World) -> None:
-    expected = [passes(each, world.filters) for each in world.snapshot.entities]
+    expected = [passes(entity, world.filters) for entity in world.snapshot.entities]
 
     assert expected == world.snapshot.mask(world.filters).tolist()
 
@@ -208,11 +212,11 @@ def test_result_does_not_mention_hidden_entities(
     spread: bool,
 ) -> None:
     """For every strategy and policy."""
-    shown = {each.id for each in world.shown}
+    visible = {entity.id for entity in world.shown}
     unwritten = world.hidden - set(asked)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
     for strategy, ranking in tried:
-        found = looked(
+        result = looked(
             world,
             asked,
             limit=limit,
@@ -223,15 +227,15 @@ def test_result_does_not_mention_hidden_entities(
             options=options,
         )
 
-        assert set() == {name for name in unwritten if name in told(found)}
-        assert found.nearest is None or found.nearest.id in shown
+        assert set() == {name for name in unwritten if name in told(result)}
+        assert result.nearest is None or result.nearest.id in visible
         if not any("#" in query for query in asked):
-            assert len(shown) == found.counts.eligible
+            assert len(visible) == result.counts.eligible
 
 
 def full(world: World, ranking: RankingPolicy, limit: int) -> int:
     """Return the number of matches in a result ranked by vectors."""
-    kinds = [each.kind for each in world.shown]
+    kinds = [entity.kind for entity in world.shown]
     if ranking == "legacy":
         return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
     return min(limit, len(kinds))
@@ -246,10 +250,10 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
 
     Filtering commutes with ranking if an entity's score does not depend on other entities.
     """
-    shown = {each.id for each in world.shown}
+    visible = {entity.id for entity in world.shown}
     for strategy, ranking in tried:
         broken = limit % 3 == 0
-        found, whole = (
+        result, whole = (
             looked(
                 world,
                 [query],
@@ -261,21 +265,21 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
             )
             for most, filters in ((limit, None), (50, EVERYBODY))
         )
-        page = [each for each in ids(whole.matches) if each in shown][:limit]
+        page = [entity for entity in ids(whole.matches) if entity in visible][:limit]
 
-        if found.mode in {"vector", "hybrid"}:
-            assert full(world, ranking, limit) == len(found.matches)
+        if result.mode in {"vector", "hybrid"}:
+            assert full(world, ranking, limit) == len(result.matches)
         elif ranking != "legacy":
-            assert page == ids(found.matches)
-        if found.mode == "vector" or ranking == "weighted":
-            assert page == ids(found.matches)
+            assert page == ids(result.matches)
+        if result.mode == "vector" or ranking == "weighted":
+            assert page == ids(result.matches)
 
 
 @slow
 @given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
 def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, query: str) -> None:
     """Hidden entities also do not take places."""
-    tools = [each for each in world.shown if each.kind == "tool"]
+    tools = [tool for tool in world.shown if tool.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(
             suggest_next_steps(

@@ -27,16 +27,16 @@ async def test_exact_name_is_first_among_a_thousand_similar_names(
     gateway = open_gateway(tools, strategy=strategy, embedder=HashingEmbedder())
 
     for query in SPELLINGS:
-        found = await gateway.search(query)
+        result = await gateway.search(query)
 
-        first = found.matches[0]
-        scores = [match.score for match in found.matches]
+        first = result.matches[0]
+        scores = [match.score for match in result.matches]
         assert ("get_item_0500", 1.0, True) == (
             first.name,
             first.confidence,
             first.evidence.exact_name,
         )
-        assert 1 == sum(match.evidence.exact_name for match in found.matches)
+        assert 1 == sum(match.evidence.exact_name for match in result.matches)
         assert sorted(scores, reverse=True) == scores
 
 
@@ -44,12 +44,12 @@ async def test_common_word_in_a_sentence_is_not_an_exact_name(open_gateway: Open
     """`run` is a tool, but "run the weather report" does not name it."""
     tools = [tool("run", "Run a program."), tool("get_weather", "Write the weather report.")]
 
-    found = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
+    result = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
         "run the weather report"
     )
 
-    assert "get_weather" == names(found)[0]
-    assert not any(match.evidence.exact_name for match in found.matches)
+    assert "get_weather" == names(result)[0]
+    assert not any(match.evidence.exact_name for match in result.matches)
 
 
 def test_find_named_returns_names_in_the_order_of_the_query() -> None:

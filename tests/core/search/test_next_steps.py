@@ -28,12 +28,12 @@ async def test_declared_next_step_is_suggested_first_with_its_edge(
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
     await gateway.report()
 
-    found = await gateway.next_steps(["get_weather"])
+    suggestions = await gateway.next_steps(["get_weather"])
 
-    (step,) = found[0].evidence.path
-    assert ("book_flight", "nextStep", True) == (found[0].name, step.predicate, step.declared)
-    assert (strategy == "graph") == (1 == len(found))
-    assert "get_weather" not in [match.name for match in found]
+    (step,) = suggestions[0].evidence.path
+    assert ("book_flight", "nextStep", True) == (suggestions[0].name, step.predicate, step.declared)
+    assert (strategy == "graph") == (1 == len(suggestions))
+    assert "get_weather" not in [match.name for match in suggestions]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
@@ -50,10 +50,10 @@ async def test_declared_next_step_comes_before_a_derived_one(
     names = ("search_mail", "get_mail", "play_music")
     gateway.add_server("one", server=Shelf([tool(name) for name in names]).server)
 
-    found = await gateway.next_steps(["search_mail"], query="get one mail")
+    suggestions = await gateway.next_steps(["search_mail"], query="get one mail")
 
-    assert ["play_music", "get_mail"] == [match.name for match in found]
-    assert found[0].score > found[1].score
+    assert ["play_music", "get_mail"] == [match.name for match in suggestions]
+    assert suggestions[0].score > suggestions[1].score
 
 
 async def test_next_steps_without_vectors_edges_or_words_are_empty(
@@ -64,7 +64,7 @@ async def test_next_steps_without_vectors_edges_or_words_are_empty(
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
 
     assert () == await gateway.next_steps(["alpha"])
-    assert ["zulu"] == [each.name for each in await gateway.next_steps(["alpha"], query="zulu")]
+    assert ["zulu"] == [step.name for step in await gateway.next_steps(["alpha"], query="zulu")]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
@@ -73,11 +73,11 @@ async def test_task_influences_the_suggestions(
 ) -> None:
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
 
-    found = await gateway.next_steps(
+    suggestions = await gateway.next_steps(
         ["get_weather"], query="translate a text into another language", limit=1
     )
 
-    assert ["translate_text"] == [match.name for match in found]
+    assert ["translate_text"] == [match.name for match in suggestions]
 
 
 async def test_failing_embedder_leaves_words_to_suggest_next_steps(
@@ -86,9 +86,11 @@ async def test_failing_embedder_leaves_words_to_suggest_next_steps(
     await gateway.report()
     embedder.fail_with = OSError("down")
 
-    found = await gateway.next_steps(["get_weather"], query="play a song on the speakers", limit=1)
+    suggestions = await gateway.next_steps(
+        ["get_weather"], query="play a song on the speakers", limit=1
+    )
 
-    assert ["play_music"] == [match.name for match in found]
+    assert ["play_music"] == [match.name for match in suggestions]
 
 
 async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway) -> None:
@@ -96,9 +98,9 @@ async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway)
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
     gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
 
-    found = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
+    suggestions = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
 
-    assert ["zulu_mail", "beta_mail"] == [match.name for match in found]
+    assert ["zulu_mail", "beta_mail"] == [match.name for match in suggestions]
 
 
 async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: Catalog) -> None:
@@ -106,9 +108,9 @@ async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: C
     gateway.add_server("few", server=Shelf([tool("beta")]).server)
     few = Filters(servers=frozenset({"few"}))
 
-    found = await gateway.next_steps(["beta"], filters=few)
+    suggestions = await gateway.next_steps(["beta"], filters=few)
 
-    assert () == found
+    assert () == suggestions
     assert () == await gateway.next_steps([])
     with pytest.raises(InvalidRequestError, match="limit must be at least 1"):
         await gateway.next_steps(["beta"], limit=0)
@@ -128,10 +130,10 @@ def test_following_clauses_begin_with_the_served_clause() -> None:
     parts = np.eye(5, dtype=np.float32)
     index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
 
-    found = following_clauses(parts, index, none, used=1)
+    clauses = following_clauses(parts, index, none, used=1)
     centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
 
-    np.testing.assert_array_equal(found, parts[1:4])
+    np.testing.assert_array_equal(clauses, parts[1:4])
     np.testing.assert_array_equal(centred, parts[4:])
     assert 0 == len(following_clauses(parts[:1], index, none, used=0))
 

@@ -58,8 +58,8 @@ async def test_normalizer_sends_one_request_with_the_query_as_user_message(
 ) -> None:
     """Instructions are in the system message, the answer is short, and the temperature is zero."""
     with OpenAI(base_url=model.base_url, api_key="test") as client:
-        made = OpenAINormalizer(client, model="small")
-        rewrite = await made.rewrite("надіслати лист")
+        normalizer = OpenAINormalizer(client, model="small")
+        rewrite = await normalizer.rewrite("надіслати лист")
 
     (request,) = model.requests
     assert ["system", "user"] == [message["role"] for message in request.messages]
@@ -70,8 +70,8 @@ async def test_normalizer_sends_one_request_with_the_query_as_user_message(
         request.body["max_completion_tokens"],
     )
     port = model.base_url.split(":")[2].split("/")[0]
-    assert f"127.0.0.1:{port}/small" == made.model_id
-    assert "127.0.0.1" == made.provider
+    assert f"127.0.0.1:{port}/small" == normalizer.model_id
+    assert "127.0.0.1" == normalizer.provider
     assert (rewrite.input_tokens or 0) > 0
     assert (rewrite.output_tokens or 0) > 0
 
@@ -88,11 +88,11 @@ async def test_model_that_rejects_temperature_is_called_without_it() -> None:
         ScriptedModel(reason) as model,
         OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client,
     ):
-        made = OpenAINormalizer(client, model="m")
-        rewrites = [(await made.rewrite("надіслати лист")).text for _ in range(2)]
+        normalizer = OpenAINormalizer(client, model="m")
+        rewrites = [(await normalizer.rewrite("надіслати лист")).text for _ in range(2)]
 
     assert ["send email"] * 2 == rewrites
-    assert [True, False, False] == ["temperature" in each.body for each in model.requests]
+    assert [True, False, False] == ["temperature" in sent.body for sent in model.requests]
 
 
 async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -> None:

@@ -23,47 +23,49 @@ from tests.fakes import codes, entity, names
 def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
     """Supplements are missing, the matches are the same, and a diagnostic reports it."""
     embedder = HashingEmbedder()
-    whole = snapshot_of([entity(each) for each in catalog], embedder)
+    whole = snapshot_of([entity(definition) for definition in catalog], embedder)
     without = replace(whole, graph=None)
 
-    found = run(auto(embedder), without, "send an e-mail")
+    result = run(auto(embedder), without, "send an e-mail")
 
-    assert ("hybrid", ["graph_unavailable"]) == (found.mode, codes(found)[:1])
-    assert names(run(auto(embedder), whole, "send an e-mail")) == names(found)
-    assert ((), (), ()) == (found.related, found.next_steps, found.prerequisites)
+    assert ("hybrid", ["graph_unavailable"]) == (result.mode, codes(result)[:1])
+    assert names(run(auto(embedder), whole, "send an e-mail")) == names(result)
+    assert ((), (), ()) == (result.related, result.next_steps, result.prerequisites)
 
 
 def test_search_without_vectors_and_graph_is_empty_with_diagnostics(catalog: Catalog) -> None:
     """The diagnostics differ from a search without matches."""
-    snapshot = replace(snapshot_of([entity(each) for each in catalog]), graph=None)
+    snapshot = replace(snapshot_of([entity(definition) for definition in catalog]), graph=None)
     search = Search(options=SearchOptions(), strategy="auto")
 
-    found = run(search, snapshot, "send an e-mail")
+    result = run(search, snapshot, "send an e-mail")
 
-    assert ["embedder_missing", "graph_fallback", "graph_unavailable"] == codes(found)
-    assert ("graph", ()) == (found.mode, found.matches)
+    assert ["embedder_missing", "graph_fallback", "graph_unavailable"] == codes(result)
+    assert ("graph", ()) == (result.mode, result.matches)
 
 
 def test_search_without_eligible_entities_is_empty(catalog: Catalog) -> None:
     embedder = HashingEmbedder()
-    entities = [replace(entity(each), status="draft") for each in catalog]
+    entities = [replace(entity(definition), status="draft") for definition in catalog]
 
-    found = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
+    result = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
 
-    assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)
+    assert ((), ["no_match"], 0) == (result.matches, codes(result), result.counts.window)
 
 
 def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog: Catalog) -> None:
     search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
 
-    found = run(search, snapshot_of([entity(each) for each in catalog]), "send a zebra")
+    result = run(
+        search, snapshot_of([entity(definition) for definition in catalog]), "send a zebra"
+    )
 
-    assert ((), (), ()) == (found.matches, found.related, found.next_steps)
-    assert ["no_match"] == codes(found)
-    assert found.nearest is not None
-    assert 0 < found.nearest.confidence < 1
-    assert ("zebra",) == found.unmatched
-    assert ("srv",) == found.servers
+    assert ((), (), ()) == (result.matches, result.related, result.next_steps)
+    assert ["no_match"] == codes(result)
+    assert result.nearest is not None
+    assert 0 < result.nearest.confidence < 1
+    assert ("zebra",) == result.unmatched
+    assert ("srv",) == result.servers
 
 
 class Distant(VectorIndex):
@@ -85,7 +87,7 @@ class Distant(VectorIndex):
 def distant(catalog: Catalog) -> Iterator[Snapshot]:
     Distant.started.clear()
     Distant.gate.clear()
-    snapshot = snapshot_of([entity(each) for each in catalog], HashingEmbedder())
+    snapshot = snapshot_of([entity(definition) for definition in catalog], HashingEmbedder())
     vectors = snapshot.vectors
     assert vectors is not None
     matrix = vectors.rows(np.arange(vectors.size))
@@ -103,7 +105,7 @@ async def test_database_search_does_not_block_the_event_loop(
         await asyncio.to_thread(Distant.started.wait, 30)
         Distant.gate.set()
 
-    found, _ = await asyncio.gather(look_for_mail(search, distant), let_in())
+    result, _ = await asyncio.gather(look_for_mail(search, distant), let_in())
     Distant.started.clear()
     Distant.gate.clear()
     steps, _ = await asyncio.gather(
@@ -116,7 +118,7 @@ async def test_database_search_does_not_block_the_event_loop(
     assert isinstance(distant.vectors, VectorIndex)
     near = replace(distant, vectors=VectorIndex(matrix=distant.vectors.matrix))
     expected = await look_for_mail(search, near)
-    assert ("hybrid", names(expected)) == (found.mode, names(found))
+    assert ("hybrid", names(expected)) == (result.mode, names(result))
     assert 3 == len(steps)
 
 
@@ -127,10 +129,10 @@ async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
 
 async def test_late_database_answer_falls_back_to_the_graph(distant: Snapshot) -> None:
     """The result must not contain anything from the late answer."""
-    found = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
+    result = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
     Distant.gate.set()
 
-    assert ("graph", True) == (found.mode, found.degraded)
-    assert ["vectors_unavailable", "graph_fallback"] == codes(found)[:2]
-    assert "longer than 0.05 s" in found.diagnostics[0].detail
-    assert "send_email" == names(found)[0]
+    assert ("graph", True) == (result.mode, result.degraded)
+    assert ["vectors_unavailable", "graph_fallback"] == codes(result)[:2]
+    assert "longer than 0.05 s" in result.diagnostics[0].detail
+    assert "send_email" == names(result)[0]

@@ -33,8 +33,8 @@ NEAR = "send an e-mail to somebody and tell where the user is now"
 
 
 def auto_options(**search: float) -> dict[str, object]:
-    made = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
-    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=made)}
+    options = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
+    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=options)}
 
 
 def listed(result: SearchResult) -> list[str]:
@@ -52,24 +52,24 @@ async def test_declared_edge_is_listed_from_outside_the_window_but_not_direct(
     """
     gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
 
-    found = await gateway.search(QUERY, limit=1)
+    result = await gateway.search(QUERY, limit=1)
 
-    (needed,) = found.prerequisites
+    (needed,) = result.prerequisites
     (step,) = needed.evidence.path
-    (following,) = found.next_steps
-    related = found.related[0]
+    (following,) = result.next_steps
+    related = result.related[0]
     assert ["get_location", "play_music", "resize_photo"] == [
-        each.name for each in (needed, following, related)
+        match.name for match in (needed, following, related)
     ]
-    assert not any(each.direct for each in (needed, following, related))
+    assert not any(match.direct for match in (needed, following, related))
     assert {"tell.md"} == {
         step.source.partition(":")[0]
-        for each in (needed, following, related)
-        for step in each.evidence.path
+        for match in (needed, following, related)
+        for step in match.evidence.path
     }
-    assert ("send_email",) == direct_names(found, DiscoveryOptions())[:1]
+    assert ("send_email",) == direct_names(result, DiscoveryOptions())[:1]
     assert {needed.name, following.name, related.name}.isdisjoint(
-        direct_names(found, DiscoveryOptions())
+        direct_names(result, DiscoveryOptions())
     )
     assert ("requires", True, "tell.md:3") == (step.predicate, step.declared, step.source)
     assert not (await gateway.invoke(needed.id)).is_error
@@ -81,10 +81,12 @@ async def test_declared_prerequisite_inside_the_window_is_direct(
     """Only entities inside the window may become proxies."""
     wide = auto_options(window_min=50, window_margin=0)
 
-    found = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
+    result = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
 
-    assert ["send_email"] == names(found)
-    assert [("get_location", True)] == [(each.name, each.direct) for each in found.prerequisites]
+    assert ["send_email"] == names(result)
+    assert [("get_location", True)] == [
+        (match.name, match.direct) for match in result.prerequisites
+    ]
 
 
 async def test_derived_prerequisite_must_be_inside_the_window(
@@ -117,10 +119,10 @@ async def test_upstream_cannot_declare_prerequisites(
     gateway = open_gateway(**auto_options())
     gateway.add_server("bad", server=Shelf((boast, *catalog[1:])).server, trusted=trusted)
 
-    found = await gateway.search(QUERY, limit=1)
+    result = await gateway.search(QUERY, limit=1)
 
-    assert ["send_email"] == names(found)
-    assert () == found.prerequisites
+    assert ["send_email"] == names(result)
+    assert () == result.prerequisites
     assert not any(fact.declared for fact in (await gateway.snapshot()).graph.facts)  # type: ignore[union-attr]
 
 
@@ -132,10 +134,10 @@ async def test_prerequisites_are_transitive_and_ordered_by_distance(
         Document(id="host:2", title="get_location", requires=(Link(target="play_music"),)),
     ]
 
-    found = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
+    result = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
 
-    assert ["get_location", "play_music"] == listed(found)
-    assert 2 == len(found.prerequisites[1].evidence.path)
+    assert ["get_location", "play_music"] == listed(result)
+    assert 2 == len(result.prerequisites[1].evidence.path)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "graph"])
@@ -144,15 +146,15 @@ async def test_prerequisites_near_the_query_are_kept_within_the_budget(
 ) -> None:
     """Otherwise the budget would cut by alphabetical order."""
     tools = catalog_of(30)
-    needs = tuple(Link(target=each.name) for each in tools[10:14])
+    needs = tuple(Link(target=tool.name) for tool in tools[10:14])
     document = Document(id="host:1", title=tools[0].name, requires=needs)
-    wanted = tools[13]
-    query = f"{tools[0].name} with {wanted.name.replace('_', ' ')}"
+    nearest = tools[13]
+    query = f"{tools[0].name} with {nearest.name.replace('_', ' ')}"
     options = auto_options(max_prerequisites=1) | {"strategy": strategy}
 
-    found = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
+    result = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
 
-    assert [wanted.name] == listed(found)
+    assert [nearest.name] == listed(result)
 
 
 async def test_prerequisites_have_a_budget_and_come_only_from_best_matches(
@@ -160,25 +162,25 @@ async def test_prerequisites_have_a_budget_and_come_only_from_best_matches(
 ) -> None:
     """Nine by default, because a long chain must not fill the conversation."""
     tools = catalog_of(100)
-    needs = [each.name for each in tools[40:60]]
+    needs = [tool.name for tool in tools[40:60]]
     documents = [
         Document(id="host:1", title=tools[0].name, requires=tuple(Link(target=n) for n in needs)),
         Document(id="host:2", title=tools[1].name, requires=(Link(target=tools[90].name),)),
     ]
     query = f"{tools[1].name} {tools[0].name}"
 
-    found = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
+    result = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
 
-    assert [tools[1].name, tools[0].name] == names(found)
-    assert [tools[90].name] == listed(found)
+    assert [tools[1].name, tools[0].name] == names(result)
+    assert [tools[90].name] == listed(result)
 
-    found = await open_gateway(tools, graph=documents, **auto_options()).search(
+    result = await open_gateway(tools, graph=documents, **auto_options()).search(
         queries=[tools[1].name, tools[0].name], limit=2
     )
 
-    assert 9 == len(found.prerequisites)
-    assert tools[90].name == listed(found)[0]
-    assert set(listed(found)[1:]) <= set(needs)
+    assert 9 == len(result.prerequisites)
+    assert tools[90].name == listed(result)[0]
+    assert set(listed(result)[1:]) <= set(needs)
 
 
 async def test_hidden_prerequisites_do_not_use_the_budget(
@@ -186,18 +188,18 @@ async def test_hidden_prerequisites_do_not_use_the_budget(
 ) -> None:
     """Twenty disabled prerequisites come before the one that can be called."""
     tools = [
-        replace(each, hints=Hints(enabled=position not in range(20, 40)))
-        for position, each in enumerate(catalog_of(60))
+        replace(definition, hints=Hints(enabled=position not in range(20, 40)))
+        for position, definition in enumerate(catalog_of(60))
     ]
-    needs = tuple(Link(target=each.name) for each in tools[20:41])
+    needs = tuple(Link(target=definition.name) for definition in tools[20:41])
     document = Document(id="host:1", title=tools[0].name, requires=needs)
     gateway = open_gateway(graph=[document], **auto_options())
-    hints = {each.name: each.hints for each in tools}
+    hints = {definition.name: definition.hints for definition in tools}
     gateway.add_server("shelf", server=Shelf(tools).server, hints=hints)
 
-    found = await gateway.search(tools[0].name, limit=1)
+    result = await gateway.search(tools[0].name, limit=1)
 
-    assert [tools[40].name] == listed(found)
+    assert [tools[40].name] == listed(result)
 
 
 async def test_match_needed_by_a_better_match_moves_up(
@@ -208,14 +210,14 @@ async def test_match_needed_by_a_better_match_moves_up(
     """
     gateway = open_gateway(catalog, graph=[TELL], **auto_options())
 
-    found = await gateway.search(QUERY, limit=50)
+    result = await gateway.search(QUERY, limit=50)
 
-    assert "send_email" == found.matches[0].name
-    assert "get_location" in names(found)
-    assert ["get_location"] == listed(found)
-    shown = [match.name for match in found.shown]
-    assert ["send_email", "get_location"] == shown[:2]
-    assert sorted(set(shown)) == sorted(shown)
+    assert "send_email" == result.matches[0].name
+    assert "get_location" in names(result)
+    assert ["get_location"] == listed(result)
+    listed_names = [match.name for match in result.shown]
+    assert ["send_email", "get_location"] == listed_names[:2]
+    assert sorted(set(listed_names)) == sorted(listed_names)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +239,8 @@ def fed(verb: str, *arguments: str) -> ToolDefinition:
     """Return a tool with required arguments whose description does not name their source."""
     properties = {argument: {"type": "string"} for argument in arguments}
     schema = {"type": "object", "properties": properties, "required": list(arguments)}
-    said = f"{verb.replace('_', ' ').capitalize()}."
-    return ToolDefinition(name=verb, description=said, input_schema=schema)
+    description = f"{verb.replace('_', ' ').capitalize()}."
+    return ToolDefinition(name=verb, description=description, input_schema=schema)
 
 
 FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("get_house_code"))
@@ -267,14 +269,14 @@ async def test_prerequisites_by_reliable_rules_are_listed_from_outside_the_windo
         (*FED, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
-    found = await gateway.search("book_room", limit=1)
+    result = await gateway.search("book_room", limit=1)
 
-    assert ["book_room"] == names(found)
-    assert expected == listed(found)
-    assert not any(match.direct for match in found.prerequisites)
-    assert ("book_room",) == direct_names(found, options.discovery)
+    assert ["book_room"] == names(result)
+    assert expected == listed(result)
+    assert not any(match.direct for match in result.prerequisites)
+    assert ("book_room",) == direct_names(result, options.discovery)
     assert {"derived/suppliers"} >= {
-        step.source for match in found.prerequisites for step in match.evidence.path
+        step.source for match in result.prerequisites for step in match.evidence.path
     }
 
 
@@ -293,11 +295,11 @@ async def test_derived_prerequisites_outside_the_window_are_few_and_only_of_the_
     options = Options(search=SearchOptions(window_margin=1.0, max_prerequisites=4))
     gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder(), options=options)
 
-    found = await gateway.search(queries=["book", "cancel"], limit=2)
+    result = await gateway.search(queries=["book", "cancel"], limit=2)
 
-    assert ["book", "cancel"] == names(found)
-    assert 4 == len(found.prerequisites)
-    assert "get_moon_code" not in listed(found)
+    assert ["book", "cancel"] == names(result)
+    assert 4 == len(result.prerequisites)
+    assert "get_moon_code" not in listed(result)
 
 
 def test_unknown_value_of_prerequisites_is_rejected() -> None:

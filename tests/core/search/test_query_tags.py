@@ -57,24 +57,24 @@ def details(found: SearchResult, code: str) -> list[str]:
 
 async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway) -> None:
     """Tags of the query and of the filters must all match."""
-    one = await gateway.search("#FINANCE invoices")
+    tagged = await gateway.search("#FINANCE invoices")
     both = await gateway.search("#finance: #daily invoices")
     beside = await gateway.search("#daily invoices", filters=Filters(tags=frozenset({"Finance"})))
     spaced = await gateway.search("a message #human-talk", limit=1)
 
-    assert {"list_invoices", "pay_invoice"} == set(names(one))
+    assert {"list_invoices", "pay_invoice"} == set(names(tagged))
     assert (("invoices",), ["filtered by finance"]) == (
-        one.normalized,
-        details(one, "query_tagged"),
+        tagged.normalized,
+        details(tagged, "query_tagged"),
     )
     assert ["list_invoices"] == names(both) == names(beside)
     assert ["post_message"] == names(spaced)
 
 
 async def test_query_of_only_tags_browses(gateway: Gateway) -> None:
-    found = await gateway.search("#finance")
+    result = await gateway.search("#finance")
 
-    assert ("browse", ["list_invoices", "pay_invoice"]) == (found.mode, names(found))
+    assert ("browse", ["list_invoices", "pay_invoice"]) == (result.mode, names(result))
 
 
 @pytest.mark.parametrize(
@@ -82,23 +82,23 @@ async def test_query_of_only_tags_browses(gateway: Gateway) -> None:
 )
 async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> None:
     """A channel name is not a tag. Tags of hidden tools are unknown."""
-    found = await gateway.search(query)
+    result = await gateway.search(query)
 
-    assert (query,) == found.normalized
-    assert "query_tagged" not in codes(found)
-    assert "secret" not in str(found.diagnostics)
+    assert (query,) == result.normalized
+    assert "query_tagged" not in codes(result)
+    assert "secret" not in str(result.diagnostics)
 
 
 async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> None:
     """As a filter it matches no tool. In a query it is a normal word."""
-    asked = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
-    said = await gateway.search("invoices #finanse")
+    filtered = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
+    queried = await gateway.search("invoices #finanse")
     strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
     told = ["nobody has the tag 'finanse'; near: finance"]
-    assert ([], told) == (names(asked), details(asked, "unknown_tag"))
-    assert told == details(said, "unknown_tag")
-    assert names(said)
+    assert ([], told) == (names(filtered), details(filtered, "unknown_tag"))
+    assert told == details(queried, "unknown_tag")
+    assert names(queried)
     assert ["nobody has the tag 'qqq'"] == details(strange, "unknown_tag")
 
 
@@ -122,7 +122,7 @@ async def test_only_tags_of_all_queries_become_filters(
 async def test_catalog_without_tags_reports_no_unknown_tag(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("post", "Post to a channel.")])
 
-    found = await gateway.search("post to #general")
+    result = await gateway.search("post to #general")
 
-    assert ["post"] == names(found)
-    assert not {"unknown_tag", "query_tagged"} & set(codes(found))
+    assert ["post"] == names(result)
+    assert not {"unknown_tag", "query_tagged"} & set(codes(result))

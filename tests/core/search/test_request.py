@@ -38,10 +38,10 @@ def asked(
     context_summary: str = "",
     limit: int | None = None,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    asked = SearchArguments(
+    arguments = SearchArguments(
         query, queries=queries, context=context, context_summary=context_summary, limit=limit
     )
-    return prepare(asked, OPTIONS)
+    return prepare(arguments, OPTIONS)
 
 
 @pytest.mark.parametrize(("limit", "given_limit"), [(None, 5), (1, 1), (50, 50), (51, 50)])
@@ -179,11 +179,11 @@ def test_long_sentence_without_separators_has_no_clauses() -> None:
 @given(st.text(alphabet="ab .;\n-", max_size=400))
 def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
     """Each clause costs an embedding."""
-    found = split_clauses(text)
+    clauses = split_clauses(text)
 
-    assert len(found) == len(set(found)) <= MAX_CLAUSES
-    assert all(len(each.split()) >= MIN_CLAUSE_WORDS for each in found)
-    assert not found or len(text.split()) > LONG_REQUEST_WORDS
+    assert len(clauses) == len(set(clauses)) <= MAX_CLAUSES
+    assert all(len(clause.split()) >= MIN_CLAUSE_WORDS for clause in clauses)
+    assert not clauses or len(text.split()) > LONG_REQUEST_WORDS
 
 
 def test_query_texts_contain_all_forms_with_context() -> None:

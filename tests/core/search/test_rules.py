@@ -35,11 +35,11 @@ async def test_default_strategy_is_the_graph(
     """Rule 1: the default works without model, key and vectors. A given embedder is not called."""
     gateway = open_gateway(catalog, embedder=embedder)
 
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
     assert ("graph", 0) == (gateway.strategy, embedder.calls)
-    assert ("graph", "send_email", []) == (found.mode, names(found)[0], codes(found))
-    assert found.matches[0].evidence.vector is None
+    assert ("graph", "send_email", []) == (result.mode, names(result)[0], codes(result))
+    assert result.matches[0].evidence.vector is None
 
 
 @pytest.mark.requirement("auto:rule-2")
@@ -48,12 +48,12 @@ async def test_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog
     by_graph = await open_gateway(catalog).search("надіслати лист")
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(meanings=MEANINGS))
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     assert [] == names(by_graph)
-    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
-    assert found.matches[0].evidence.vector is not None
-    assert not found.degraded
+    assert ("hybrid", "send_email") == (result.mode, names(result)[0])
+    assert result.matches[0].evidence.vector is not None
+    assert not result.degraded
 
 
 @pytest.mark.requirement("auto:rule-2")
@@ -63,10 +63,10 @@ async def test_embeddings_strategy_ranks_by_cosine(
     """Rule 2: words do not change the order."""
     gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
 
-    found = await gateway.search("tell me the forecast for the city", limit=12)
+    result = await gateway.search("tell me the forecast for the city", limit=12)
 
-    cosines = [match.evidence.vector or 0.0 for match in found.matches]
-    assert "vector" == found.mode
+    cosines = [match.evidence.vector or 0.0 for match in result.matches]
+    assert "vector" == result.mode
     assert sorted(cosines, reverse=True) == cosines
     assert 12 == len(cosines)
 
@@ -78,7 +78,7 @@ def test_graph_does_not_change_the_order(
 ) -> None:
     """Rules 3 and 4: the graph only raises confidences."""
     embedder = HashingEmbedder(meanings=MEANINGS)
-    entities = [entity(each) for each in (*catalog, *catalog_of(size))]
+    entities = [entity(definition) for definition in (*catalog, *catalog_of(size))]
     snapshot = snapshot_of(entities, embedder)
     moved = 0
 
@@ -107,11 +107,11 @@ async def test_noisy_graph_document_does_not_move_a_match(
     by_graph = await open_gateway(catalog, graph=[noise]).search(query)
     plain = await gateway.search(query)
 
-    found = await noisy.search(query)
+    result = await noisy.search(query)
 
     assert "play_music" == names(by_graph)[0]
     assert "send_email" == names(plain)[0]
-    assert names(plain) == names(found)
+    assert names(plain) == names(result)
 
 
 @pytest.mark.requirement("auto:rule-4")
@@ -122,14 +122,14 @@ async def test_graph_adds_related_tools_and_next_steps_in_separate_lists(
     options = Options(search=SearchOptions(window_margin=0.1))
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=options)
 
-    found = await gateway.search("list the open invoices", limit=1)
+    result = await gateway.search("list the open invoices", limit=1)
 
-    added = (*found.related, *found.next_steps)
-    assert ["list_invoices"] == names(found)
-    assert "pay_invoice" in [match.name for match in found.next_steps]
-    assert all(match.evidence.path for match in found.next_steps)
+    added = (*result.related, *result.next_steps)
+    assert ["list_invoices"] == names(result)
+    assert "pay_invoice" in [match.name for match in result.next_steps]
+    assert all(match.evidence.path for match in result.next_steps)
     assert {"list_invoices"}.isdisjoint(match.name for match in added)
-    assert len(list(every_id(found))) == len(set(every_id(found)))
+    assert len(list(every_id(result))) == len(set(every_id(result)))
 
 
 @pytest.mark.requirement("auto:rule-6")
@@ -140,11 +140,11 @@ async def test_both_texts_of_a_rewritten_query_are_embedded(
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     assert ("надіслати лист", "send email") == embedder.batches[-1]
-    assert ("send email",) == found.normalized
-    assert ["query_normalized"] == codes(found)
+    assert ("send email",) == result.normalized
+    assert ["query_normalized"] == codes(result)
 
 
 @pytest.mark.requirement("auto:rule-6")
@@ -156,15 +156,15 @@ async def test_better_text_of_a_rewritten_query_counts(
     bad = TableNormalizer({"надіслати лист": "do something"})
     gateway = open_gateway(catalog, strategy="embeddings", embedder=embedder, normalizer=bad)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     snapshot = await gateway.snapshot()
-    entity = snapshot.entities[snapshot.position(found.matches[0].id)]
+    entity = snapshot.entities[snapshot.position(result.matches[0].id)]
     texts = ("надіслати лист", embedding_text(entity), name_text(entity))
     original, whole, name = embedder.vectors(texts)
     best = unit_rows(whole + NAME_WEIGHT * name)[0]
-    assert "send_email" == names(found)[0]
-    assert found.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
+    assert "send_email" == names(result)[0]
+    assert result.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
 
 
 @pytest.mark.requirement("auto:rule-7")
@@ -176,13 +176,13 @@ async def test_graph_uses_only_the_english_text(
     normalizer = TableNormalizer({query: "forecast of the weather"})
     plain = await open_gateway(catalog).search(query)
 
-    found = await open_gateway(catalog, normalizer=normalizer).search(query)
+    result = await open_gateway(catalog, normalizer=normalizer).search(query)
     in_auto = await open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), normalizer=normalizer
     ).search(query, limit=12)
 
     assert "send_email" in names(plain)
-    assert ["get_weather"] == names(found)
+    assert ["get_weather"] == names(result)
     assert {"get_weather"} == {
         match.name for match in in_auto.matches if match.evidence.graph is not None
     }
@@ -200,10 +200,10 @@ async def test_contradicting_rewrite_ranks_below_the_query(
         catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
     )
 
-    found = await gateway.search("list the open invoices", limit=12)
+    result = await gateway.search("list the open invoices", limit=12)
 
-    assert ("list_invoices", (said,)) == (names(found)[0], found.normalized)
-    assert {"book_flight", "get_weather"} & set(names(found))
+    assert ("list_invoices", (said,)) == (names(result)[0], result.normalized)
+    assert {"book_flight", "get_weather"} & set(names(result))
 
 
 @pytest.mark.requirement("auto:rule-6")
@@ -218,11 +218,11 @@ async def test_rewrite_of_a_query_unknown_to_the_catalog_counts_in_full(
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
-    match = found.matches[0]
+    match = result.matches[0]
     assert ("send_email", ("send", "email")) == (match.name, match.evidence.words)
-    assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(found))
+    assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(result))
 
 
 @pytest.mark.requirement("auto:rule-6")
@@ -255,9 +255,9 @@ async def test_rewrite_near_the_query_by_vectors_does_not_contradict(
     normalizer = TableNormalizer({query: "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search(query, limit=12)
+    result = await gateway.search(query, limit=12)
 
-    by_graph = {match.name for match in found.matches if match.evidence.graph is not None}
+    by_graph = {match.name for match in result.matches if match.evidence.graph is not None}
     assert "send_email" in by_graph
     assert is_near == ("get_weather" not in by_graph)
 
@@ -266,11 +266,11 @@ async def test_rewrite_near_the_query_by_vectors_does_not_contradict(
 async def test_query_is_unchanged_without_a_normalizer(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
     assert ("send an e-mail",) == embedder.batches[-1]
-    assert (("send an e-mail",), []) == (found.normalized, codes(found))
-    assert found.matches[0].evidence.graph is not None
+    assert (("send an e-mail",), []) == (result.normalized, codes(result))
+    assert result.matches[0].evidence.graph is not None
 
 
 @pytest.mark.requirement("edge:failed-normalizer-keeps-the-query")
@@ -308,10 +308,10 @@ async def test_search_without_query_browses_by_name(
     await gateway.report()
     before = embedder.calls
 
-    found = await gateway.search(query, limit=3)
+    result = await gateway.search(query, limit=3)
 
-    assert ("browse", []) == (found.mode, codes(found))
-    assert ["book_flight", "get_invoice", "get_location"] == names(found)
+    assert ("browse", []) == (result.mode, codes(result))
+    assert ["book_flight", "get_invoice", "get_location"] == names(result)
     assert before == embedder.calls
 
 
@@ -337,34 +337,34 @@ async def test_search_of_an_empty_catalog_has_mode_empty(
     """The mode differs from a search without matches."""
     gateway = open_gateway(strategy=strategy, embedder=embedder)
 
-    found = await gateway.search(query)
+    result = await gateway.search(query)
 
-    assert ("empty", (), []) == (found.mode, found.matches, codes(found))
+    assert ("empty", (), []) == (result.mode, result.matches, codes(result))
     assert 0 == embedder.calls
 
 
 async def test_search_without_matches_reports_no_match(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    found = await open_gateway(catalog).search("zzzzqqqq")
+    result = await open_gateway(catalog).search("zzzzqqqq")
 
-    assert ("graph", (), ["no_match"]) == (found.mode, found.matches, codes(found))
-    assert not found.degraded
+    assert ("graph", (), ["no_match"]) == (result.mode, result.matches, codes(result))
+    assert not result.degraded
 
 
 async def test_gibberish_has_low_confidence(gateway: Gateway) -> None:
     """Vectors always find something, so the model needs a warning."""
-    found = await gateway.search("zzzzqqqq xxvvkk")
+    result = await gateway.search("zzzzqqqq xxvvkk")
     good = await gateway.search("tell the weather forecast of a city")
 
-    assert "low_confidence_results" in codes(found)
-    assert all(0 <= match.confidence <= 1 for match in (*found.matches, *good.matches))
-    assert good.matches[0].confidence > 0.35 > found.matches[0].confidence
+    assert "low_confidence_results" in codes(result)
+    assert all(0 <= match.confidence <= 1 for match in (*result.matches, *good.matches))
+    assert good.matches[0].confidence > 0.35 > result.matches[0].confidence
 
 
 async def test_ties_are_ordered_by_name(open_gateway: OpenGateway) -> None:
     tools = [tool(name, "Run it.") for name in ("job_c", "job_a", "job_b")]
 
-    found = await open_gateway(tools).search("run it")
+    result = await open_gateway(tools).search("run it")
 
-    assert ["job_a", "job_b", "job_c"] == names(found)
+    assert ["job_a", "job_b", "job_c"] == names(result)

@@ -38,12 +38,12 @@ async def test_search_over_three_thousand_tools_is_bounded_work(
     before = (big.index_builds, big_shelf.listings)
     calls = calls_of(big)
 
-    found = await big.search(query)
+    result = await big.search(query)
     again = await big.search(query)
 
-    assert "hybrid" == found.mode
-    assert 3000 == found.counts.eligible
-    assert (200, True) == (found.counts.candidates, found.counts.window <= 20)
+    assert "hybrid" == result.mode
+    assert 3000 == result.counts.eligible
+    assert (200, True) == (result.counts.candidates, result.counts.window <= 20)
     assert calls + 1 == calls_of(big)
     assert before == (big.index_builds, big_shelf.listings)
     assert again.cached
@@ -55,10 +55,10 @@ async def test_several_queries_need_one_embedding_request(big: Gateway) -> None:
     await big.report()
     calls = calls_of(big)
 
-    found = await big.search(queries=[f"step {number} of the task" for number in range(8)])
+    result = await big.search(queries=[f"step {number} of the task" for number in range(8)])
 
     assert calls + 1 == calls_of(big)
-    assert 8 == found.counts.embedded_texts
+    assert 8 == result.counts.embedded_texts
 
 
 @pytest.mark.requirement("auto:rule-11")

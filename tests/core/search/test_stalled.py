@@ -113,12 +113,12 @@ async def test_hanging_normalizer_leaves_the_queries_unchanged(
     gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
     queries = (QUERY, "read a file")
 
-    found = await gateway.search(queries=queries)
+    result = await gateway.search(queries=queries)
 
-    failed = [each for each in found.diagnostics if each.code == "query_normalization_failed"]
-    assert [TOLD, TOLD] == [each.detail for each in failed]
-    assert queries == found.normalized
-    assert "send_email" == names(found)[0]
+    failed = [note for note in result.diagnostics if note.code == "query_normalization_failed"]
+    assert [TOLD, TOLD] == [note.detail for note in failed]
+    assert queries == result.normalized
+    assert "send_email" == names(result)[0]
 
 
 @pytest.mark.requirement("auto:rule-5")
@@ -132,12 +132,12 @@ async def test_hanging_query_does_not_affect_other_queries(
     )
     await gateway.report()
 
-    found = await gateway.search(queries=(QUERY, "translate a text file"))
+    result = await gateway.search(queries=(QUERY, "translate a text file"))
 
-    first, second = found.matches[:2]
-    assert ["query_normalization_failed", "query_normalized"] == codes(found)[:2]
-    assert ["embedding_failed", "graph_fallback"] == codes(found)[2:4]
-    assert ("hybrid", ("send email", "translate a text file")) == (found.mode, found.normalized)
+    first, second = result.matches[:2]
+    assert ["query_normalization_failed", "query_normalized"] == codes(result)[:2]
+    assert ["embedding_failed", "graph_fallback"] == codes(result)[2:4]
+    assert ("hybrid", ("send email", "translate a text file")) == (result.mode, result.normalized)
     assert ("send_email", "translate_text") == (first.name, second.name)
     assert first.evidence.vector is not None
     assert second.evidence.vector is None
@@ -154,8 +154,8 @@ async def test_hanging_embedder_is_skipped_until_it_answers(
     details = []
 
     async def skipped() -> bool:
-        found = await gateway.search(QUERY)
-        details.append(found.diagnostics[0].detail)
+        result = await gateway.search(QUERY)
+        details.append(result.diagnostics[0].detail)
         return "skipped" in details[-1]
 
     await until(skipped)
@@ -177,8 +177,8 @@ async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog:
     details = []
 
     async def skipped() -> bool:
-        found = await gateway.search(QUERY)
-        details.append((found.diagnostics[0].code, found.diagnostics[0].detail))
+        result = await gateway.search(QUERY)
+        details.append((result.diagnostics[0].code, result.diagnostics[0].detail))
         return "skipped" in details[-1][1]
 
     await until(skipped)
@@ -201,7 +201,7 @@ async def test_next_steps_use_words_if_the_embedder_hangs(
     await other.report()
     failing.fail_with = OSError()
     by_words = await other.next_steps(["send_email"], query="read the file")
-    assert [each.id for each in by_words] == [each.id for each in steps]
+    assert [step.id for step in by_words] == [step.id for step in steps]
 
 
 def read_mail() -> str:
@@ -229,13 +229,13 @@ async def test_calls_and_lists_do_not_wait_for_vectors(
     steps = await gateway.next_steps(["read_email"])
     browsed = await gateway.search("")
     embedder.gate.set()
-    found = await searching
+    result = await searching
     report = await gateway.report()
 
     assert (12, "read", "called send_email") == (len(listed), called.text, old.text)
     assert steps
     assert ("browse", 5) == (browsed.mode, len(browsed.matches))
-    assert found.mode in {"hybrid", "vector"}
+    assert result.mode in {"hybrid", "vector"}
     assert (13, ()) == (report.vectors, report.diagnostics)
 
 
@@ -274,7 +274,7 @@ async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
 
     first = await gateway.search(QUERY)
     gateway.add_tool(read_mail)
-    found = await gateway.search("read the newest mail of the harbour")
+    result = await gateway.search("read the newest mail of the harbour")
     embedder.gate.set()
 
     async def healed() -> bool:
@@ -284,7 +284,7 @@ async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
 
     assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, codes(first)[:2])
     assert "send_email" == names(first)[0]
-    assert ("read_mail", "index_building") == (names(found)[0], codes(found)[0])
+    assert ("read_mail", "index_building") == (names(result)[0], codes(result)[0])
 
 
 async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalog: Catalog) -> None:
@@ -299,7 +299,7 @@ async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalo
     late.gate.set()
 
     assert waited
-    assert "water_plants" in {each.name for each in (await gateway.list_tools())}
+    assert "water_plants" in {tool.name for tool in (await gateway.list_tools())}
     assert names(await searching)
 
 
@@ -327,11 +327,11 @@ async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> Non
 
     hasty = await with_timeout(embed([QUERY], dimensions=None), 0.01)
     embedder.gate.set()
-    found = await waiting
+    embeddings = await waiting
 
     assert isinstance(hasty, Failed)
     assert TOLD == hasty.reason
-    assert (1, 1) == (found.embedded, embedder.calls)
+    assert (1, 1) == (embeddings.embedded, embedder.calls)
 
 
 async def test_shared_request_without_answer_ends() -> None:

@@ -29,7 +29,8 @@ async def test_stuffed_tools_do_not_displace_honest_ones(
         lists.append([names(await gateway.search(task)) for task in TASKS.values()])
 
     alone, beside = (
-        sum(name in found for name, found in zip(TASKS, each, strict=True)) for each in lists
+        sum(name in listed for name, listed in zip(TASKS, results, strict=True))
+        for results in lists
     )
     assert alone <= beside
-    assert [] == [name for found in lists[1] for name in found if name.startswith("best_")]
+    assert [] == [name for listed in lists[1] for name in listed if name.startswith("best_")]

@@ -57,21 +57,21 @@ def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:
 
 
 def test_equal_filters_share_a_read_only_mask() -> None:
-    known = eligibility_of(entities(4))
+    eligibility = eligibility_of(entities(4))
 
-    mask = known.mask(Filters())
+    mask = eligibility.mask(Filters())
 
-    assert mask is known.mask(Filters())
+    assert mask is eligibility.mask(Filters())
     assert not mask.flags.writeable
 
 
 def test_number_of_cached_masks_is_bounded() -> None:
     """Scopes differ from caller to caller."""
-    known = eligibility_of(entities(2))
+    eligibility = eligibility_of(entities(2))
     for number in range(200):
-        known.mask(Filters(scopes=frozenset({str(number)})))
+        eligibility.mask(Filters(scopes=frozenset({str(number)})))
 
-    assert len(known.masks) <= 64
+    assert len(eligibility.masks) <= 64
 
 
 class CountedRows(VectorIndex):
@@ -95,7 +95,7 @@ async def test_next_steps_score_a_bounded_number_of_rows() -> None:
         counted = replace(snapshot, vectors=CountedRows(matrix=matrix, mean=vectors.mean))
         CountedRows.rows_scored = 0
 
-        found = await suggest_next_steps(
+        suggestions = await suggest_next_steps(
             Search(options=SearchOptions(), strategy="auto", embed=plain_embed(embedder)),
             counted,
             ["do7"],
@@ -104,7 +104,7 @@ async def test_next_steps_score_a_bounded_number_of_rows() -> None:
             limit=5,
         )
 
-        assert 5 == len(found)
+        assert 5 == len(suggestions)
         counts.append(CountedRows.rows_scored)
 
     assert max(counts) < 5000

@@ -58,10 +58,10 @@ def test_copies_are_moved_behind_the_first_five_other_tools(name: str) -> None:
 
 def test_copy_of_a_host_tool_is_moved_even_if_it_is_not_newer() -> None:
     text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
-    own = entity("functions", "forecast", text, generation=0, trusted=True)
+    original = entity("functions", "forecast", text, generation=0, trusted=True)
     copied = entity("two", "forecast", text, generation=0)
 
-    assert [own.id, copied.id] == order(copied, own)
+    assert [original.id, copied.id] == order(copied, original)
 
 
 @pytest.mark.parametrize(

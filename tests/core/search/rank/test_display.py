@@ -44,11 +44,11 @@ def test_select_returns_the_worked_example() -> None:
         ("s", 0.83), ("a", 0.80), ("s", 0.78), ("t", 0.75), ("a", 0.72), ("s", 0.70),
     ]  # fmt: skip
 
-    shown = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
+    displayed = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
 
     # (0.75 - 0.70) / (0.95 - 0.70) = 0.2 is not below the minimum.
     scores = [1.0, 0.92, 0.84, 0.72, 0.68, 0.6, 0.52, 0.4, 0.32, 0.2]
-    assert [*enumerate(scores)] == shown
+    assert [*enumerate(scores)] == displayed
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_select_keeps_exempt_places_with_low_scores() -> None:
     scores = [0.9 - place / 100 for place in range(9)] + [0.15, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
 
-    shown = select(kinds, scores, limit=8, exempt={9, 10})
+    displayed = select(kinds, scores, limit=8, exempt={9, 10})
 
-    assert [*range(6), 9, 10] == [place for place, _ in shown]
+    assert [*range(6), 9, 10] == [place for place, _ in displayed]
     assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, exempt={9})]
     assert 0.0 == select(kinds, scores, limit=11, exempt={9, 10})[-1][1]
 
@@ -82,11 +82,11 @@ def test_select_keeps_exempt_places_with_low_scores() -> None:
 def test_select_ignores_entities_beyond_the_display_depth_of_their_kind() -> None:
     """Thirty entities of each kind compete, so the thirty-first server is ignored."""
     kinds = ["s"] * 31 + ["a"]
-    scores = [100.0 - each for each in range(32)]
+    scores = [100.0 - number for number in range(32)]
 
-    shown = select(kinds, scores, limit=1)
+    displayed = select(kinds, scores, limit=1)
 
-    assert [(0, 1.0)] == shown
+    assert [(0, 1.0)] == displayed
     # The agent is the last of 32 entities and gets 0; 25 of the 31 steps are at 0.2 or above.
     far = select(kinds, scores, limit=40)
     assert 25 == len(far)
@@ -174,11 +174,11 @@ def worded(server: str, name: str, *about: str) -> Entity:
 
 
 def scored(found: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
-    return [(each.name, score) for each, score in found]
+    return [(chosen_tool.name, score) for chosen_tool, score in found]
 
 
 def servers(found: list[tuple[Entity, float]]) -> list[str]:
-    return [each.server for each, _ in found]
+    return [chosen_tool.server for chosen_tool, _ in found]
 
 
 def test_server_tools_scores_are_computed_from_words() -> None:
@@ -192,17 +192,17 @@ def test_server_tools_scores_are_computed_from_words() -> None:
         worded("b", "weigh"),
     ]
 
-    found = server_tools(tools, "send letter", limit=10)
+    chosen = server_tools(tools, "send letter", limit=10)
 
-    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == scored(found)
+    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == scored(chosen)
 
 
 def test_server_tools_limits_the_places_of_one_server() -> None:
     """Six places for two servers: three each, although all ten tools of the first server are as
     good.
     """
-    tools = [worded("a", f"send_{each}") for each in range(10)]
-    tools += [worded("b", f"tell_{each}", "send") for each in range(10)]
+    tools = [worded("a", f"send_{number}") for number in range(10)]
+    tools += [worded("b", f"tell_{number}", "send") for number in range(10)]
 
     assert ["a", "a", "a", "b", "b", "b"] == servers(server_tools(tools, "send", limit=10))
     assert 6 == len(server_tools(tools[:10], "send", limit=10))
@@ -210,7 +210,7 @@ def test_server_tools_limits_the_places_of_one_server() -> None:
 
 def test_server_tools_gives_each_server_at_least_two_places() -> None:
     """Three places: the best two tools of one server and the next one."""
-    tools = [worded(server, f"send_{server}{each}") for server in "abcdef" for each in range(3)]
+    tools = [worded(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)]
 
     assert ["a", "a", "b"] == servers(server_tools(tools, "send", limit=1))
     assert [] == server_tools([], "send", limit=1)
@@ -254,26 +254,26 @@ async def test_search_without_a_good_match_displays_nothing(open_gateway: OpenGa
         options=Options(search=SearchOptions(no_match_confidence=0.99, min_confidence=0.99)),
     )
 
-    found = await gateway.search("qwxz vbnm", display_limit=4)
+    result = await gateway.search("qwxz vbnm", display_limit=4)
 
-    assert ((), ()) == (found.matches, found.display_scores)
-    assert found.nearest is not None
+    assert ((), ()) == (result.matches, result.display_scores)
+    assert result.nearest is not None
 
 
 async def test_display_limit_applies_to_a_ranking_by_the_graph(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
 
-    found = await gateway.search("send it", display_limit=1)
+    result = await gateway.search("send it", display_limit=1)
 
-    assert (1, (1.0,)) == (len(found.matches), found.display_scores)
+    assert (1, (1.0,)) == (len(result.matches), result.display_scores)
 
 
 async def test_display_limit_applies_to_browsing_without_scores(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool(f"send_{letter}", "Send it.") for letter in "abcd"])
 
-    found = await gateway.search(None, display_limit=3)
+    result = await gateway.search(None, display_limit=3)
 
-    assert (3, ()) == (len(found.matches), found.display_scores)
+    assert (3, ()) == (len(result.matches), result.display_scores)
 
 
 @pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])

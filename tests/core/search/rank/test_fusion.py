@@ -68,12 +68,12 @@ class Fixed:
 
 def test_score_is_the_weighted_sum_of_deviations() -> None:
     """z(cosine) + 0.4 z(BM25F), over all eligible entities."""
-    found = candidates([0.9, 0.6, 0.3, 0.1])
+    nearest = candidates([0.9, 0.6, 0.3, 0.1])
     words = np.asarray([0, 1, 5, 0], np.float32)
 
-    result = fused(found, words.tolist())
+    result = fused(nearest, words.tolist())
 
-    cosines = found.strengths[np.argsort(found.pool)]
+    cosines = nearest.strengths[np.argsort(nearest.pool)]
     z = (cosines - cosines.mean()) / cosines.std()
     by_hand = z + 0.4 * (words - words.mean()) / words.std()
     assert np.argsort(-by_hand).tolist() == result.positions.tolist()
@@ -101,13 +101,13 @@ def test_two_signals_with_one_name_are_rejected(names: tuple[str, ...]) -> None:
 
 
 def test_ineligible_entities_do_not_change_the_mean() -> None:
-    found = candidates([0.9, 0.6, 0.3])
+    nearest = candidates([0.9, 0.6, 0.3])
 
-    with_other = fused(found, [1, 2, 9], mask=[True, True, False])
+    with_other = fused(nearest, [1, 2, 9], mask=[True, True, False])
 
     # The words of eligible entities are 1 and 2: mean 1.5, deviation 0.5.
-    by_hand = found.deviations(found.strengths)
-    by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
+    by_hand = nearest.deviations(nearest.strengths)
+    by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[nearest.pool]
     np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
 
 
@@ -120,11 +120,11 @@ def test_equal_evidence_does_not_change_the_order(cosines: list[float], words: l
 
 @given(evidence)
 def test_fusion_reorders_only_the_pool(rows: list[tuple[float, float]]) -> None:
-    found = candidates([cosine for cosine, _ in rows], pool=7)
+    nearest = candidates([cosine for cosine, _ in rows], pool=7)
 
-    result = fused(found, [words for _, words in rows])
+    result = fused(nearest, [words for _, words in rows])
 
-    assert set(found.pool.tolist()) == set(result.positions.tolist())
+    assert set(nearest.pool.tolist()) == set(result.positions.tolist())
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
 
 
@@ -133,9 +133,9 @@ def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit
     """Short lists leave their share to the others."""
     chosen = interleave([ranked(order) for order in lists], limit=limit)
 
-    found = [position for _, position, _ in chosen]
+    listed = [position for _, position, _ in chosen]
     every = {position for order in lists for position in order}
-    assert len(found) == len(set(found)) == min(limit, len(every))
+    assert len(listed) == len(set(listed)) == min(limit, len(every))
     assert all(position in lists[number] for number, position, _ in chosen)
 
 
@@ -153,6 +153,6 @@ def test_exact_names_come_first_and_others_keep_their_order(
     """Exact names are added even if the ranking does not contain them."""
     result = pin_exact_names(ranked(order), named)
 
-    rest = [position for position in order if position not in named]
-    assert [*named, *rest] == result.positions.tolist()
+    others = [position for position in order if position not in named]
+    assert [*named, *others] == result.positions.tolist()
     assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))

@@ -35,8 +35,8 @@ def test_rerank_moves_entities_only_past_near_ties(scores: list[float], said: li
 
     assert sorted(order) == list(range(len(scores)))
     near = TIE_SHARE * (scores[0] - scores[-1]) if scores else 0.0
-    for at, place in enumerate(order):
-        for later in order[at + 1 :]:
+    for index, place in enumerate(order):
+        for later in order[index + 1 :]:
             assert later > place or scores[later] - scores[place] <= near
 
 

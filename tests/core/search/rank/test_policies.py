@@ -49,10 +49,10 @@ async def test_lexical_ranking_does_not_call_the_embedder(open_gateway: OpenGate
     await gateway.report()
     calls = embedder.calls
 
-    found = await gateway.search("weather", ranking="lexical")
+    result = await gateway.search("weather", ranking="lexical")
 
-    assert ("lexical", ["weather"], calls) == (found.mode, names(found), embedder.calls)
-    assert () == found.diagnostics
+    assert ("lexical", ["weather"], calls) == (result.mode, names(result), embedder.calls)
+    assert () == result.diagnostics
 
 
 async def test_plugin_ranking_orders_eligible_entities_with_explanation(
@@ -61,11 +61,11 @@ async def test_plugin_ranking_orders_eligible_entities_with_explanation(
     install_plugin("backwards", BACKWARDS)
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=("backwards",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert (["gamma", "alpha"], "lexical") == (names(found), found.mode)
-    assert [match.score for match in found.matches] == [each.score for each in found.scoring]
-    assert [False, True] == [each.text_boost > 0 for each in found.scoring]
+    assert (["gamma", "alpha"], "lexical") == (names(result), result.mode)
+    assert [match.score for match in result.matches] == [score.score for score in result.scoring]
+    assert [False, True] == [score.text_boost > 0 for score in result.scoring]
 
 
 @pytest.mark.parametrize(("number", "rank"), [("one", "1 / 0"), ("two", "evidence.nothing")])
@@ -76,11 +76,11 @@ async def test_failing_plugin_ranking_falls_back_to_words_with_diagnostic(
     install_plugin(f"fails_{number}", failing)
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=(f"fails_{number}",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert ["alpha"] == names(found)
-    assert "plugin_failed" in codes(found)
-    detail = next(note.detail for note in found.diagnostics if note.code == "plugin_failed")
+    assert ["alpha"] == names(result)
+    assert "plugin_failed" in codes(result)
+    detail = next(note.detail for note in result.diagnostics if note.code == "plugin_failed")
     assert "the ranking 'backwards' failed, so only words ranked" in detail
 
 
@@ -90,9 +90,9 @@ async def test_plugin_ranking_ranks_even_if_its_explanation_fails(
     install_plugin("silent", BACKWARDS.replace("explain_scores(evidence, ranked)", "1 / 0"))
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=("silent",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert (["gamma", "alpha"], ()) == (names(found), found.scoring)
+    assert (["gamma", "alpha"], ()) == (names(result), result.scoring)
 
 
 @pytest.mark.parametrize("name", ["strategy", "lexical"])

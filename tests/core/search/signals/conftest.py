@@ -32,4 +32,4 @@ def pool_of(names: Sequence[str], request: str) -> Pool:
 
 def named(pool: Pool, lifted: np.ndarray) -> set[str]:
     """Return the names of the candidates whose flag in *lifted* is True."""
-    return {pool.snapshot.entities[at].name for at in pool.positions[lifted]}
+    return {pool.snapshot.entities[position].name for position in pool.positions[lifted]}
