@@ -20,8 +20,11 @@ from graphs import Document, Link
 from tests.core.search.conftest import auto, rows_of, run
 from tests.fakes import compile_snapshot, definitions, entity
 
-CATALOG = [entity(each) for each in definitions(40)]
-TOOLS = [entity(each, server=f"srv{number % 3}") for number, each in enumerate(definitions(30))]
+CATALOG = [entity(definition) for definition in definitions(40)]
+TOOLS = [
+    entity(definition, server=f"srv{number % 3}")
+    for number, definition in enumerate(definitions(30))
+]
 OTHERS = [
     to_entity(Entry(kind=kind, name=f"{kind}{number}", namespace=f"srv{number % 3}"))
     for kind in ("server", "agent", "dataset")
@@ -35,7 +38,7 @@ HOST = (
 )
 
 
-def compiled(
+def compile_next(
     compiler: SnapshotCompiler, entities: Sequence[Entity], documents: Sequence[Document] = ()
 ) -> Snapshot:
     """Compile the next snapshot, with all vectors."""
@@ -44,32 +47,32 @@ def compiled(
     return compiler.compile(documents=documents)
 
 
-def fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
+def compile_fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
     return compile_snapshot(entities, rows=rows_of(entities, EMBEDDER), documents=documents)
 
 
-def assert_equal(expected: Snapshot, found: Snapshot) -> None:
+def assert_equal(expected: Snapshot, snapshot: Snapshot) -> None:
     """Compare all data that a search reads, bit by bit."""
-    assert expected.entities == found.entities
-    assert expected.by_name == found.by_name
-    assert expected.server_ids.tolist() == found.server_ids.tolist()
+    assert expected.entities == snapshot.entities
+    assert expected.by_name == snapshot.by_name
+    assert expected.server_ids.tolist() == snapshot.server_ids.tolist()
     tags = Filters(tags=frozenset({"new"}))
     for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
-        assert expected.mask(filters).tolist() == found.mask(filters).tolist()
-    assert (expected.vectors is None) == (found.vectors is None)
-    if isinstance(expected.vectors, VectorIndex) and isinstance(found.vectors, VectorIndex):
-        assert np.array_equal(expected.vectors.matrix, found.vectors.matrix)
-        assert np.array_equal(expected.vectors.mean, found.vectors.mean)  # type: ignore[arg-type]
-    if expected.graph is None or found.graph is None:
-        assert expected.graph is found.graph
+        assert expected.mask(filters).tolist() == snapshot.mask(filters).tolist()
+    assert (expected.vectors is None) == (snapshot.vectors is None)
+    if isinstance(expected.vectors, VectorIndex) and isinstance(snapshot.vectors, VectorIndex):
+        assert np.array_equal(expected.vectors.matrix, snapshot.vectors.matrix)
+        assert np.array_equal(expected.vectors.mean, snapshot.vectors.mean)  # type: ignore[arg-type]
+    if expected.graph is None or snapshot.graph is None:
+        assert expected.graph is snapshot.graph
         return
-    assert set(expected.graph.facts) == set(found.graph.facts)
+    assert set(expected.graph.facts) == set(snapshot.graph.facts)
     for query in QUERIES:
         search = auto(EMBEDDER)
-        assert run(search, expected, query, limit=9) == run(search, found, query, limit=9)
+        assert run(search, expected, query, limit=9) == run(search, snapshot, query, limit=9)
 
 
-def changed(draw: random.Random, tool: Entity) -> Entity:
+def change_randomly(draw: random.Random, tool: Entity) -> Entity:
     """Randomly change a tool's description, exposed name and hints."""
     description = tool.definition.description + draw.choice((" Invoices too.", " Use first.", ""))
     hints = Hints(tags=draw.choice(((), ("new",))), aliases=draw.choice(((), ("approval",))))
@@ -87,27 +90,27 @@ def test_changed_catalog_compiles_to_the_snapshot_of_a_fresh_start(number: int) 
     compiler = SnapshotCompiler(GraphOptions())
     catalog: dict[str, Entity] = {}
     documents: Sequence[Document] = ()
-    snapshot = compiled(compiler, [])
+    snapshot = compile_next(compiler, [])
     for _ in range(5):
         for tool in draw.sample(CATALOG, k=draw.choice((1, 2, 8, 30))):
             if tool.id in catalog and draw.random() < 0.5:
                 del catalog[tool.id]
             else:
-                catalog[tool.id] = changed(draw, tool) if draw.random() < 0.5 else tool
+                catalog[tool.id] = change_randomly(draw, tool) if draw.random() < 0.5 else tool
         documents = HOST[: draw.choice((0, 1, 2))]
-        snapshot = compiled(compiler, list(catalog.values()), documents)
+        snapshot = compile_next(compiler, list(catalog.values()), documents)
 
-    assert_equal(fresh(list(catalog.values()), documents), snapshot)
+    assert_equal(compile_fresh(list(catalog.values()), documents), snapshot)
 
 
 def test_compiling_does_not_change_earlier_snapshots() -> None:
     compiler = SnapshotCompiler(GraphOptions())
-    snapshot = compiled(compiler, CATALOG[:30])
+    snapshot = compile_next(compiler, CATALOG[:30])
     before = [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
 
     for some in (CATALOG[10:], CATALOG[:5]):
-        compiled(compiler, some)
-    empty = compiled(compiler, [])
+        compile_next(compiler, some)
+    empty = compile_next(compiler, [])
 
     assert before == [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
     assert (None, None) == (empty.graph, empty.vectors)
@@ -129,13 +132,13 @@ def test_late_vectors_are_added_to_a_snapshot() -> None:
     assert first.vectors is not None
     assert first.vectors.count < 40
     assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), snapshot.version)
-    assert_equal(fresh(CATALOG), snapshot)
+    assert_equal(compile_fresh(CATALOG), snapshot)
 
 
 def test_only_texts_of_new_entities_are_missing() -> None:
     """A tool that remains keeps its vector. A removed tool is embedded again when it returns."""
     compiler = SnapshotCompiler(GraphOptions())
-    compiled(compiler, CATALOG[:2])
+    compile_next(compiler, CATALOG[:2])
     compiler.prepare(CATALOG[:1])
     assert [] == compiler.vectors.missing_texts
 

@@ -17,7 +17,7 @@ from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, Shelf, codes, names, until
 
 
-def told(report: IndexReport) -> list[str]:
+def codes_of(report: IndexReport) -> list[str]:
     return [note.code for note in report.diagnostics]
 
 
@@ -104,10 +104,10 @@ async def test_failing_source_loses_only_its_own_tools_and_is_retried_later(
     listings = shelf.listings
     clock.tick(30.5)
 
-    async def back() -> bool:
+    async def is_back() -> bool:
         return "x" in names(await gateway.search("x"))
 
-    await until(back)
+    await until(is_back)
 
     assert "send_email" == names(first)[0]
     assert "source_load_failed" in codes(first)
@@ -129,7 +129,7 @@ async def test_source_that_fails_again_keeps_its_last_listing(
 
     report = await gateway.refresh()
 
-    assert (13, ["source_stale"]) == (report.entities, told(report))
+    assert (13, ["source_stale"]) == (report.entities, codes_of(report))
 
 
 async def test_refresh_lists_changes_and_remove_server_removes_tools(
@@ -180,7 +180,7 @@ async def test_corrupt_vector_store_is_moved_aside_and_rebuilt(
     report = await gateway.report()
     result = await gateway.search("send an e-mail")
 
-    assert (["store_rebuilt"], 12) == (told(report), report.vectors)
+    assert (["store_rebuilt"], 12) == (codes_of(report), report.vectors)
     again = await gateway.search("send an e-mail")
     assert ("hybrid", False, True) == (result.mode, result.degraded, again.cached)
     assert ["store_rebuilt"] == codes(result) == codes(again)
@@ -199,7 +199,7 @@ async def test_unusable_vector_store_leaves_vectors_in_memory(
     report = await gateway.report()
 
     result = await gateway.search("send an e-mail")
-    assert (["store_unavailable"] * 2, 12) == (told(report), report.vectors)
+    assert (["store_unavailable"] * 2, 12) == (codes_of(report), report.vectors)
     assert ("hybrid", set(report.diagnostics)) == (result.mode, set(result.diagnostics))
 
 
@@ -212,4 +212,4 @@ async def test_bad_tool_is_quarantined_and_others_are_listed(
     gateway.add_server("shelf", server=Shelf((bad, *catalog)).server)
     report = await gateway.report()
 
-    assert (13, ["tool_quarantined"]) == (report.entities, told(report))
+    assert (13, ["tool_quarantined"]) == (report.entities, codes_of(report))

@@ -27,7 +27,7 @@ def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
     return Entity(id=f"{server}/{name}", exposed_name=name, server=server, definition=definition)
 
 
-def taking(
+def tool_taking(
     name: str, *arguments: str, description: str = "Does.", text: str = ""
 ) -> ToolDefinition:
     """Return a tool with required arguments, each described by *text*."""
@@ -40,7 +40,7 @@ def taking(
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedEdge:
     """A derived edge between two entities, by position."""
 
     subject: int
@@ -49,18 +49,18 @@ class Derived:
     rule: str
 
 
-def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
+def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[DerivedEdge, ...]:
     """Derive all edges of a catalog whose entities may share an id."""
     deriver = EdgeDeriver(options)
     deriver.update((), [replace(entity, id=str(index)) for index, entity in enumerate(entities)])
     return tuple(
-        Derived(int(subject), relation, int(target), rule)
+        DerivedEdge(int(subject), relation, int(target), rule)
         for subject, targets in deriver.edges.items()
         for (relation, target), rule in targets.items()
     )
 
 
-def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
+def derived_edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
     """Return the derived edges as (subject, relation, object)."""
     entities = [entity(tool) for tool in tools]
     return {
@@ -71,7 +71,7 @@ def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str,
 
 def test_phases_order_tools_of_one_thing() -> None:
     """Discover, inspect, act: within one server, a few for each tool."""
-    derived = edges(
+    derived = derived_edges(
         tool("list_invoices"),
         tool("get_invoice"),
         tool("pay_invoice"),
@@ -91,7 +91,7 @@ def test_word_shared_by_many_tools_derives_nothing() -> None:
     """More than `MAX_GROUP` tools with one noun are not related."""
     crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
 
-    assert set() == edges(tool("list_items"), *crowd)
+    assert set() == derived_edges(tool("list_items"), *crowd)
 
 
 def test_phases_do_not_relate_tools_of_different_servers() -> None:
@@ -103,68 +103,76 @@ def test_phases_do_not_relate_tools_of_different_servers() -> None:
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
 def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
     """In any spelling, and for longer names with the same ending."""
-    derived = edges(taking("get_current_date"), taking("book_room", argument))
+    derived = derived_edges(tool_taking("get_current_date"), tool_taking("book_room", argument))
 
     assert {("book_room", "requires", "get_current_date")} == derived
 
 
 def test_supplier_with_the_longer_name_is_preferred() -> None:
-    derived = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
+    derived = derived_edges(
+        tool_taking("get_date"),
+        tool_taking("get_start_date"),
+        tool_taking("book_room", "start_date"),
+    )
 
     assert {("book_room", "requires", "get_start_date")} == derived
 
 
 def test_names_without_words_derive_nothing() -> None:
-    assert set() == edges(taking("__", "date"), taking("_"))
+    assert set() == derived_edges(tool_taking("__", "date"), tool_taking("_"))
 
 
 def test_argument_with_many_suppliers_gets_none() -> None:
     """A guess among three suppliers would be arbitrary."""
-    many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
+    many = [tool_taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
 
-    assert set() == edges(*many, taking("book_room", "date"))
+    assert set() == derived_edges(*many, tool_taking("book_room", "date"))
 
 
 def test_supplier_with_required_arguments_is_ignored() -> None:
     """The first step must be callable at once."""
-    assert set() == edges(taking("get_date", "zone"), taking("book_room", "date"))
+    assert set() == derived_edges(tool_taking("get_date", "zone"), tool_taking("book_room", "date"))
 
 
 def test_sign_in_is_required_by_tools_of_its_target() -> None:
     """The target is the common word of both names."""
-    derived = edges(
-        taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
+    derived = derived_edges(
+        tool_taking("login_to_acme_account"),
+        tool_taking("acme_buy_ticket"),
+        tool_taking("other_buy_ticket"),
     )
 
     assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == derived
 
 
 def test_sign_in_without_a_target_derives_nothing() -> None:
-    assert set() == edges(taking("login"), taking("buy_ticket"))
+    assert set() == derived_edges(tool_taking("login"), tool_taking("buy_ticket"))
 
 
 def test_sign_in_is_required_only_if_the_whole_target_is_in_the_name() -> None:
     """One common word is not enough. A tool with a sign-in word in the middle is not a sign-in."""
     names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
     others = ("security_authenticate_risk", "security_scan_risk")
-    tools = [("srv", taking(name)) for name in (*names, *others)]
+    tools = [("srv", tool_taking(name)) for name in (*names, *others)]
 
-    assert {("fresh_market_buy", "fresh_market_login")} == conditions(*tools, rule="sign_in")
+    assert {("fresh_market_buy", "fresh_market_login")} == derived_by_rule(*tools, rule="sign_in")
 
 
 @pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
 def test_sign_in_is_recognized_in_several_spellings(name: str) -> None:
-    assert {("acme_pay", "requires", name)} == edges(taking(name), taking("acme_pay"))
+    assert {("acme_pay", "requires", name)} == derived_edges(
+        tool_taking(name), tool_taking("acme_pay")
+    )
 
 
-def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
+def derived_by_rule(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
     """Return the edges that *rule* derives from tools of several servers, as pairs of names."""
     entities = [entity(tool, server) for server, tool in tools]
     derived = [edge for edge in derive(entities, ALL) if edge.rule == rule]
     return {(entities[edge.subject].name, entities[edge.object].name) for edge in derived}
 
 
-DATE, TIME = taking("get_current_date"), taking("get_current_time")
+DATE, TIME = tool_taking("get_current_date"), tool_taking("get_current_time")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +191,8 @@ def test_clock_supplies_arguments_with_a_date_or_time_format(
     argument: str, text: str, clock: str
 ) -> None:
     """The format is in the description. The clock may be on any server."""
-    derived = conditions(
-        ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
+    derived = derived_by_rule(
+        ("os", DATE), ("os", TIME), ("app", tool_taking("do", argument, text=text)), rule="calendar"
     )
 
     assert ({("do", clock)} if clock else set()) == derived
@@ -192,67 +200,73 @@ def test_clock_supplies_arguments_with_a_date_or_time_format(
 
 def test_two_clocks_and_optional_dates_derive_nothing() -> None:
     """With two clocks the right one is unknown. Optional arguments do not need a supplier."""
-    book = taking("book", "year")
+    book = tool_taking("book", "year")
     free = ToolDefinition(
         name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
     )
 
-    assert set() == conditions(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
+    assert set() == derived_by_rule(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
     for rule in ("calendar", "suppliers"):
-        assert set() == conditions(("a", DATE), ("c", free), rule=rule)
-    assert set() == conditions(("a", taking("get_current_date", "year")), rule="calendar")
+        assert set() == derived_by_rule(("a", DATE), ("c", free), rule=rule)
+    assert set() == derived_by_rule(("a", tool_taking("get_current_date", "year")), rule="calendar")
 
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
 def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> None:
     """Within a server, or for all servers if the check's server reports the machine."""
-    check, send = taking("validate_email", "email"), taking("send", argument)
+    check, send = tool_taking("validate_email", "email"), tool_taking("send", argument)
 
-    assert {("send", "validate_email")} == conditions(("a", check), ("a", send), rule="checks")
-    assert set() == conditions(("a", check), ("b", send), rule="checks")
-    assert {("send", "validate_email")} == conditions(
+    assert {("send", "validate_email")} == derived_by_rule(("a", check), ("a", send), rule="checks")
+    assert set() == derived_by_rule(("a", check), ("b", send), rule="checks")
+    assert {("send", "validate_email")} == derived_by_rule(
         ("os", DATE), ("os", check), ("b", send), rule="checks"
     )
-    assert set() == conditions(("a", check), ("a", check), ("a", send), rule="checks")
+    assert set() == derived_by_rule(("a", check), ("a", check), ("a", send), rule="checks")
 
 
-NET = taking("get_wifi_status")
+WIFI_STATUS = tool_taking("get_wifi_status")
 
 
 def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
     """Sign-ins and tools whose description says so, on the same server or on the machine's
     server.
     """
-    sign_in = taking("acme_login")
-    call = taking("call", description="Needs an internet connection.")
-    sing = taking("sing", description="Sings of networks.")
+    sign_in = tool_taking("acme_login")
+    call = tool_taking("call", description="Needs an internet connection.")
+    sing = tool_taking("sing", description="Sings of networks.")
 
-    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == conditions(
+    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == derived_by_rule(
         ("os", DATE),
         *((server, definition) for definition in (sign_in, call, sing) for server in ("os", "app")),
-        ("os", NET),
+        ("os", WIFI_STATUS),
         rule="connection",
     )
-    assert set() == conditions(("router", NET), ("app", sign_in), rule="connection")
-    assert set() == conditions(("a", NET), ("a", NET), ("a", sign_in), rule="connection")
+    assert set() == derived_by_rule(("router", WIFI_STATUS), ("app", sign_in), rule="connection")
+    assert set() == derived_by_rule(
+        ("a", WIFI_STATUS), ("a", WIFI_STATUS), ("a", sign_in), rule="connection"
+    )
 
 
 def test_secret_of_one_server_is_not_supplied_to_others() -> None:
-    key, pay = taking("generate_api_key"), taking("pay", "api_key")
+    key, pay = tool_taking("generate_api_key"), tool_taking("pay", "api_key")
 
-    assert {("pay", "generate_api_key")} == conditions(("a", key), ("a", pay), rule="suppliers")
-    assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
+    assert {("pay", "generate_api_key")} == derived_by_rule(
+        ("a", key), ("a", pay), rule="suppliers"
+    )
+    assert set() == derived_by_rule(("a", key), ("b", pay), rule="suppliers")
 
 
 def test_prose_in_descriptions_derives_nothing() -> None:
     """Otherwise a server could promote its tools."""
     prose = "First call find_room. Use the id returned by find_room."
 
-    assert set() == edges(taking("book", description=prose), taking("find_room"))
+    assert set() == derived_edges(tool_taking("book", description=prose), tool_taking("find_room"))
 
 
 def test_creation_comes_before_all_other_phases() -> None:
-    derived = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
+    derived = derived_edges(
+        tool_taking("create_note"), tool_taking("view_note"), tool_taking("delete_note")
+    )
 
     steps = {(subject, other) for subject, relation, other in derived if relation == "next_steps"}
     assert {("create_note", "view_note"), ("create_note", "delete_note")} <= steps
@@ -261,8 +275,8 @@ def test_creation_comes_before_all_other_phases() -> None:
 
 def test_phases_need_all_nouns_of_the_first_tool() -> None:
     """Product reviews do not lead to products. `searcher` is recognized as `search`."""
-    strangers = edges(taking("search_product_reviews"), taking("buy_product"))
-    derived = edges(taking("article_searcher"), taking("article_getter"))
+    strangers = derived_edges(tool_taking("search_product_reviews"), tool_taking("buy_product"))
+    derived = derived_edges(tool_taking("article_searcher"), tool_taking("article_getter"))
 
     assert set() == strangers
     assert {("article_searcher", "next_steps", "article_getter")} == derived
@@ -272,15 +286,15 @@ def test_phases_need_all_nouns_of_the_first_tool() -> None:
 def test_each_rule_can_be_disabled(rule: str) -> None:
     """With all rules disabled nothing is derived."""
     tools = (
-        taking("list_rooms"),
-        taking("open_room", "date", description="Use after list_rooms."),
-        taking("get_date"),
-        taking("acme_login"),
-        taking("acme_pay", "email"),
-        taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
-        taking("get_current_date"),
-        taking("validate_email"),
-        taking("get_wifi_status"),
+        tool_taking("list_rooms"),
+        tool_taking("open_room", "date", description="Use after list_rooms."),
+        tool_taking("get_date"),
+        tool_taking("acme_login"),
+        tool_taking("acme_pay", "email"),
+        tool_taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
+        tool_taking("get_current_date"),
+        tool_taking("validate_email"),
+        tool_taking("get_wifi_status"),
     )
     entities = [entity(tool) for tool in tools]
     without = GraphOptions(**{rule: False})
@@ -292,7 +306,7 @@ def test_each_rule_can_be_disabled(rule: str) -> None:
 
 def test_graph_with_all_options_off_contains_only_texts() -> None:
     """Groups and data flow are options, too."""
-    tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
+    tools = [entity(tool_taking("list_rooms", "date")), entity(tool_taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
     assert relations & {fact.predicate for fact in compile_graph(tools).facts}
@@ -304,9 +318,9 @@ async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
     wide = SearchOptions(window_min=50, window_margin=0)
     gateway = open_gateway(
         (
-            taking("get_date", description="Tell the date."),
-            taking("book_room", "date", description="Book a room."),
-            *(taking(name) for name in ("sing", "dance", "paint", "write")),
+            tool_taking("get_date", description="Tell the date."),
+            tool_taking("book_room", "date", description="Book a room."),
+            *(tool_taking(name) for name in ("sing", "dance", "paint", "write")),
         ),
         strategy="auto",
         embedder=HashingEmbedder(),
@@ -327,7 +341,7 @@ async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
     output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
     maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
     gateway = open_gateway(
-        (maker, taking("book", "room_id", description="Book a room.")),
+        (maker, tool_taking("book", "room_id", description="Book a room.")),
         strategy="auto",
         embedder=HashingEmbedder(),
         options=Options(search=SearchOptions(window_min=50, window_margin=0)),
@@ -344,7 +358,7 @@ async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
 async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) -> None:
     declared = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
     gateway = open_gateway(
-        (taking("get_date", description="Tell the date."), taking("book_room", "date")),
+        (tool_taking("get_date", description="Tell the date."), tool_taking("book_room", "date")),
         graph=[declared],
         strategy="auto",
         embedder=HashingEmbedder(),
@@ -359,13 +373,13 @@ async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) 
 
 def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
     """A chain of lookups. The supplier must have the full name of the argument."""
-    derived = edges(
-        taking("get_country_code", "country_name"),
-        taking("get_city_code", "city_name", "country_code"),
-        taking("count_people", "city_code"),
-        taking("get_code", "text"),
-        taking("get_unit_code", "unit_code"),
-        taking("scan", "code", "unit_code"),
+    derived = derived_edges(
+        tool_taking("get_country_code", "country_name"),
+        tool_taking("get_city_code", "city_name", "country_code"),
+        tool_taking("count_people", "city_code"),
+        tool_taking("get_code", "text"),
+        tool_taking("get_unit_code", "unit_code"),
+        tool_taking("scan", "code", "unit_code"),
     )
 
     assert {
@@ -376,8 +390,8 @@ def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
 
 def test_single_word_is_supplied_only_within_its_server() -> None:
     """``status`` differs between servers, but the current date does not."""
-    tools = [taking("get_status"), taking("get_current_date")]
-    same_server, other = taking("check", "status"), taking("plan", "status", "date")
+    tools = [tool_taking("get_status"), tool_taking("get_current_date")]
+    same_server, other = tool_taking("check", "status"), tool_taking("plan", "status", "date")
     entities = [
         *(entity(definition, "a") for definition in (*tools, same_server)),
         entity(other, "b"),
@@ -412,7 +426,7 @@ def test_edges_of_a_changed_catalog_are_equal_to_those_of_a_fresh_one(number: in
         for _ in range(draw.randrange(8)):
             name = "_".join(draw.choice(part) for part in PARTS)
             taken = draw.sample(ARGUMENTS, k=draw.randrange(3))
-            definition = taking(name, *taken, description=draw.choice(TEXTS))
+            definition = tool_taking(name, *taken, description=draw.choice(TEXTS))
             tool = entity(definition, draw.choice("ab"))
             catalog.setdefault(tool.id, tool)
         deriver.update(removed, [added for key, added in catalog.items() if key not in ids_before])

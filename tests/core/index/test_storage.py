@@ -23,15 +23,15 @@ from tests.fakes import ListSource, compile_snapshot, definitions, entity, names
 
 TOOLS = definitions(30)
 QUERIES = ("approve the urgent invoice", "exprot contracts", "find flight")
-Open = Callable[..., Gateway]
+OpenIndexed = Callable[..., Gateway]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Open]:
+def start(tmp_path: Path) -> Iterator[OpenIndexed]:
     """Open gateways that save their snapshots in one folder."""
     gateways: list[Gateway] = []
 
-    def opened(
+    def open_gateway(
         source: Source | None = None,
         *,
         documents: Path | None = None,
@@ -53,26 +53,26 @@ def start(tmp_path: Path) -> Iterator[Open]:
         gateways.append(gateway)
         return gateway
 
-    yield opened
+    yield open_gateway
     for gateway in gateways:
         gateway.close()
 
 
-async def answered(gateway: Gateway) -> list[SearchResult]:
+async def search_and_close(gateway: Gateway) -> list[SearchResult]:
     """Search, and close the gateway."""
-    results = await asked(gateway)
+    results = await search_all(gateway)
     await gateway.aclose()
     return results
 
 
-async def asked(gateway: Gateway) -> list[SearchResult]:
+async def search_all(gateway: Gateway) -> list[SearchResult]:
     return [await gateway.search(query) for query in QUERIES]
 
 
-async def test_second_start_loads_the_saved_snapshot(start: Open) -> None:
+async def test_second_start_loads_the_saved_snapshot(start: OpenIndexed) -> None:
     """Results are equal, and only queries are embedded."""
     first = start()
-    expected = await asked(first)
+    expected = await search_all(first)
     assert not (await first.report()).saved
     await first.aclose()
 
@@ -80,18 +80,18 @@ async def test_second_start_loads_the_saved_snapshot(start: Open) -> None:
     report = await second.report()
 
     assert (True, 30, 0) == (report.saved, report.entities, report.embedded_texts)
-    assert expected == await asked(second)
+    assert expected == await search_all(second)
     listed = await second.list_tools()
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
 
-async def test_saved_snapshot_contains_its_search_texts(start: Open, tmp_path: Path) -> None:
+async def test_saved_snapshot_contains_its_search_texts(start: OpenIndexed, tmp_path: Path) -> None:
     """From hints and documents. A changed search text changes the fingerprint."""
     document = tmp_path / "a.md"
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
     hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
     tools = [hinted, *TOOLS[1:]]
-    await answered(start(ListSource("srv", tools), documents=document))
+    await search_and_close(start(ListSource("srv", tools), documents=document))
     second = start(ListSource("srv", tools), documents=document)
 
     assert (await second.report()).saved
@@ -104,21 +104,23 @@ async def test_saved_snapshot_contains_its_search_texts(start: Open, tmp_path: P
     assert TOOLS[1].name == (await third.search("oven")).matches[0].name
 
 
-async def test_snapshot_with_unchanged_documents_is_loaded(start: Open, tmp_path: Path) -> None:
+async def test_snapshot_with_unchanged_documents_is_loaded(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
     """The fingerprint contains the files, which are not parsed for this."""
     (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")
-    await answered(start(documents=tmp_path / "a.md"))
+    await search_and_close(start(documents=tmp_path / "a.md"))
 
     assert (await start(documents=tmp_path / "a.md").report()).saved
 
 
 @pytest.mark.parametrize("what", ["tool", "hints", "options", "documents"])
 async def test_changed_inputs_do_not_load_the_saved_snapshot(
-    start: Open, tmp_path: Path, what: str
+    start: OpenIndexed, tmp_path: Path, what: str
 ) -> None:
     documents = tmp_path / "a.md"
     documents.write_text("---\ntitle: Plan\n---\n")
-    await answered(start(documents=documents))
+    await search_and_close(start(documents=documents))
     tools = list(TOOLS)
     if what == "tool":
         tools[0] = replace(tools[0], description="Another.")
@@ -133,20 +135,20 @@ async def test_changed_inputs_do_not_load_the_saved_snapshot(
     assert not (await second.report()).saved
 
 
-async def test_change_after_loading_is_equal_to_a_fresh_index(start: Open) -> None:
+async def test_change_after_loading_is_equal_to_a_fresh_index(start: OpenIndexed) -> None:
     """The changed snapshot is saved at the end."""
-    await answered(start())
+    await search_and_close(start())
     second = start()
     assert (await second.report()).saved
 
     second.add_source(ListSource("more", definitions(34)[30:]))
-    grown = await asked(second)
+    grown = await search_all(second)
     await second.aclose()
 
     third = start()
     third.add_source(ListSource("more", definitions(34)[30:]))
     assert (await third.report()).saved
-    assert grown == await asked(third)
+    assert grown == await search_all(third)
 
 
 async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
@@ -160,23 +162,23 @@ async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-async def test_failure_to_save_is_reported(start: Open, tmp_path: Path) -> None:
+async def test_failure_to_save_is_reported(start: OpenIndexed, tmp_path: Path) -> None:
     """Searches still work."""
     (tmp_path / "index").write_text("a file where the folder should be")
     gateway = start()
-    await asked(gateway)
+    await search_all(gateway)
 
-    async def noted() -> bool:
+    async def is_reported() -> bool:
         return "store_unavailable" in [note.code for note in (await gateway.report()).diagnostics]
 
-    await until(noted)
+    await until(is_reported)
 
     assert (await gateway.search("pay an invoice")).matches
 
 
-async def test_damaged_file_is_compiled_again(start: Open, tmp_path: Path) -> None:
+async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path) -> None:
     """With a diagnostic and the same results."""
-    expected = await answered(start())
+    expected = await search_and_close(start())
     (path,) = saved_files(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] + b"x" * 99 + whole[len(whole) // 2 + 99 :])
@@ -186,17 +188,17 @@ async def test_damaged_file_is_compiled_again(start: Open, tmp_path: Path) -> No
 
     assert (False, ["store_rebuilt"]) == (report.saved, [note.code for note in report.diagnostics])
     assert [names(result) for result in expected] == [
-        names(result) for result in await asked(second)
+        names(result) for result in await search_all(second)
     ]
 
 
-async def test_file_of_another_catalog_is_rejected(start: Open, tmp_path: Path) -> None:
+async def test_file_of_another_catalog_is_rejected(start: OpenIndexed, tmp_path: Path) -> None:
     """Although its name is the expected one."""
-    await answered(start())
+    await search_and_close(start())
     (path,) = saved_files(tmp_path)
     foreign = path.read_bytes()
     path.unlink()
-    await answered(start(ListSource("srv", TOOLS[:20])))
+    await search_and_close(start(ListSource("srv", TOOLS[:20])))
     (path,) = saved_files(tmp_path)
     path.write_bytes(foreign)
 
@@ -206,9 +208,9 @@ async def test_file_of_another_catalog_is_rejected(start: Open, tmp_path: Path) 
     assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
 
 
-async def test_pickle_is_not_executed(start: Open, tmp_path: Path) -> None:
+async def test_pickle_is_not_executed(start: OpenIndexed, tmp_path: Path) -> None:
     """Anyone who can write into the folder could place a file."""
-    await answered(start())
+    await search_and_close(start())
     (path,) = saved_files(tmp_path)
     path.write_bytes(pickle.dumps(Trap()))
 
@@ -228,7 +230,7 @@ def saved_files(folder: Path) -> list[Path]:
     return list((folder / "index").iterdir())
 
 
-async def test_graph_of_a_saved_snapshot_is_complete(start: Open) -> None:
+async def test_graph_of_a_saved_snapshot_is_complete(start: OpenIndexed) -> None:
     """Including facts that only an export reads."""
     first = start()
     await first.report()  # an index without its vectors is not saved
@@ -241,9 +243,9 @@ async def test_graph_of_a_saved_snapshot_is_complete(start: Open) -> None:
     assert expected == sorted((await second.export_graph("n-triples")).splitlines())
 
 
-async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
+async def test_old_files_are_deleted(start: OpenIndexed, tmp_path: Path) -> None:
     for count in range(15, 21):
-        await answered(start(ListSource("srv", TOOLS[:count])))
+        await search_and_close(start(ListSource("srv", TOOLS[:count])))
 
     assert IndexOptions().kept == len(saved_files(tmp_path))
 

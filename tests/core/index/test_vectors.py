@@ -17,7 +17,7 @@ def rows_of(count: int, *, size: int = 32, seed: int = 0) -> Matrix:
     return unit_rows(centres[np.arange(count) % len(centres)] + rng.standard_normal((count, size)))
 
 
-def asked(row: np.ndarray, *clauses: np.ndarray) -> VectorQuery:
+def query_of(row: np.ndarray, *clauses: np.ndarray) -> VectorQuery:
     parts = unit_rows(np.stack(clauses)) if clauses else np.zeros((0, len(row)), np.float32)
     return VectorQuery(texts=unit_rows(row), clauses=parts)
 
@@ -33,7 +33,7 @@ def test_sketched_search_with_room_for_all_equals_the_exact_one(
     """Equal positions, and numbers equal to the last bit."""
     rows = rows_of(count, seed=seed)
     mask = np.random.default_rng(seed).random(count) <= part
-    query = asked(rows[0] + rows[-1], *rows[:clauses])
+    query = query_of(rows[0] + rows[-1], *rows[:clauses])
 
     small = VectorIndex.of(rows).search(query, mask=mask, count=10)
     large = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=10)
@@ -51,7 +51,7 @@ def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses:
     """Less than half of the rows are scored. At least nine of the best ten are found."""
     rows = rows_of(6000, seed=seed)
     mask = np.random.default_rng(seed).random(6000) < 0.7
-    query = asked(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
+    query = query_of(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
     whole = VectorIndex.of(rows)
 
     nearest = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
@@ -70,7 +70,7 @@ def test_search_with_few_eligible_rows_scores_only_them() -> None:
     mask = np.zeros(3000, np.bool_)
     mask[[5, 9, 2000]] = True
 
-    nearest = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[5]), mask=mask, count=10)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query_of(rows[5]), mask=mask, count=10)
 
     assert [5] == nearest.pool.tolist()[:1]
     assert (3, 3, 3) == (len(nearest.pool), nearest.scored, nearest.eligible)
@@ -80,7 +80,7 @@ def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
     """The sample is drawn from eligible rows only."""
     rows = rows_of(9000)
     mask = np.arange(9000) % 20 == 0
-    query = asked(rows[0])
+    query = query_of(rows[0])
     index = VectorIndex.of(rows, exact_numbers=0)
 
     nearest = index.search(query, mask=mask, count=5)
@@ -95,7 +95,7 @@ def test_sketch_encodes_rows_of_any_length(size: int) -> None:
     rows = rows_of(6000, size=size)
     index = VectorIndex.of(rows, exact_numbers=0)
 
-    nearest = index.search(asked(rows[17]), mask=np.ones(6000, np.bool_), count=3)
+    nearest = index.search(query_of(rows[17]), mask=np.ones(6000, np.bool_), count=3)
 
     assert 17 == nearest.pool[0]
     assert nearest.scored < 6000
@@ -106,7 +106,7 @@ def test_sketch_encodes_rows_of_zeros() -> None:
     rows = np.zeros((3000, 8), np.float32)
 
     nearest = VectorIndex.of(rows, exact_numbers=0).search(
-        asked(np.ones(8)), mask=np.ones(3000, np.bool_), count=3
+        query_of(np.ones(8)), mask=np.ones(3000, np.bool_), count=3
     )
 
     assert [0.0, 0.0, 0.0] == nearest.strengths.tolist()
@@ -118,7 +118,7 @@ def test_equal_rows_get_equal_scores_at_any_position() -> None:
     rows[4000] = rows[11]
     mask = np.ones(6000, np.bool_)
 
-    nearest = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[11]), mask=mask, count=2)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query_of(rows[11]), mask=mask, count=2)
 
     assert [11, 4000] == nearest.pool.tolist()
     assert nearest.strengths[0] == nearest.strengths[1]

@@ -20,12 +20,12 @@ from gateway.types import Access, Filters
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, codes, names, tool, until
 
-AT_ONCE = Options(search=SearchOptions(first_search="words"))
+WORDS_FIRST = Options(search=SearchOptions(first_search="words"))
 NEW = "new"
 QUERY = "approve one yearly invoice of the account"
 
 
-class NoStore(MemoryVectorStore):
+class FailingStore(MemoryVectorStore):
     """A store that fails."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
@@ -35,23 +35,25 @@ class NoStore(MemoryVectorStore):
         raise StoreError("no disk")
 
 
-def told(gateway_codes: list[str]) -> list[str]:
+def progress_codes(gateway_codes: list[str]) -> list[str]:
     return [code for code in gateway_codes if code in {"index_building", "graph_fallback"}]
 
 
-async def searched(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, Gated]:
+async def open_and_search(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> tuple[Gateway, Gated]:
     """Open a gateway whose tools wait to be embedded, and search once."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     await gateway.search(QUERY)
     return gateway, embedder
 
 
 async def wait_for_all(gateway: Gateway) -> None:
-    async def whole() -> bool:
+    async def is_complete() -> bool:
         return "index_building" not in codes(await gateway.search(QUERY))
 
-    await until(whole)
+    await until(is_complete)
 
 
 async def test_words_and_graph_rank_until_the_vectors_are_ready(
@@ -59,7 +61,7 @@ async def test_words_and_graph_rank_until_the_vectors_are_ready(
 ) -> None:
     """The first result reports the progress. Searches do not wait."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
     first = await gateway.search(QUERY)
     again = await gateway.search(QUERY)
@@ -69,7 +71,10 @@ async def test_words_and_graph_rank_until_the_vectors_are_ready(
     last = await gateway.search(QUERY)
 
     by_graph = await open_gateway(catalog_of(80)).search(QUERY)
-    assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, told(codes(first)))
+    assert ("graph", ["index_building", "graph_fallback"]) == (
+        first.mode,
+        progress_codes(codes(first)),
+    )
     assert " of 160 texts have a vector" in first.diagnostics[0].detail
     assert names(by_graph) == names(first) == names(again)
     assert first.degraded
@@ -85,7 +90,7 @@ async def test_tool_added_while_embedding_is_found_and_callable(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """A new server must not make searches wait for other vectors."""
-    gateway, embedder = await searched(open_gateway, catalog_of)
+    gateway, embedder = await open_and_search(open_gateway, catalog_of)
 
     def water_plants() -> str:
         """Water the plants."""
@@ -104,7 +109,7 @@ async def test_tool_added_while_embedding_is_found_and_callable(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "options"), [("embeddings", AT_ONCE), ("auto", Options())], ids=str
+    ("strategy", "options"), [("embeddings", WORDS_FIRST), ("auto", Options())], ids=str
 )
 async def test_search_of_a_program_waits_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
@@ -127,9 +132,9 @@ async def test_search_of_a_model_does_not_wait_for_vectors(
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
 
     tools = await ToolListBuilder(gateway).build(request)
-    answer_to_one = await asked(gateway, "search_tools", query=QUERY)
-    several = await asked(gateway, "search_tools", queries=[QUERY, "book a flight"])
-    route = await asked(gateway, "route_tools", query=QUERY)
+    answer_to_one = await call_meta_tool(gateway, "search_tools", query=QUERY)
+    several = await call_meta_tool(gateway, "search_tools", queries=[QUERY, "book a flight"])
+    route = await call_meta_tool(gateway, "route_tools", query=QUERY)
 
     assert 1 == len(tools.proxies)
     for answer in (answer_to_one, several):
@@ -145,7 +150,7 @@ async def test_search_of_a_model_waits_if_the_options_require_it(
     options = Options(search=SearchOptions(first_search="wait"))
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
-    searching = asyncio.ensure_future(asked(gateway, "search_tools", query=QUERY))
+    searching = asyncio.ensure_future(call_meta_tool(gateway, "search_tools", query=QUERY))
     embedder.gate.set()
 
     search = (await searching).search
@@ -154,7 +159,7 @@ async def test_search_of_a_model_waits_if_the_options_require_it(
     assert ("hybrid", []) == (search.mode, codes(search))
 
 
-async def asked(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
+async def call_meta_tool(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
     """Call a meta-tool as a model, and return the answer."""
     names = MetaNames(search="search_tools", call="call_tool", route="route_tools")
     call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
@@ -165,7 +170,7 @@ async def test_failing_embedder_ends_the_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """The failure is reported, and embedding is retried later."""
-    gateway, embedder = await searched(open_gateway, catalog_of)
+    gateway, embedder = await open_and_search(open_gateway, catalog_of)
     embedder.broken = True
 
     embedder.gate.set()
@@ -184,7 +189,11 @@ async def test_failed_embedding_is_retried_in_the_background(
     """Searches do not wait for it, and it is not retried early."""
     now, embedder = [0.0], Gated()
     gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=WORDS_FIRST,
+        clock=lambda: now[0],
     )
     embedder.broken = True
     embedder.gate.set()
@@ -194,7 +203,7 @@ async def test_failed_embedding_is_retried_in_the_background(
 
     before = codes(await gateway.search(QUERY))
     now[0] += 3600
-    await until_told(gateway, "index_building")
+    await wait_for_code(gateway, "index_building")
     embedder.gate.set()
     await wait_for_all(gateway)
 
@@ -202,11 +211,11 @@ async def test_failed_embedding_is_retried_in_the_background(
     assert "hybrid" == (await gateway.search(QUERY)).mode
 
 
-async def until_told(gateway: Gateway, code: str) -> None:
-    async def told_it() -> bool:
+async def wait_for_code(gateway: Gateway, code: str) -> None:
+    async def is_reported() -> bool:
         return code in codes(await gateway.search(QUERY))
 
-    await until(told_it)
+    await until(is_reported)
 
 
 async def test_growing_catalog_keeps_its_vectors(
@@ -214,7 +223,7 @@ async def test_growing_catalog_keeps_its_vectors(
 ) -> None:
     """Only new tools lack vectors. Searches do not wait, and the result is not cached."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     embedder.gate.set()
     await gateway.report()
     embedder.gate.clear()
@@ -225,7 +234,7 @@ async def test_growing_catalog_keeps_its_vectors(
     report = await gateway.report()
 
     assert ["hybrid"] * 2 == [result.mode for result in results]
-    assert [["index_building"]] * 2 == [told(codes(result)) for result in results]
+    assert [["index_building"]] * 2 == [progress_codes(codes(result)) for result in results]
     assert not results[1].cached
     assert 250 == report.vectors
     assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
@@ -242,14 +251,14 @@ async def test_vectors_rank_if_four_of_five_are_stored(
     last.
     """
     store, tools = MemoryVectorStore(), catalog_of(250)
-    whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
-    await open_gateway(tools[:before], embedder=HashingEmbedder(), **whole).report()
+    is_complete = {"strategy": "auto", "options": WORDS_FIRST, "vector_store": store}
+    await open_gateway(tools[:before], embedder=HashingEmbedder(), **is_complete).report()
 
-    second = open_gateway(tools[:before], embedder=Gated(), **whole)
+    second = open_gateway(tools[:before], embedder=Gated(), **is_complete)
     second.add_source(ListSource("more", tools[before:]))
     result = await second.search(QUERY)
 
-    assert (mode, notes) == (result.mode, told(codes(result)))
+    assert (mode, notes) == (result.mode, progress_codes(codes(result)))
 
 
 async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
@@ -259,7 +268,7 @@ async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
     one.
     """
     embedder, tools = Gated(), catalog_of(250)
-    gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=WORDS_FIRST)
     embedder.gate.set()
     await gateway.report()
     embedder.gate.clear()
@@ -278,7 +287,11 @@ async def test_failed_server_is_retried_while_embedding(
     down.fail_with = OSError()
     embedder = Gated()
     gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=WORDS_FIRST,
+        clock=lambda: now[0],
     )
     gateway.add_source(down)
     before = codes(await gateway.search(QUERY))
@@ -286,10 +299,10 @@ async def test_failed_server_is_retried_while_embedding(
 
     now[0] += 3600
 
-    async def up() -> bool:
+    async def is_up() -> bool:
         return "source_load_failed" not in codes(await gateway.search(QUERY))
 
-    await until(up)
+    await until(is_up)
 
     assert "source_load_failed" in before
     assert "index_building" in codes(await gateway.search(QUERY))
@@ -300,7 +313,7 @@ async def test_report_without_wait_describes_the_current_build(
 ) -> None:
     """It starts a missing build, but does not wait for it."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
     nothing = await gateway.report(wait=False)
     await gateway.list_tools()
@@ -309,7 +322,7 @@ async def test_report_without_wait_describes_the_current_build(
     gateway.add_source(ListSource("more", [tool("water_plants", "Water the plants.")]))
     changed = await gateway.report(wait=False)
     embedder.gate.set()
-    whole = await gateway.report()
+    is_complete = await gateway.report()
 
     details = [report.diagnostics[0].detail for report in (nothing, listed, changed)]
     assert {"index_building"} == {
@@ -320,15 +333,15 @@ async def test_report_without_wait_describes_the_current_build(
     assert "nothing is listed yet" in details[0]
     assert "of 160 texts have a vector" in details[1]
     assert "the catalog changed" in details[2]
-    assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
-    assert whole == await gateway.report(wait=False)
+    assert (81, 81, ()) == (is_complete.entities, is_complete.vectors, is_complete.diagnostics)
+    assert is_complete == await gateway.report(wait=False)
 
 
 async def test_vectors_of_tools_removed_while_embedding_are_dropped(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     await gateway.list_tools()
     await embedder.gate.reached.wait()
     await gateway.remove_server("shelf")
@@ -344,7 +357,7 @@ async def test_vectors_of_tools_removed_while_embedding_are_dropped(
 async def test_closing_the_gateway_ends_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    gateway, _ = await searched(open_gateway, catalog_of)
+    gateway, _ = await open_and_search(open_gateway, catalog_of)
 
     await gateway.aclose()
 

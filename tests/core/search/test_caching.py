@@ -188,11 +188,11 @@ async def test_failed_server_does_not_disable_the_cache(
     third = await gateway.search(QUERY)
     dead.fail_with = None
 
-    async def back() -> bool:
+    async def is_back() -> bool:
         clock.tick(31)
         return "post_letter" in names(await gateway.search(QUERY))
 
-    await until(back)
+    await until(is_back)
 
     assert [False, True, True] == [result.cached for result in (first, second, third)]
     for result in (first, second, third):

@@ -13,21 +13,21 @@ from tests.core.search.cases import Case, cases, items
 from tests.fakes import TableNormalizer, codes
 
 
-def _listed(found: tuple[Match, ...]) -> list[str]:
-    return [match.name for match in found]
+def _names(matches: tuple[Match, ...]) -> list[str]:
+    return [match.name for match in matches]
 
 
-SAID: dict[str, Callable[[SearchResult], list[str]]] = {
+READERS: dict[str, Callable[[SearchResult], list[str]]] = {
     "mode": lambda result: [result.mode],
-    "matches": lambda result: _listed(result.matches),
-    "first": lambda result: _listed(result.matches[:1]),
-    "related": lambda result: _listed(result.related),
-    "next": lambda result: _listed(result.next_steps),
-    "prerequisites": lambda result: _listed(result.prerequisites),
+    "matches": lambda result: _names(result.matches),
+    "first": lambda result: _names(result.matches[:1]),
+    "related": lambda result: _names(result.related),
+    "next": lambda result: _names(result.next_steps),
+    "prerequisites": lambda result: _names(result.prerequisites),
     "proxies": lambda result: [
         match.name
-        for found in (result.matches, result.prerequisites, result.related, result.next_steps)
-        for match in found
+        for matches in (result.matches, result.prerequisites, result.related, result.next_steps)
+        for match in matches
         if match.direct
     ],
     "diagnostics": codes,
@@ -52,4 +52,4 @@ async def test_search_result_matches_the_case(open_gateway: OpenGateway, case: C
     result = await gateway.search(search["query"], limit=int(search["limit"]))
 
     expected = {key: items(value) for key, value in case.expected.items()}
-    assert expected == {key: SAID[key](result) for key in expected}
+    assert expected == {key: READERS[key](result) for key in expected}

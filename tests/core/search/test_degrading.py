@@ -14,11 +14,11 @@ from tests.conftest import PATIENT, OpenGateway
 from tests.core.search.conftest import RANKINGS, Catalog
 from tests.fakes import codes, names, until
 
-EVERY = list(product(get_args(Strategy), RANKINGS))
+COMBINATIONS = list(product(get_args(Strategy), RANKINGS))
 QUERIES = ("list the invoices", "book a flight", "send an e-mail")
 
 
-def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
+def expected_mode(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
     """Return the documented ranking mode."""
     if ranking == "lexical":
         return "lexical"
@@ -29,15 +29,15 @@ def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> st
     return "vector" if strategy == "embeddings" else "hybrid"
 
 
-def told(found: SearchResult) -> str:
+def check_mode(result: SearchResult) -> str:
     """Check that the mode matches the evidence of the matches, and return it."""
-    evidence = [match.evidence for match in found.matches]
+    evidence = [match.evidence for match in result.matches]
     near = {match_evidence.vector is not None for match_evidence in evidence}
-    assert {found.mode in {"vector", "hybrid"}} == near
-    return found.mode
+    assert {result.mode in {"vector", "hybrid"}} == near
+    return result.mode
 
 
-@pytest.mark.parametrize(("strategy", "ranking"), EVERY)
+@pytest.mark.parametrize(("strategy", "ranking"), COMBINATIONS)
 async def test_each_search_reports_its_ranking_mode(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
@@ -49,10 +49,10 @@ async def test_each_search_reports_its_ranking_mode(
     for query, down in [*zip(QUERIES, (False, True, False), strict=True), (QUERIES[1], False)]:
         embedder.fail_with = TimeoutError() if down else None
         result = await gateway.search(query, ranking=ranking)
-        modes.append((told(result), result.degraded, result.cached))
+        modes.append((check_mode(result), result.degraded, result.cached))
 
     fallen = strategy != "graph" and ranking != "lexical"
-    well, ill = (expected(strategy, ranking, vectors=vectors) for vectors in (True, False))
+    well, ill = (expected_mode(strategy, ranking, vectors=vectors) for vectors in (True, False))
     never = ranking not in {"strategy", "lexical"} and strategy == "graph"
     assert [(well, never, False), (ill, fallen or never, False)] == modes[:2]
     assert [(well, never, False), (well, never, not (fallen or never))] == modes[2:]
@@ -67,24 +67,24 @@ async def test_index_built_without_vectors_gets_them_later(
     embedder, clock = HashingEmbedder(fail_with=ConnectionError()), ManualClock()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, clock=clock)
 
-    async def asked() -> SearchResult:
+    async def search_once() -> SearchResult:
         return await gateway.search("list the invoices", ranking=ranking)
 
-    async def healed() -> bool:
-        return (await asked()).mode == "hybrid"
+    async def has_recovered() -> bool:
+        return (await search_once()).mode == "hybrid"
 
-    before = await asked()
+    before = await search_once()
     embedder.fail_with = None
-    soon = await asked()
+    soon = await search_once()
     calls = embedder.calls
     clock.tick(PATIENT.upstream.retry_after_s)
-    await until(healed)
-    after = await asked()
+    await until(has_recovered)
+    after = await search_once()
 
-    assert told(before) == told(soon) == expected("auto", ranking, vectors=False)
+    assert check_mode(before) == check_mode(soon) == expected_mode("auto", ranking, vectors=False)
     assert ["embedding_failed", "vectors_incomplete"] == codes(before)[:2]
     assert (1, 2) == (calls, gateway.index_builds)
-    assert ("hybrid", False) == (told(after), after.degraded)
+    assert ("hybrid", False) == (check_mode(after), after.degraded)
     assert "list_invoices" in names(after)
 
 

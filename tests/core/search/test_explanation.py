@@ -41,11 +41,11 @@ HOST = Caller(scopes=frozenset({ALL_SCOPES}))
 async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gateway) -> None:
     """Only if requested. Evidence that does not contain the match has rank None."""
     plain = await gateway.search("send an e-mail", limit=3)
-    told = await gateway.search("send an e-mail", limit=3, explain=True)
+    explained = await gateway.search("send an e-mail", limit=3, explain=True)
 
     assert ((), ()) == (plain.ranks, plain.filtered)
-    assert plain.matches == told.matches
-    first, second, third = told.ranks
+    assert plain.matches == explained.matches
+    first, second, third = explained.ranks
     places = EvidenceRanks(vector=1, lexical=1, graph=1, usage=None, ranked=1, final=1)
     assert replace(first, signals=()) == places
     assert (2, 3) == (second.final, third.final)
@@ -61,13 +61,13 @@ async def test_final_rank_is_the_rank_in_the_result(
     embedder = HashingEmbedder()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
 
-    told = await gateway.search("pay an invoice", ranking=ranking, explain=True)
+    explained = await gateway.search("pay an invoice", ranking=ranking, explain=True)
 
-    assert [*range(1, len(told.matches) + 1)] == [rank.final for rank in told.ranks]
-    assert [*range(1, len(told.matches) + 1)] == [rank.ranked for rank in told.ranks]
-    assert told.ranks[0].lexical is not None
+    assert [*range(1, len(explained.matches) + 1)] == [rank.final for rank in explained.ranks]
+    assert [*range(1, len(explained.matches) + 1)] == [rank.ranked for rank in explained.ranks]
+    assert explained.ranks[0].lexical is not None
     uses_vectors = strategy != "graph" and ranking != "lexical"
-    assert uses_vectors == (told.ranks[0].vector is not None)
+    assert uses_vectors == (explained.ranks[0].vector is not None)
 
 
 async def test_usage_rank_is_explained() -> None:
@@ -79,22 +79,24 @@ async def test_usage_rank_is_explained() -> None:
     ids = [entity.id for entity in entities]
     request = SearchRequest(queries=("send a letter",), explain=True)
 
-    told = await auto(embedder)(
+    explained = await auto(embedder)(
         snapshot_of(entities, embedder),
         request,
         usage=UsageSignals(multipliers={ids[1]: 0.9, ids[2]: 1.1, "gone/tool": 1.1}),
     )
 
-    places = {match.id: ranks for match, ranks in zip(told.matches, told.ranks, strict=True)}
+    places = {
+        match.id: ranks for match, ranks in zip(explained.matches, explained.ranks, strict=True)
+    }
     assert [None, 2, 1] == [places[key].usage for key in ids]
     assert (3, 2) == (places[ids[2]].ranked, places[ids[2]].final)
 
 
 async def test_ranks_of_several_queries_are_explained_separately(gateway: Gateway) -> None:
-    told = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
+    explained = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
 
-    assert {"send_email", "play_music"} == {*names(told)[:2]}
-    assert [1, 1] == [rank.lexical for rank in told.ranks[:2]]
+    assert {"send_email", "play_music"} == {*names(explained)[:2]}
+    assert [1, 1] == [rank.lexical for rank in explained.ranks[:2]]
 
 
 async def test_result_without_ranked_matches_has_no_ranks(
@@ -112,16 +114,16 @@ async def test_result_without_ranked_matches_has_no_ranks(
     ]
 
 
-Left = dict[str, tuple[FilterName, ...]]
+FiltersByName = dict[str, tuple[FilterName, ...]]
 
 
-async def filtered(gateway: Gateway, filters: Filters) -> Left:
-    told = await gateway.search("write a report", limit=9, filters=filters, explain=True)
-    return left_out(told)
+async def search_filtered(gateway: Gateway, filters: Filters) -> FiltersByName:
+    explained = await gateway.search("write a report", limit=9, filters=filters, explain=True)
+    return filters_by_name(explained)
 
 
-def left_out(told: SearchResult) -> Left:
-    return {entity.id.rpartition("/")[2]: entity.filters for entity in told.filtered}
+def filters_by_name(explained: SearchResult) -> FiltersByName:
+    return {entity.id.rpartition("/")[2]: entity.filters for entity in explained.filtered}
 
 
 @pytest.fixture
@@ -150,27 +152,29 @@ async def test_filtered_entities_are_explained_with_their_filters(reports: Gatew
         "report_off": ("disabled",),
         "report_draft": ("status",),
         "report_asked": ("kind",),
-    } == await filtered(reports, Filters())
-    by_tag = await filtered(
+    } == await search_filtered(reports, Filters())
+    by_tag = await search_filtered(
         reports, Filters(tags=frozenset({"daily"}), servers=frozenset({"shelf"}))
     )
     assert ("tag",) == by_tag["report_plain"]
     assert ("tag", "server") == by_tag["report_other"]
     assert ("status", "tag") == by_tag["report_draft"]
-    without = await filtered(reports, Filters(without=frozenset({"other", "shelf/report_plain"})))
+    without = await search_filtered(
+        reports, Filters(without=frozenset({"other", "shelf/report_plain"}))
+    )
     assert ("left_out",) == without["report_plain"] == without["report_other"]
-    assert ("kind",) == (await filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
+    assert ("kind",) == (await search_filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
         "report_plain"
     ]
 
 
 async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway) -> None:
     """At most five, and only entities that would be matches without filters."""
-    told = await reports.search("write a report", limit=3, explain=HOST)
+    explained = await reports.search("write a report", limit=3, explain=HOST)
     nothing = Filters(servers=frozenset({"no"}))
     wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
 
-    assert all(entity.rank <= 3 for entity in told.filtered)
+    assert all(entity.rank <= 3 for entity in explained.filtered)
     assert [1, 2, 3, 4, 5] == [entity.rank for entity in wide.filtered]
     assert all(0 < entity.confidence <= 1 for entity in wide.filtered)
     assert {"prompt", "tool"} == {entity.kind for entity in wide.filtered}
@@ -193,9 +197,9 @@ async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gat
 
     assert "report_secret" not in str(for_caller)
     assert "report_secret" in names(for_press)
-    assert ("scope",) == left_out(for_host)["report_secret"]
+    assert ("scope",) == filters_by_name(for_host)["report_secret"]
     assert names(for_caller) == names(for_host)
-    assert "report_secret" not in left_out(outsider)
+    assert "report_secret" not in filters_by_name(outsider)
 
 
 def test_reasons_are_sentences() -> None:

@@ -62,20 +62,20 @@ async def test_graph_ranks_if_embedding_fails_and_the_next_search_uses_vectors(
         embedder.fail_with = failure
     else:
         embedder.transform = failure
-    fallen = await gateway.search("send an e-mail")
+    degraded = await gateway.search("send an e-mail")
     embedder.fail_with = embedder.transform = None
-    healed = await gateway.search("send an e-mail")
+    recovered = await gateway.search("send an e-mail")
 
     is_alone = strategy == "graph"
     faults = [] if is_alone else [code, "graph_fallback"]
     fallbacks = {} if is_alone else {code: 1}
-    assert ("graph", faults) == (fallen.mode, codes(fallen)[:2])
-    assert (not is_alone) == fallen.degraded
-    assert names(by_graph) == names(fallen)
-    assert "secret" not in str(fallen.diagnostics)
+    assert ("graph", faults) == (degraded.mode, codes(degraded)[:2])
+    assert (not is_alone) == degraded.degraded
+    assert names(by_graph) == names(degraded)
+    assert "secret" not in str(degraded.diagnostics)
     assert fallbacks == counted(reader, "gateway.search.fallbacks", "gateway.fallback.reason")
-    assert is_alone == healed.cached
-    assert healed.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
+    assert is_alone == recovered.cached
+    assert recovered.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
 
 
 @pytest.mark.parametrize("fault", [SystemExit(1), PanicError(), asyncio.CancelledError()])
@@ -86,10 +86,10 @@ async def test_embedder_that_raises_any_exception_fails_only_the_embedding(
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     embedder.fail_with = fault
     report = await gateway.report()
-    fallen = await gateway.search("send an e-mail")
+    degraded = await gateway.search("send an e-mail")
 
     assert "embedding_failed" in [note.code for note in report.diagnostics]
-    assert ("graph", 0) == (fallen.mode, report.vectors)
+    assert ("graph", 0) == (degraded.mode, report.vectors)
 
 
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
@@ -146,8 +146,8 @@ async def test_search_continues_with_any_faulty_reply_of_the_embedding_service(
         await gateway.report()
 
         model.fail(faults, "embeddings")
-        fallen = await gateway.search("send an e-mail")
-        healed = await gateway.search("send an e-mail")
+        degraded = await gateway.search("send an e-mail")
+        recovered = await gateway.search("send an e-mail")
 
-    assert ("graph", "hybrid") == (fallen.mode, healed.mode)
-    assert "graph_fallback" in codes(fallen)
+    assert ("graph", "hybrid") == (degraded.mode, recovered.mode)
+    assert "graph_fallback" in codes(degraded)

@@ -28,12 +28,12 @@ SKILLS = Filters(kinds=frozenset({"skill"}))
 
 
 def skill(name: str, **fields: object) -> Entry:
-    told = {"description": f"How to {name.replace('_', ' ')} well.", **fields}
-    return Entry(kind="skill", name=name, **told)  # type: ignore[arg-type]  # passed on
+    values = {"description": f"How to {name.replace('_', ' ')} well.", **fields}
+    return Entry(kind="skill", name=name, **values)  # type: ignore[arg-type]  # passed on
 
 
-def own(found: SearchResult) -> set[str]:
-    return {entity_id.rpartition("/")[2] for entity_id in every_id(found)}
+def names_in(result: SearchResult) -> set[str]:
+    return {entity_id.rpartition("/")[2] for entity_id in every_id(result)}
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) ->
     ):
         await gateway.catalog.put(skill("write_poems", **change))
         result = await gateway.search("write well", filters=SKILLS)
-        matches.append(own(result))
+        matches.append(names_in(result))
 
-    assert {"write_letters", "write_poems"} == own(both) == matches.pop()
+    assert {"write_letters", "write_poems"} == names_in(both) == matches.pop()
     assert [{"write_letters"}] * 4 == matches
     assert texts == embedder.texts
 
@@ -118,10 +118,10 @@ async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -
         await gateway.invoke("open_vaul")
     for arguments in ("{", "{}"):
         call = ToolCall(id="1", name="open_vault", arguments=arguments)
-        told = await handle_call(gateway, TOOLS, call)
+        answer = await handle_call(gateway, TOOLS, call)
 
-        assert told.failed
-        assert "schema" not in told.text
+        assert answer.failed
+        assert "schema" not in answer.text
 
     assert "open_vault" not in raised.value.near
     visible = ToolCall(id="1", name="pay_bill", arguments="{")

@@ -56,13 +56,13 @@ class World(NamedTuple):
     filters: Filters
 
     @property
-    def shown(self) -> list[Entity]:
+    def visible(self) -> list[Entity]:
         return [entity for entity in self.snapshot.entities if passes(entity, self.filters)]
 
     @property
     def hidden(self) -> set[str]:
         """Names that a result must not contain."""
-        visible = self.shown
+        visible = self.visible
         out = [entity for entity in self.snapshot.entities if entity not in visible]
         # A diagnostic may name a server if the caller can see any of its entities, of any kind.
         any_kind = replace(self.filters, kinds=frozenset(KINDS))
@@ -73,16 +73,16 @@ class World(NamedTuple):
         return {entity.id for entity in out} | {entity.exposed_name for entity in out} | servers
 
 
-def passes(each: Entity, wanted: Filters) -> bool:
+def passes(entity: Entity, filters: Filters) -> bool:
     """Apply the documented rule of filters, independently of the implementation."""
     return (
-        each.kind in wanted.kinds
-        and each.status in wanted.statuses
-        and wanted.tags <= {tag.casefold() for tag in each.hints.tags}
-        and (not wanted.servers or each.server in wanted.servers)
-        and (each.scopes <= wanted.scopes or "*" in wanted.scopes)
-        and (wanted.include_disabled or each.hints.enabled)
-        and not wanted.without & {each.id, each.server}
+        entity.kind in filters.kinds
+        and entity.status in filters.statuses
+        and filters.tags <= {tag.casefold() for tag in entity.hints.tags}
+        and (not filters.servers or entity.server in filters.servers)
+        and (entity.scopes <= filters.scopes or "*" in filters.scopes)
+        and (filters.include_disabled or entity.hints.enabled)
+        and not filters.without & {entity.id, entity.server}
     )
 
 
@@ -160,7 +160,7 @@ queries = st.lists(
 )
 
 
-def looked(
+def search_world(
     world: World,
     queries: Sequence[str],
     *,
@@ -176,19 +176,19 @@ def looked(
     return run(search, world.snapshot, None, queries=queries, filters=filters, **more)
 
 
-def told(found: SearchResult) -> str:
+def text_of(result: SearchResult) -> str:
     """Return the whole result as a text."""
-    return repr(replace(found, stages={}))
+    return repr(replace(result, stages={}))
 
 
-def ids(found: Sequence[Match]) -> list[str]:
-    return [match.id for match in found]
+def ids(matches: Sequence[Match]) -> list[str]:
+    return [match.id for match in matches]
 
 
 slow = settings(
     deadline=None, derandomize=True, max_examples=12, suppress_health_check=[HealthCheck.too_slow]
 )
-ways = st.lists(
+combinations = st.lists(
     st.sampled_from([*product(STRATEGIES, RANKINGS)]), min_size=4, max_size=4, unique=True
 )
 
@@ -202,7 +202,7 @@ def test_mask_agrees_with_the_documented_rule(world: World) -> None:
 
 
 @slow
-@given(worlds(), queries, ways, st.integers(1, 6), st.booleans(), st.booleans())
+@given(worlds(), queries, combinations, st.integers(1, 6), st.booleans(), st.booleans())
 def test_result_does_not_mention_hidden_entities(
     world: World,
     asked: list[str],
@@ -212,11 +212,11 @@ def test_result_does_not_mention_hidden_entities(
     spread: bool,
 ) -> None:
     """For every strategy and policy."""
-    visible = {entity.id for entity in world.shown}
+    visible = {entity.id for entity in world.visible}
     unwritten = world.hidden - set(asked)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
     for strategy, ranking in tried:
-        result = looked(
+        result = search_world(
             world,
             asked,
             limit=limit,
@@ -227,22 +227,24 @@ def test_result_does_not_mention_hidden_entities(
             options=options,
         )
 
-        assert set() == {name for name in unwritten if name in told(result)}
+        assert set() == {name for name in unwritten if name in text_of(result)}
         assert result.nearest is None or result.nearest.id in visible
         if not any("#" in query for query in asked):
             assert len(visible) == result.counts.eligible
 
 
-def full(world: World, ranking: RankingPolicy, limit: int) -> int:
+def expected_count(world: World, ranking: RankingPolicy, limit: int) -> int:
     """Return the number of matches in a result ranked by vectors."""
-    kinds = [entity.kind for entity in world.shown]
+    kinds = [entity.kind for entity in world.visible]
     if ranking == "legacy":
         return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
     return min(limit, len(kinds))
 
 
 @slow
-@given(worlds(), st.sampled_from(["handle the invoice", "thing03"]), ways, st.integers(1, 10))
+@given(
+    worlds(), st.sampled_from(["handle the invoice", "thing03"]), combinations, st.integers(1, 10)
+)
 def test_filtered_result_has_the_order_of_the_unfiltered_one(
     world: World, query: str, tried: list[tuple[Strategy, RankingPolicy]], limit: int
 ) -> None:
@@ -250,11 +252,11 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
 
     Filtering commutes with ranking if an entity's score does not depend on other entities.
     """
-    visible = {entity.id for entity in world.shown}
+    visible = {entity.id for entity in world.visible}
     for strategy, ranking in tried:
         broken = limit % 3 == 0
         result, whole = (
-            looked(
+            search_world(
                 world,
                 [query],
                 limit=most,
@@ -268,7 +270,7 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
         page = [entity for entity in ids(whole.matches) if entity in visible][:limit]
 
         if result.mode in {"vector", "hybrid"}:
-            assert full(world, ranking, limit) == len(result.matches)
+            assert expected_count(world, ranking, limit) == len(result.matches)
         elif ranking != "legacy":
             assert page == ids(result.matches)
         if result.mode == "vector" or ranking == "weighted":
@@ -279,7 +281,7 @@ def test_filtered_result_has_the_order_of_the_unfiltered_one(
 @given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
 def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, query: str) -> None:
     """Hidden entities also do not take places."""
-    tools = [tool for tool in world.shown if tool.kind == "tool"]
+    tools = [tool for tool in world.visible if tool.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(
             suggest_next_steps(
@@ -288,7 +290,7 @@ def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, que
             )
         )  # fmt: skip
 
-        most = min(limit, len(world.shown) - 1)
+        most = min(limit, len(world.visible) - 1)
         assert len(steps) <= most
         assert most == len(steps) or world.snapshot.vectors is None
         assert used.id not in ids(steps)

@@ -106,7 +106,7 @@ async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -
 
 
 @pytest.mark.parametrize(
-    ("query", "said", "expected"),
+    ("query", "reply", "expected"),
     [
         ("надіслати лист", "send email", "send email"),
         ("надіслати лист", ' "send email" \nBecause…', "send email"),
@@ -120,22 +120,22 @@ async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -
     ],
 )
 def test_settle_takes_the_first_line_and_keeps_literals(
-    query: str, said: str, expected: str
+    query: str, reply: str, expected: str
 ) -> None:
     """Ids, addresses, versions and repositories must not be translated."""
-    assert expected == settle(query, said)
+    assert expected == settle(query, reply)
 
 
 @given(st.text(min_size=1, max_size=80), st.text(max_size=80))
-def test_settle_never_loses_a_literal(query: str, said: str) -> None:
-    settled = settle(query, said)
+def test_settle_never_loses_a_literal(query: str, reply: str) -> None:
+    settled = settle(query, reply)
 
     assert settled
     assert all(literal.casefold() in settled.casefold() for literal in literals(query))
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reply", "expected"),
     [
         ("search query: send email", "send email"),
         ("Sure! Here's the rewritten query:\n**send email**", "send email"),
@@ -150,13 +150,13 @@ def test_settle_never_loses_a_literal(query: str, said: str) -> None:
         ("search 北京 restaurants", "search 北京 restaurants"),
     ],
 )
-def test_settle_removes_labels_before_the_query(said: str, expected: str) -> None:
+def test_settle_removes_labels_before_the_query(reply: str, expected: str) -> None:
     """A label would be embedded and would match search tools."""
-    assert expected == settle("надіслати лист", said)
+    assert expected == settle("надіслати лист", reply)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         "search query:",
         "I'm sorry, I can't help with that",
@@ -176,9 +176,9 @@ def test_settle_removes_labels_before_the_query(said: str, expected: str) -> Non
         "word" * MAX_CHARS,
     ],
 )
-def test_settle_returns_the_query_if_the_answer_is_not_a_rewrite(said: str) -> None:
+def test_settle_returns_the_query_if_the_answer_is_not_a_rewrite(reply: str) -> None:
     """A label alone, a refusal, chat, another script than Latin, or a long text."""
-    assert "надіслати лист" == settle("надіслати лист", said)
+    assert "надіслати лист" == settle("надіслати лист", reply)
 
 
 def test_settle_accepts_a_long_rewrite_of_a_long_query() -> None:

@@ -68,7 +68,7 @@ def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog
     assert ("srv",) == result.servers
 
 
-class Distant(VectorIndex):
+class SlowVectors(VectorIndex):
     """Vectors in a database that answers when the gate opens."""
 
     started, gate = threading.Event(), threading.Event()
@@ -84,53 +84,58 @@ class Distant(VectorIndex):
 
 
 @pytest.fixture
-def distant(catalog: Catalog) -> Iterator[Snapshot]:
-    Distant.started.clear()
-    Distant.gate.clear()
+def slow_snapshot(catalog: Catalog) -> Iterator[Snapshot]:
+    SlowVectors.started.clear()
+    SlowVectors.gate.clear()
     snapshot = snapshot_of([entity(definition) for definition in catalog], HashingEmbedder())
     vectors = snapshot.vectors
     assert vectors is not None
     matrix = vectors.rows(np.arange(vectors.size))
-    yield replace(snapshot, vectors=Distant(matrix=matrix, mean=vectors.mean))
-    Distant.gate.set()
+    yield replace(snapshot, vectors=SlowVectors(matrix=matrix, mean=vectors.mean))
+    SlowVectors.gate.set()
 
 
 async def test_database_search_does_not_block_the_event_loop(
-    distant: Snapshot, catalog: Catalog
+    slow_snapshot: Snapshot, catalog: Catalog
 ) -> None:
     """The gate is opened by a task on the same loop. Next steps search the database, too."""
     search = auto(HashingEmbedder())
 
-    async def let_in() -> None:
-        await asyncio.to_thread(Distant.started.wait, 30)
-        Distant.gate.set()
+    async def open_gate() -> None:
+        await asyncio.to_thread(SlowVectors.started.wait, 30)
+        SlowVectors.gate.set()
 
-    result, _ = await asyncio.gather(look_for_mail(search, distant), let_in())
-    Distant.started.clear()
-    Distant.gate.clear()
+    result, _ = await asyncio.gather(search_mail(search, slow_snapshot), open_gate())
+    SlowVectors.started.clear()
+    SlowVectors.gate.clear()
     steps, _ = await asyncio.gather(
         suggest_next_steps(
-            search, distant, [catalog[0].name], query="send an e-mail", filters=Filters(), limit=3
+            search,
+            slow_snapshot,
+            [catalog[0].name],
+            query="send an e-mail",
+            filters=Filters(),
+            limit=3,
         ),
-        let_in(),
+        open_gate(),
     )
 
-    assert isinstance(distant.vectors, VectorIndex)
-    near = replace(distant, vectors=VectorIndex(matrix=distant.vectors.matrix))
-    expected = await look_for_mail(search, near)
+    assert isinstance(slow_snapshot.vectors, VectorIndex)
+    near = replace(slow_snapshot, vectors=VectorIndex(matrix=slow_snapshot.vectors.matrix))
+    expected = await search_mail(search, near)
     assert ("hybrid", names(expected)) == (result.mode, names(result))
     assert 3 == len(steps)
 
 
-async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
+async def search_mail(search: Search, snapshot: Snapshot) -> SearchResult:
     request, notes = prepare(SearchArguments("send an e-mail", limit=5), search.options)
     return await search(snapshot, request, notes)
 
 
-async def test_late_database_answer_falls_back_to_the_graph(distant: Snapshot) -> None:
+async def test_late_database_answer_falls_back_to_the_graph(slow_snapshot: Snapshot) -> None:
     """The result must not contain anything from the late answer."""
-    result = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
-    Distant.gate.set()
+    result = await search_mail(auto(HashingEmbedder(), query_timeout_s=0.05), slow_snapshot)
+    SlowVectors.gate.set()
 
     assert ("graph", True) == (result.mode, result.degraded)
     assert ["vectors_unavailable", "graph_fallback"] == codes(result)[:2]

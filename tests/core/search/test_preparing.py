@@ -48,7 +48,7 @@ def _options(first_search: str) -> Options:
     return Options(search=SearchOptions(first_search=first_search, query_timeout_s=0.05))  # type: ignore[arg-type]
 
 
-def _said(result: SearchResult) -> str:
+def _text_for_model(result: SearchResult) -> str:
     return render(result, DiscoveryOptions())
 
 
@@ -61,11 +61,11 @@ async def test_search_reports_that_the_model_is_being_prepared(open_gateway: Ope
     for result in (foreign, native):
         assert "model_preparing" in codes(result)
         assert "embedding_failed" not in codes(result)
-        assert "still preparing" in _said(result)
-        assert "search again" in _said(result)
+        assert "still preparing" in _text_for_model(result)
+        assert "search again" in _text_for_model(result)
     assert ["shelf/get_weather"] == [match.id for match in native.matches]
-    assert "No tool matches" not in _said(foreign)
-    gateway.bridge.call(lambda: _set(embedder))
+    assert "No tool matches" not in _text_for_model(foreign)
+    gateway.bridge.call(lambda: _set_ready(embedder))
 
     async def is_ready() -> bool:
         return "model_preparing" not in codes(await gateway.search("weather"))
@@ -74,10 +74,10 @@ async def test_search_reports_that_the_model_is_being_prepared(open_gateway: Ope
     await gateway.report()
     ready = await gateway.search("weather")
     assert ("hybrid", 1) == (ready.mode, embedder.preparations)
-    assert "preparing" not in _said(ready)
+    assert "preparing" not in _text_for_model(ready)
 
 
-async def _set(embedder: ColdEmbedder) -> None:
+async def _set_ready(embedder: ColdEmbedder) -> None:
     embedder.ready.set()
 
 
@@ -102,7 +102,7 @@ async def test_preparation_does_not_count_as_query_time(open_gateway: OpenGatewa
     search = asyncio.create_task(gateway.search("weather"))
     done, _ = await asyncio.wait([search], timeout=0.3)
     assert not done
-    gateway.bridge.call(lambda: _set(embedder))
+    gateway.bridge.call(lambda: _set_ready(embedder))
 
     result = await search
 

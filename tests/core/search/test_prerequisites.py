@@ -17,7 +17,7 @@ from tests.conftest import CatalogOf, OpenGateway
 from tests.core.search.conftest import Catalog
 from tests.fakes import Shelf, names, tool
 
-TELL = parse(
+DOCUMENT = parse(
     """---
 title: send_email
 graph_requires: get_location
@@ -37,7 +37,7 @@ def auto_options(**search: float) -> dict[str, object]:
     return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=options)}
 
 
-def listed(result: SearchResult) -> list[str]:
+def prerequisite_names(result: SearchResult) -> list[str]:
     return [match.name for match in result.prerequisites]
 
 
@@ -50,7 +50,7 @@ async def test_declared_edge_is_listed_from_outside_the_window_but_not_direct(
 
     Declared edges are listed, but tools outside the window do not become proxies (rule 8).
     """
-    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
+    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[DOCUMENT], **auto_options())
 
     result = await gateway.search(QUERY, limit=1)
 
@@ -81,7 +81,7 @@ async def test_declared_prerequisite_inside_the_window_is_direct(
     """Only entities inside the window may become proxies."""
     wide = auto_options(window_min=50, window_margin=0)
 
-    result = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
+    result = await open_gateway(catalog, graph=[DOCUMENT], **wide).search(NEAR, limit=1)
 
     assert ["send_email"] == names(result)
     assert [("get_location", True)] == [
@@ -102,7 +102,7 @@ async def test_derived_prerequisite_must_be_inside_the_window(
         catalog, graph=[guess], **auto_options(window_min=50, window_margin=0)
     ).search(NEAR, limit=1)
 
-    assert ([], ["get_location"]) == (listed(outside), listed(inside))
+    assert ([], ["get_location"]) == (prerequisite_names(outside), prerequisite_names(inside))
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -136,7 +136,7 @@ async def test_prerequisites_are_transitive_and_ordered_by_distance(
 
     result = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
 
-    assert ["get_location", "play_music"] == listed(result)
+    assert ["get_location", "play_music"] == prerequisite_names(result)
     assert 2 == len(result.prerequisites[1].evidence.path)
 
 
@@ -154,7 +154,7 @@ async def test_prerequisites_near_the_query_are_kept_within_the_budget(
 
     result = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
 
-    assert [nearest.name] == listed(result)
+    assert [nearest.name] == prerequisite_names(result)
 
 
 async def test_prerequisites_have_a_budget_and_come_only_from_best_matches(
@@ -172,15 +172,15 @@ async def test_prerequisites_have_a_budget_and_come_only_from_best_matches(
     result = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
 
     assert [tools[1].name, tools[0].name] == names(result)
-    assert [tools[90].name] == listed(result)
+    assert [tools[90].name] == prerequisite_names(result)
 
     result = await open_gateway(tools, graph=documents, **auto_options()).search(
         queries=[tools[1].name, tools[0].name], limit=2
     )
 
     assert 9 == len(result.prerequisites)
-    assert tools[90].name == listed(result)[0]
-    assert set(listed(result)[1:]) <= set(needs)
+    assert tools[90].name == prerequisite_names(result)[0]
+    assert set(prerequisite_names(result)[1:]) <= set(needs)
 
 
 async def test_hidden_prerequisites_do_not_use_the_budget(
@@ -199,7 +199,7 @@ async def test_hidden_prerequisites_do_not_use_the_budget(
 
     result = await gateway.search(tools[0].name, limit=1)
 
-    assert [tools[40].name] == listed(result)
+    assert [tools[40].name] == prerequisite_names(result)
 
 
 async def test_match_needed_by_a_better_match_moves_up(
@@ -208,13 +208,13 @@ async def test_match_needed_by_a_better_match_moves_up(
     """In the combined list a prerequisite comes directly after the tool that needs it, and only
     once.
     """
-    gateway = open_gateway(catalog, graph=[TELL], **auto_options())
+    gateway = open_gateway(catalog, graph=[DOCUMENT], **auto_options())
 
     result = await gateway.search(QUERY, limit=50)
 
     assert "send_email" == result.matches[0].name
     assert "get_location" in names(result)
-    assert ["get_location"] == listed(result)
+    assert ["get_location"] == prerequisite_names(result)
     listed_names = [match.name for match in result.shown]
     assert ["send_email", "get_location"] == listed_names[:2]
     assert sorted(set(listed_names)) == sorted(listed_names)
@@ -229,13 +229,13 @@ async def test_host_chooses_the_listed_prerequisites(
 ) -> None:
     options = Options(search=SearchOptions(prerequisites=which))
     gateway = open_gateway(
-        catalog, graph=[TELL], strategy="auto", embedder=HashingEmbedder(), options=options
+        catalog, graph=[DOCUMENT], strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
-    assert expected == listed(await gateway.search(QUERY, limit=1))
+    assert expected == prerequisite_names(await gateway.search(QUERY, limit=1))
 
 
-def fed(verb: str, *arguments: str) -> ToolDefinition:
+def tool_taking(verb: str, *arguments: str) -> ToolDefinition:
     """Return a tool with required arguments whose description does not name their source."""
     properties = {argument: {"type": "string"} for argument in arguments}
     schema = {"type": "object", "properties": properties, "required": list(arguments)}
@@ -243,7 +243,11 @@ def fed(verb: str, *arguments: str) -> ToolDefinition:
     return ToolDefinition(name=verb, description=description, input_schema=schema)
 
 
-FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("get_house_code"))
+CHAIN = (
+    tool_taking("book_room", "room_code"),
+    tool_taking("get_room_code", "house_code"),
+    tool_taking("get_house_code"),
+)
 """Booking a room needs its code. Finding that code needs the code of the house."""
 
 
@@ -266,13 +270,13 @@ async def test_prerequisites_by_reliable_rules_are_listed_from_outside_the_windo
         discovery=DiscoveryOptions(prerequisite_proxies=True),
     )
     gateway = open_gateway(
-        (*FED, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
+        (*CHAIN, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
     result = await gateway.search("book_room", limit=1)
 
     assert ["book_room"] == names(result)
-    assert expected == listed(result)
+    assert expected == prerequisite_names(result)
     assert not any(match.direct for match in result.prerequisites)
     assert ("book_room",) == direct_names(result, options.discovery)
     assert {"derived/suppliers"} >= {
@@ -286,10 +290,10 @@ async def test_derived_prerequisites_outside_the_window_are_few_and_only_of_the_
     """Guesses must not fill the result."""
     codes = [f"{word}_code" for word in ("room", "house", "street", "city", "land", "sea")]
     tools = (
-        fed("book", *codes),
-        fed("cancel", "moon_code"),
-        fed("get_moon_code"),
-        *(fed(f"get_{code}") for code in codes),
+        tool_taking("book", *codes),
+        tool_taking("cancel", "moon_code"),
+        tool_taking("get_moon_code"),
+        *(tool_taking(f"get_{code}") for code in codes),
         *catalog_of(50),
     )
     options = Options(search=SearchOptions(window_margin=1.0, max_prerequisites=4))
@@ -299,7 +303,7 @@ async def test_derived_prerequisites_outside_the_window_are_few_and_only_of_the_
 
     assert ["book", "cancel"] == names(result)
     assert 4 == len(result.prerequisites)
-    assert "get_moon_code" not in listed(result)
+    assert "get_moon_code" not in prerequisite_names(result)
 
 
 def test_unknown_value_of_prerequisites_is_rejected() -> None:

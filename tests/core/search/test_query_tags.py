@@ -51,8 +51,8 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-def details(found: SearchResult, code: str) -> list[str]:
-    return [note.detail for note in found.diagnostics if note.code == code]
+def details(result: SearchResult, code: str) -> list[str]:
+    return [note.detail for note in result.diagnostics if note.code == code]
 
 
 async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway) -> None:
@@ -95,9 +95,9 @@ async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> No
     queried = await gateway.search("invoices #finanse")
     strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
-    told = ["nobody has the tag 'finanse'; near: finance"]
-    assert ([], told) == (names(filtered), details(filtered, "unknown_tag"))
-    assert told == details(queried, "unknown_tag")
+    expected = ["nobody has the tag 'finanse'; near: finance"]
+    assert ([], expected) == (names(filtered), details(filtered, "unknown_tag"))
+    assert expected == details(queried, "unknown_tag")
     assert names(queried)
     assert ["nobody has the tag 'qqq'"] == details(strange, "unknown_tag")
 

@@ -30,7 +30,7 @@ LONG = (
 )
 
 
-def asked(
+def prepare_request(
     query: str | None = None,
     *,
     queries: tuple[str, ...] = (),
@@ -46,7 +46,7 @@ def asked(
 
 @pytest.mark.parametrize(("limit", "given_limit"), [(None, 5), (1, 1), (50, 50), (51, 50)])
 def test_limit_is_five_by_default_and_at_most_fifty(limit: int | None, given_limit: int) -> None:
-    request, notes = asked("a", limit=limit)
+    request, notes = prepare_request("a", limit=limit)
 
     assert given_limit == request.limit
     assert (limit == 51) == bool(notes)
@@ -54,14 +54,14 @@ def test_limit_is_five_by_default_and_at_most_fifty(limit: int | None, given_lim
 
 def test_blank_and_repeated_queries_are_dropped() -> None:
     """Each query gets a share of the matches, so a repeated one must not get two."""
-    request, _ = asked(queries=("a", " ", "b", " a "))
+    request, _ = prepare_request(queries=("a", " ", "b", " a "))
 
     assert ("a", "b") == request.queries
 
 
 def test_context_is_flattened_and_joined_with_its_summary() -> None:
     """Keys become words; None values are dropped."""
-    request, notes = asked(
+    request, notes = prepare_request(
         "q", context={"a": {"b": [1, None, "x"]}, "c": True}, context_summary="why\u200b"
     )
 
@@ -69,16 +69,16 @@ def test_context_is_flattened_and_joined_with_its_summary() -> None:
     assert () == notes
 
 
-def deep(levels: int) -> dict[str, object]:
+def nested_context(levels: int) -> dict[str, object]:
     whole: dict[str, object] = {}
     for _ in range(levels):
         whole = {"k": whole}
     return whole
 
 
-@pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, deep(100_000)])
+@pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, nested_context(100_000)])
 def test_context_that_is_not_json_is_ignored_with_diagnostic(context: dict[str, object]) -> None:
-    request, notes = asked("q", context=context)
+    request, notes = prepare_request("q", context=context)
 
     assert "" == request.context
     assert ["context_ignored"] == [note.code for note in notes]
@@ -86,7 +86,7 @@ def test_context_that_is_not_json_is_ignored_with_diagnostic(context: dict[str, 
 
 @given(st.lists(st.text(max_size=100), max_size=8), st.text(max_size=100))
 def test_cleaned_request_respects_the_maximum_lengths(queries: list[str], summary: str) -> None:
-    request, notes = asked(queries=tuple(queries), context_summary=summary)
+    request, notes = prepare_request(queries=tuple(queries), context_summary=summary)
 
     assert all(0 < len(query) <= 64 for query in request.queries)
     assert len(request.context) <= 64

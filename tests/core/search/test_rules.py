@@ -190,19 +190,19 @@ async def test_graph_uses_only_the_english_text(
 
 @pytest.mark.requirement("auto:rule-6", "auto:rule-7")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-@pytest.mark.parametrize("said", ["book a flight", "tell the weather forecast of a city"])
+@pytest.mark.parametrize("rewritten", ["book a flight", "tell the weather forecast of a city"])
 async def test_contradicting_rewrite_ranks_below_the_query(
-    open_gateway: OpenGateway, catalog: Catalog, strategy: str, said: str
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str, rewritten: str
 ) -> None:
     """Both texts rank, in case the model is broken or misled."""
-    normalizer = TableNormalizer({"list the open invoices": said})
+    normalizer = TableNormalizer({"list the open invoices": rewritten})
     gateway = open_gateway(
         catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
     )
 
     result = await gateway.search("list the open invoices", limit=12)
 
-    assert ("list_invoices", (said,)) == (names(result)[0], result.normalized)
+    assert ("list_invoices", (rewritten,)) == (names(result)[0], result.normalized)
     assert {"book_flight", "get_weather"} & set(names(result))
 
 
@@ -290,13 +290,13 @@ async def test_failing_normalizer_leaves_the_query_unchanged(
 
     failed = await gateway.search("Wetter")
     normalizer.fail_with = None
-    healed = await gateway.search("Wetter")
+    recovered = await gateway.search("Wetter")
 
     assert ["query_normalization_failed"] == codes(failed)[:1]
     assert ("hybrid", ("Wetter",)) == (failed.mode, failed.normalized)
     assert 5 == len(failed.matches)
     assert type(fault).__name__ == failed.diagnostics[0].detail
-    assert ("weather",) == healed.normalized
+    assert ("weather",) == recovered.normalized
 
 
 @pytest.mark.requirement("edge:empty-query-browses")

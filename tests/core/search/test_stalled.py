@@ -24,12 +24,12 @@ from tests.conftest import OpenGateway
 from tests.core.search.conftest import Catalog
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
 
-HASTY = Options(search=SearchOptions(query_timeout_s=0.01))
-TOLD = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
+SHORT_TIMEOUT = Options(search=SearchOptions(query_timeout_s=0.01))
+TIMEOUT_REASON = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
 QUERY = "send an e-mail"
 
 
-class Stuck(HashingEmbedder):
+class GatedQueries(HashingEmbedder):
     """An embedder that embeds documents, and queries once the gate opens."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Stuck(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-class Picky(HashingEmbedder, TableNormalizer):
+class HangsOnFiles(HashingEmbedder, TableNormalizer):
     """An embedder and normalizer that never answers texts about files."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Picky(HashingEmbedder, TableNormalizer):
         return await super().rewrite(query)
 
 
-class Late(ListSource):
+class GatedSource(ListSource):
     """A source that is listed once the gate opens."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Late(ListSource):
         return await super().list_tools()
 
 
-class Mute(TableNormalizer):
+class SilentNormalizer(TableNormalizer):
     """A normalizer that never answers."""
 
     async def rewrite(self, query: str) -> ModelReply:
@@ -87,22 +87,22 @@ async def test_hanging_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
     """The result is not cached, and later searches use vectors."""
-    embedder = Stuck()
-    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=HASTY)
+    embedder = GatedQueries()
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
     by_graph = await open_gateway(catalog).search(QUERY)
 
-    fallen = await gateway.search(QUERY)
+    degraded = await gateway.search(QUERY)
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode in {"hybrid", "vector"}
 
-    await until(healed)
+    await until(has_recovered)
 
-    assert ("graph", ["embedding_failed", "graph_fallback"]) == (fallen.mode, codes(fallen)[:2])
-    assert TOLD == fallen.diagnostics[0].detail
-    assert names(by_graph) == names(fallen)
+    assert ("graph", ["embedding_failed", "graph_fallback"]) == (degraded.mode, codes(degraded)[:2])
+    assert TIMEOUT_REASON == degraded.diagnostics[0].detail
+    assert names(by_graph) == names(degraded)
 
 
 @pytest.mark.requirement("auto:rule-5")
@@ -110,13 +110,13 @@ async def test_hanging_normalizer_leaves_the_queries_unchanged(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Several queries share one timeout."""
-    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     queries = (QUERY, "read a file")
 
     result = await gateway.search(queries=queries)
 
     failed = [note for note in result.diagnostics if note.code == "query_normalization_failed"]
-    assert [TOLD, TOLD] == [note.detail for note in failed]
+    assert [TIMEOUT_REASON, TIMEOUT_REASON] == [note.detail for note in failed]
     assert queries == result.normalized
     assert "send_email" == names(result)[0]
 
@@ -126,7 +126,7 @@ async def test_hanging_query_does_not_affect_other_queries(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Each query is rewritten and embedded separately. The graph ranks the hanging one."""
-    model, options = Picky(), Options(search=SearchOptions(query_timeout_s=0.5))
+    model, options = HangsOnFiles(), Options(search=SearchOptions(query_timeout_s=0.5))
     gateway = open_gateway(
         catalog, strategy="auto", embedder=model, normalizer=model, options=options
     )
@@ -148,23 +148,23 @@ async def test_hanging_embedder_is_skipped_until_it_answers(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Searches do not wait for it, and say why. A background probe notices its return."""
-    embedder = Stuck()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    embedder = GatedQueries()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
     details = []
 
-    async def skipped() -> bool:
+    async def is_skipped() -> bool:
         result = await gateway.search(QUERY)
         details.append(result.diagnostics[0].detail)
         return "skipped" in details[-1]
 
-    await until(skipped)
+    await until(is_skipped)
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode == "hybrid"
 
-    await until(healed)
+    await until(has_recovered)
 
     assert len(details) > 3
     assert details[-1].startswith("the embedder was skipped: it did not answer 3 times in a row")
@@ -173,15 +173,15 @@ async def test_hanging_embedder_is_skipped_until_it_answers(
 @pytest.mark.requirement("auto:rule-5")
 async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """The query is unchanged, without a wait."""
-    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     details = []
 
-    async def skipped() -> bool:
+    async def is_skipped() -> bool:
         result = await gateway.search(QUERY)
         details.append((result.diagnostics[0].code, result.diagnostics[0].detail))
         return "skipped" in details[-1][1]
 
-    await until(skipped)
+    await until(is_skipped)
 
     assert len(details) > 3
     assert "query_normalization_failed" == details[-1][0]
@@ -191,7 +191,7 @@ async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog:
 async def test_next_steps_use_words_if_the_embedder_hangs(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
+    gateway = open_gateway(catalog, strategy="auto", embedder=GatedQueries(), options=SHORT_TIMEOUT)
     await gateway.report()
 
     steps = await gateway.next_steps(["send_email"], query="read the file")
@@ -239,7 +239,7 @@ async def test_calls_and_lists_do_not_wait_for_vectors(
     assert (13, ()) == (report.vectors, report.diagnostics)
 
 
-async def begun(
+async def start_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
     """Return a build that waits for its vectors, and a task that waits for the build."""
@@ -254,7 +254,7 @@ async def test_running_build_is_not_started_again(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """The build is used while its texts are embedded. The vectors are added to it later."""
-    embedder, gateway, reporting = await begun(open_gateway, catalog)
+    embedder, gateway, reporting = await start_build(open_gateway, catalog)
 
     await gateway.list_tools()
     builds = gateway.index_builds
@@ -270,17 +270,17 @@ async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
 ) -> None:
     """Words rank, with a diagnostic. The next search does not wait again, even after a new tool."""
     embedder = Gated()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
 
     first = await gateway.search(QUERY)
     gateway.add_tool(read_mail)
     result = await gateway.search("read the newest mail of the harbour")
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode == "hybrid"
 
-    await until(healed)
+    await until(has_recovered)
 
     assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, codes(first)[:2])
     assert "send_email" == names(first)[0]
@@ -289,8 +289,10 @@ async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
 
 async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Listings have their own timeouts, and vectors cannot exist before."""
-    late = Late()
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=HASTY)
+    late = GatedSource()
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), options=SHORT_TIMEOUT
+    )
     gateway.add_source(late)
     searching = asyncio.ensure_future(gateway.search(QUERY))
     await late.gate.reached.wait()
@@ -306,7 +308,7 @@ async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalo
 async def test_closing_the_gateway_ends_a_waiting_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    _, gateway, reporting = await begun(open_gateway, catalog)
+    _, gateway, reporting = await start_build(open_gateway, catalog)
 
     await gateway.aclose()
 
@@ -314,13 +316,13 @@ async def test_closing_the_gateway_ends_a_waiting_build(
         await reporting
 
 
-def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
+def _submit(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
 async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> None:
     """Equal queries share one request, but each search has its own timeout."""
-    embedder, share = Stuck(), SingleFlight[QueryEmbeddings](_here).run
+    embedder, share = GatedQueries(), SingleFlight[QueryEmbeddings](_submit).run
     embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
@@ -330,21 +332,21 @@ async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> Non
     embeddings = await waiting
 
     assert isinstance(hasty, Failed)
-    assert TOLD == hasty.reason
+    assert TIMEOUT_REASON == hasty.reason
     assert (1, 1) == (embeddings.embedded, embedder.calls)
 
 
 async def test_shared_request_without_answer_ends() -> None:
     """Otherwise all later callers would wait for it."""
     embed = QueryEmbedder(
-        embedder=Stuck(),
+        embedder=GatedQueries(),
         cache=_cache(),
-        share=SingleFlight[QueryEmbeddings](_here).run,
+        share=SingleFlight[QueryEmbeddings](_submit).run,
         telemetry=Telemetry(),
         timeout_s=0.01,
     )
     normalize = CachedNormalizer(
-        normalizer=Mute(),
+        normalizer=SilentNormalizer(),
         cache=_cache(),
         share=SingleFlight[str](
             lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())

@@ -51,8 +51,8 @@ def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> s
     return {snapshot.entities[spot].id for spot in head if cosines[spot] >= floor}
 
 
-def added(found: SearchResult) -> set[str]:
-    return {match.id for match in (*found.related, *found.next_steps)}
+def supplement_ids(result: SearchResult) -> set[str]:
+    return {match.id for match in (*result.related, *result.next_steps)}
 
 
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
@@ -69,7 +69,7 @@ def test_derived_supplements_are_inside_the_window_at_every_size(size: int, limi
     bounded = run(auto(embedder), snapshot, QUERY, limit=limit)
 
     assert len(window) == bounded.counts.window
-    assert set() == added(bounded) - window
+    assert set() == supplement_ids(bounded) - window
     assert all(match.direct for match in (*bounded.related, *bounded.next_steps))
 
 
@@ -126,7 +126,7 @@ def test_graph_adds_more_without_a_window(size: int) -> None:
 
     result = run(free, snapshot, QUERY, limit=1)
 
-    assert added(result) - window_of(snapshot, embedder, limit=1)
+    assert supplement_ids(result) - window_of(snapshot, embedder, limit=1)
 
 
 @pytest.mark.requirement("auto:rule-8")

@@ -169,16 +169,16 @@ def test_chosen_places_are_complete_ordered_and_distinct(listed: list[str], limi
         assert not places or 0 == places[0]
 
 
-def worded(server: str, name: str, *about: str) -> Entity:
+def entity_about(server: str, name: str, *about: str) -> Entity:
     return entity(tool(name, " ".join(about)), server=server)
 
 
-def scored(found: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
-    return [(chosen_tool.name, score) for chosen_tool, score in found]
+def names_and_scores(chosen: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
+    return [(chosen_tool.name, score) for chosen_tool, score in chosen]
 
 
-def servers(found: list[tuple[Entity, float]]) -> list[str]:
-    return [chosen_tool.server for chosen_tool, _ in found]
+def servers_of(chosen: list[tuple[Entity, float]]) -> list[str]:
+    return [chosen_tool.server for chosen_tool, _ in chosen]
 
 
 def test_server_tools_scores_are_computed_from_words() -> None:
@@ -186,59 +186,63 @@ def test_server_tools_scores_are_computed_from_words() -> None:
     description: 0.7 x 0.8 + 0.3. One in the description: 0.7 x 0.3 + 0.3 x 0.5. None: left out.
     """
     tools = [
-        worded("a", "send_letter"),
-        worded("a", "send_parcel", "letter"),
-        worded("b", "stamp", "letter"),
-        worded("b", "weigh"),
+        entity_about("a", "send_letter"),
+        entity_about("a", "send_parcel", "letter"),
+        entity_about("b", "stamp", "letter"),
+        entity_about("b", "weigh"),
     ]
 
     chosen = server_tools(tools, "send letter", limit=10)
 
-    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == scored(chosen)
+    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == names_and_scores(
+        chosen
+    )
 
 
 def test_server_tools_limits_the_places_of_one_server() -> None:
     """Six places for two servers: three each, although all ten tools of the first server are as
     good.
     """
-    tools = [worded("a", f"send_{number}") for number in range(10)]
-    tools += [worded("b", f"tell_{number}", "send") for number in range(10)]
+    tools = [entity_about("a", f"send_{number}") for number in range(10)]
+    tools += [entity_about("b", f"tell_{number}", "send") for number in range(10)]
 
-    assert ["a", "a", "a", "b", "b", "b"] == servers(server_tools(tools, "send", limit=10))
+    assert ["a", "a", "a", "b", "b", "b"] == servers_of(server_tools(tools, "send", limit=10))
     assert 6 == len(server_tools(tools[:10], "send", limit=10))
 
 
 def test_server_tools_gives_each_server_at_least_two_places() -> None:
     """Three places: the best two tools of one server and the next one."""
-    tools = [worded(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)]
+    tools = [
+        entity_about(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)
+    ]
 
-    assert ["a", "a", "b"] == servers(server_tools(tools, "send", limit=1))
+    assert ["a", "a", "b"] == servers_of(server_tools(tools, "send", limit=1))
     assert [] == server_tools([], "send", limit=1)
 
 
 def test_server_tools_matches_whole_words() -> None:
-    tools = [worded("mail", "menu", "A mention.")]
+    tools = [entity_about("mail", "menu", "A mention.")]
 
     assert [] == server_tools(tools, "men", limit=3)
     assert [] == server_tools(tools, "", limit=3)
 
 
-async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
+async def search_similar(open_gateway: OpenGateway, query: str, **arguments: Any) -> SearchResult:
     """Search for up to 50 matches in a catalog of similar tools."""
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    return await gateway.search(query, limit=50, diversify=True, **asked)
+    return await gateway.search(query, limit=50, diversify=True, **arguments)
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
 async def test_search_with_display_limit_returns_only_displayed_matches(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
-    whole = await searched(open_gateway, "send it", ranking=ranking)
+    whole = await search_similar(open_gateway, "send it", ranking=ranking)
     scores = [match.score for match in whole.matches]
     expected = select(["tool"] * len(scores), scores, limit=4)
 
-    few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
+    few = await search_similar(open_gateway, "send it", ranking=ranking, display_limit=4)
 
     assert [whole.matches[place] for place, _ in expected] == list(few.matches)
     assert tuple(score for _, score in expected) == few.display_scores
@@ -279,7 +283,7 @@ async def test_display_limit_applies_to_browsing_without_scores(open_gateway: Op
 @pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])
 async def test_invalid_display_limit_is_rejected(open_gateway: OpenGateway, places: Any) -> None:
     with pytest.raises(InvalidRequestError, match="display_limit must be"):
-        await searched(open_gateway, "send", display_limit=places)
+        await search_similar(open_gateway, "send", display_limit=places)
 
 
 async def test_display_limit_with_several_queries_is_rejected(open_gateway: OpenGateway) -> None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from gateway.search import TIE_SHARE, RankedList, rerank, rerank_by_usage
 from tests.fakes import entity, tool
 
-falling = st.lists(st.floats(-10, 10), max_size=12).map(lambda each: sorted(each, reverse=True))
+descending = st.lists(st.floats(-10, 10), max_size=12).map(
+    lambda scores: sorted(scores, reverse=True)
+)
 
 
 def test_rerank_swaps_only_near_ties() -> None:
@@ -27,7 +29,7 @@ def test_rerank_orders_equal_scores_by_usage() -> None:
     assert [] == rerank([], [], {})
 
 
-@given(falling, st.lists(st.floats(0.85, 1.15), min_size=12, max_size=12))
+@given(descending, st.lists(st.floats(0.85, 1.15), min_size=12, max_size=12))
 def test_rerank_moves_entities_only_past_near_ties(scores: list[float], said: list[float]) -> None:
     ids = [str(place) for place in range(len(scores))]
 

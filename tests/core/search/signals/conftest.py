@@ -30,6 +30,6 @@ def pool_of(names: Sequence[str], request: str) -> Pool:
     return Pool(snapshot, query, candidates, mask=mask, words=words, scores=scores)
 
 
-def named(pool: Pool, lifted: np.ndarray) -> set[str]:
-    """Return the names of the candidates whose flag in *lifted* is True."""
-    return {pool.snapshot.entities[position].name for position in pool.positions[lifted]}
+def names_of(pool: Pool, flags: np.ndarray) -> set[str]:
+    """Return the names of the candidates whose flag in *flags* is True."""
+    return {pool.snapshot.entities[position].name for position in pool.positions[flags]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway import Gateway
 from gateway.search.signals.every import ClauseCoverage
 from gateway.testing import HashingEmbedder
-from tests.core.search.signals.conftest import named, pool_of
+from tests.core.search.signals.conftest import names_of, pool_of
 from tests.fakes import ListSource, tool
 
 
@@ -19,7 +19,7 @@ def test_tool_nearest_to_several_clauses_gains_once() -> None:
     gains = ClauseCoverage().score(pool)
 
     assert 3 == pool.query.clause_count
-    assert {"read_letter", "count_coins"} == named(pool, gains == 1)
+    assert {"read_letter", "count_coins"} == names_of(pool, gains == 1)
     assert 2 == gains.sum()
     assert not ClauseCoverage().score(pool_of(("read_letter",), "read it")).any()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.search.signals.every import ClauseWords
-from tests.core.search.signals.conftest import named, pool_of
+from tests.core.search.signals.conftest import names_of, pool_of
 
 TOOLS = ("read_letter", "paint_fence", "count_coins")
 LONG = (
@@ -19,7 +19,7 @@ def test_tool_gains_from_the_words_of_its_clause() -> None:
 
     scores = ClauseWords(1).score(pool)
 
-    assert {"read_letter", "paint_fence"} == named(pool, scores > 0)
+    assert {"read_letter", "paint_fence"} == names_of(pool, scores > 0)
     assert pytest.approx(0, abs=1e-6) == float(scores.mean())
 
 
