@@ -145,25 +145,25 @@ class EngineVectors:
         return np.asarray(rows.mean(axis=0), dtype=np.float32)
 
     def has(self, positions: Positions) -> Mask:
-        """See `CatalogVectors.has`."""
+        """Return flags that are True for each of *positions* with a row."""
         return np.asarray(self._ids[positions] > 0)
 
     def rows(self, positions: Positions) -> Matrix:
-        """See `CatalogVectors.rows`."""
+        """Return the rows at a few *positions*; zeros for an entity without a row."""
         rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
         if has_row.any():
             rows[has_row] = self._engine.rows(self._ids[positions[has_row]])
         return rows
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """See `CatalogVectors.similarities`."""
+        """Return the exact cosines of *vectors* with the rows at *positions*."""
         cosines, has_row = np.zeros((len(vectors), len(positions)), np.float32), self.has(positions)
         if has_row.any():
             cosines[:, has_row] = self._engine.similarities(vectors, self._ids[positions[has_row]])
         return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """See `CatalogVectors.search`."""
+        """Find the *count* best eligible positions, with the engine's index if worthwhile."""
         self._maintain_daily()
         eligible = np.flatnonzero(mask)
         near = self._nearest_positions(query, mask, len(eligible), max(count, _MIN_NEAREST))

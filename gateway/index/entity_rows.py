@@ -115,23 +115,23 @@ class EngineRows:
 
     @property
     def has_gaps(self) -> bool:
-        """See `EntityRows.has_gaps`."""
+        """True if the engine reported a missing row."""
         return self._engine.has_gaps
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """See `EntityRows.missing_texts`."""
+        """Texts without a vector, without duplicates."""
         with self._using:
             return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """See `EntityRows.missing`."""
+        """Number of entities not looked up or stored, plus texts without a vector."""
         with self._using:
             return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """See `EntityRows.update`."""
+        """Remove and add entities."""
         gone, new = changed_texts(removed, added)
         with self._using:
             for entity_id in gone:
@@ -141,7 +141,7 @@ class EngineRows:
             self._unread |= {entity.id: entity for entity in new}
 
     def load(self) -> None:
-        """See `EntityRows.load`."""
+        """Store pending rows, then look up the rows of new entities."""
         self._write()
         while True:
             with self._using:
@@ -199,7 +199,7 @@ class EngineRows:
                         self._ids[entity_id] = ids[unwritten[0]]
 
     def index(self, eligibility: Eligibility) -> EngineVectors | None:
-        """See `EntityRows.index`."""
+        """Return the rows for searches; None if all entities lack a row."""
         places = eligibility.by_id
         with self._using:
             row_ids = (self._ids.get(entity_id, 0) for entity_id in places)
@@ -214,7 +214,7 @@ class EngineRows:
         )
 
     def maintain(self) -> None:
-        """See `EntityRows.maintain`."""
+        """Mark the rows as used, and index many rows, in a daemon thread."""
         with self._using:
             ids = np.array([*self._ids.values()], dtype=np.int64)
         maintain(self._engine, ids, self._few_rows)

@@ -190,7 +190,7 @@ class EntityVectors:
         """Ids of entities whose rows in the matrix are outdated."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """See `EntityRows.update`."""
+        """Remove and add entities."""
         gone, new = changed_texts(removed, added)
         for entity_id in gone:
             self._forget(entity_id)
@@ -211,16 +211,16 @@ class EntityVectors:
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """See `EntityRows.missing_texts`."""
+        """Texts without a vector, without duplicates."""
         return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """See `EntityRows.missing`."""
+        """Number of texts without a vector."""
         return len(self._pending.missing)
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """See `EntityRows.add`."""
+        """Add vectors of missing texts, keyed by text key."""
         for entity_id, row, _ in self._pending.take(rows):
             batch = self._batch(entity_id, len(row))
             place = batch.places[entity_id]
@@ -237,7 +237,7 @@ class EntityVectors:
         return self._batches[-1]
 
     def index(self, eligibility: Eligibility) -> VectorIndex | None:
-        """See `EntityRows.index`."""
+        """Return the rows for searches; None if all entities lack a vector."""
         rows = self.matrix(eligibility.by_id)
         if rows is None:
             return None
@@ -265,8 +265,7 @@ class EntityVectors:
             matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
         # Batches with other entities are kept, because the previous catalog may be indexed once
-        # more
-        # while the next one is compiled.
+        # more while the next one is compiled.
         placed = places.keys()
         self._batches = [batch for batch in self._batches if not batch.places.keys() <= placed]
         self._outdated.clear()

@@ -43,7 +43,7 @@ _Key: TypeAlias = tuple[str, Hashable]
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
 """Edges of one tool: pairs of the relation and the id of the other tool."""
 MAX_GROUP = 64
-"""Maximum number of tools of one server that a shared word relates."""
+"""Maximum number of tools of one server with a common word. A more common word relates none."""
 MAX_SUPPLIERS = 2
 """Maximum number of suppliers of an argument. If there are more, none of them is used."""
 _MAX_TOOLS: Mapping[str, int] = {
@@ -54,8 +54,8 @@ _MAX_TOOLS: Mapping[str, int] = {
 _MAX_WORDS = 1 << 14
 """Maximum number of tools whose words are cached."""
 _SERVER_KEYS = ("check", "online")
-"""Kinds of keys whose tools serve their own server, or all servers if their server reports the
-machine."""
+"""Kinds of keys that tools offer only to their own server. If that server reports the machine's
+environment, such as its clock, they offer them to all servers."""
 
 _SIGN_IN = frozenset({"login", "signin", "authenticate", "authorize"})
 _SPLIT_SIGN_IN = (frozenset({"log", "in"}), frozenset({"sign", "in"}))
@@ -172,7 +172,7 @@ class _ToolIndex:
         )
 
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
-        """Yield tools that offer *key* and serve *server*: its own tools, or the machine's."""
+        """Yield tools that offer *key* to *server*: its own tools, and tools for all servers."""
         for helper in self.find(key) or ():
             helper_server = self.entities[helper].server
             if helper_server == server or ("machine", helper_server) in self.owners:

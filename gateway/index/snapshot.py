@@ -49,8 +49,8 @@ class Snapshot:
     vectors: CatalogVectors | None
     """None if all entities lack a vector."""
     server_ids: Positions
-    """Number of each entity's server, shape (n,). Each entity of a kind that
-    servers do not list has its own number."""
+    """Server number of each entity, shape (n,). Entities of kinds that servers do not list have
+    individual numbers."""
     visibility: Visibility = EVERYTHING_VISIBLE
     """Access rules of callers."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -147,21 +147,21 @@ class VectorIndex:
 
     @property
     def count(self) -> int:
-        """See `CatalogVectors.count`."""
+        """Number of entities with a vector."""
         return self.size if self.present is None else int(np.count_nonzero(self.present))
 
     def has(self, positions: Positions) -> Mask:
-        """See `CatalogVectors.has`."""
+        """Return flags that are True for each of *positions* with a vector."""
         if self.present is None:
             return np.ones(len(positions), dtype=np.bool_)
         return self.present[positions]
 
     def rows(self, positions: Positions) -> Matrix:
-        """See `CatalogVectors.rows`."""
+        """Return the rows at *positions*."""
         return self.matrix[positions]
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """See `CatalogVectors.similarities`."""
+        """Return the exact cosines of *vectors* with the rows at *positions*."""
         cosines = np.empty((len(vectors), len(positions)), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK_ROWS):
             part = slice(start, start + _CHUNK_ROWS)
@@ -169,7 +169,9 @@ class VectorIndex:
         return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """See `CatalogVectors.search`; in a large catalog the sketch chooses the candidates."""
+        """Find the *count* best eligible positions. In a large catalog the sketch chooses
+        candidates.
+        """
         if self.sketch is None:
             return self._scan(query, mask, count)
         eligible, near = np.flatnonzero(mask), None

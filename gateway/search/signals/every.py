@@ -104,7 +104,7 @@ def group_scores(
     than a large one. All tools of a server gain the same, so that their order does not change.
 
     Args:
-        ids: Number of each entity's server, without gaps, shape (n,).
+        ids: Server number of each entity, without gaps, shape (n,).
         positions: Ranked positions without duplicates, shape (m,).
         scores: Scores of *positions*, in deviations, shape (m,).
         clauses: Number of clauses in the request; 0 for a short one.

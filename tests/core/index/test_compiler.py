@@ -164,7 +164,7 @@ def mean_of(entities: list[Entity]) -> np.ndarray:
 
 
 def test_mean_of_a_catalog_counts_only_kinds_listed_by_servers() -> None:
-    """Without such entities, all count."""
+    """A catalog without entities of these kinds counts all entities."""
     alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
 
     assert np.allclose(alone, together, atol=1e-6)

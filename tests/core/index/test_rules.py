@@ -102,7 +102,7 @@ def test_phases_do_not_relate_tools_of_different_servers() -> None:
 
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
 def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
-    """In any spelling, and for longer names with the same ending."""
+    """The spelling does not matter, and longer names with the same ending are supplied, too."""
     derived = derived_edges(tool_taking("get_current_date"), tool_taking("book_room", argument))
 
     assert {("book_room", "requires", "get_current_date")} == derived
@@ -199,7 +199,7 @@ def test_clock_supplies_arguments_with_a_date_or_time_format(
 
 
 def test_two_clocks_and_optional_dates_derive_nothing() -> None:
-    """With two clocks the right one is unknown. Optional arguments do not need a supplier."""
+    """Two clocks are ambiguous. Optional arguments do not need a supplier."""
     book = tool_taking("book", "year")
     free = ToolDefinition(
         name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
@@ -257,7 +257,7 @@ def test_secret_of_one_server_is_not_supplied_to_others() -> None:
 
 
 def test_prose_in_descriptions_derives_nothing() -> None:
-    """Otherwise a server could promote its tools."""
+    """A server could otherwise promote its tools."""
     prose = "First call find_room. Use the id returned by find_room."
 
     assert set() == derived_edges(tool_taking("book", description=prose), tool_taking("find_room"))
@@ -284,7 +284,7 @@ def test_phases_need_all_nouns_of_the_first_tool() -> None:
 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_each_rule_can_be_disabled(rule: str) -> None:
-    """With all rules disabled nothing is derived."""
+    """Nothing is derived if all rules are disabled."""
     tools = (
         tool_taking("list_rooms"),
         tool_taking("open_room", "date", description="Use after list_rooms."),
@@ -337,7 +337,7 @@ async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
 async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
     open_gateway: OpenGateway,
 ) -> None:
-    """As prerequisites they would flood the list."""
+    """Prerequisites from equal data names would flood the list."""
     output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
     maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
     gateway = open_gateway(

@@ -86,7 +86,7 @@ async def test_second_start_loads_the_saved_snapshot(start: OpenIndexed) -> None
 
 
 async def test_saved_snapshot_contains_its_search_texts(start: OpenIndexed, tmp_path: Path) -> None:
-    """From hints and documents. A changed search text changes the fingerprint."""
+    """Search texts come from hints and documents. A changed search text changes the fingerprint."""
     document = tmp_path / "a.md"
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
     hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
@@ -177,7 +177,7 @@ async def test_failure_to_save_is_reported(start: OpenIndexed, tmp_path: Path) -
 
 
 async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path) -> None:
-    """With a diagnostic and the same results."""
+    """The report has a diagnostic, and the results are equal."""
     expected = await search_and_close(start())
     (path,) = saved_files(tmp_path)
     whole = path.read_bytes()
@@ -193,7 +193,7 @@ async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path
 
 
 async def test_file_of_another_catalog_is_rejected(start: OpenIndexed, tmp_path: Path) -> None:
-    """Although its name is the expected one."""
+    """The file's name is the expected one, but its fingerprint is not."""
     await search_and_close(start())
     (path,) = saved_files(tmp_path)
     foreign = path.read_bytes()
@@ -231,7 +231,7 @@ def saved_files(folder: Path) -> list[Path]:
 
 
 async def test_graph_of_a_saved_snapshot_is_complete(start: OpenIndexed) -> None:
-    """Including facts that only an export reads."""
+    """An export also reads facts that searches do not use."""
     first = start()
     await first.report()  # an index without its vectors is not saved
     expected = sorted((await first.export_graph("n-triples")).splitlines())

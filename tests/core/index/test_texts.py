@@ -95,7 +95,7 @@ def test_embedding_text_of_an_agent_contains_its_capabilities(
 
 
 def test_name_text_is_the_name_or_name_and_description() -> None:
-    """For a tool the name. For an agent also the description, which has little weight in its whole
+    """The name text of an agent also has the description, which has little weight in the whole
     text.
     """
     told = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
@@ -137,7 +137,9 @@ def test_lexical_fields_are_keyed_by_field_without_empty_ones() -> None:
 
 
 def test_search_text_replaces_the_description() -> None:
-    """For vectors, words and the graph. Only the beginning of a long one is embedded."""
+    """Vectors, words and the graph use the search text. Only the beginning of a long one is
+    embedded.
+    """
     hinted = replace(FULL.hints, search_text="Bills a client. " + "x" * 400)
     searched = replace(FULL, definition=replace(FULL.definition, hints=hinted))
 
@@ -156,7 +158,7 @@ def test_humanized_splits_an_identifier_into_words() -> None:
 
 
 def test_generated_document_is_not_declared() -> None:
-    """Even if the tool's server is trusted."""
+    """The tool's server is trusted, but the document is still derived."""
     document = document_of(replace(FULL, trusted=True), GraphOptions())
 
     assert not document.declared
@@ -165,7 +167,6 @@ def test_generated_document_is_not_declared() -> None:
 
 
 def test_node_maps_back_to_its_entity() -> None:
-    """For any characters in the id."""
     graph = compile_graph([entity(tool("find it/now <ü>"))])
 
     assert 0 == graph.entity(graph.nodes[0])
@@ -183,7 +184,9 @@ def test_host_names_contain_only_unique_names_of_sources() -> None:
 
 
 def test_values_in_a_schema_are_indexed_as_words() -> None:
-    """At any depth, without duplicates, only texts, and bounded. They are not embedded."""
+    """Values are found at any depth, without duplicates and up to a maximum. They are not
+    embedded.
+    """
     schema = {
         "type": "object",
         "properties": {

@@ -114,7 +114,7 @@ async def test_tool_added_while_embedding_is_found_and_callable(
 async def test_search_of_a_program_waits_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
 ) -> None:
-    """By default, and if the strategy ranks only by vectors."""
+    """Waiting is the default, and is always needed if the strategy ranks only by vectors."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy=strategy, embedder=embedder, options=options)
     searching = asyncio.ensure_future(gateway.search(QUERY))
@@ -311,7 +311,7 @@ async def test_failed_server_is_retried_while_embedding(
 async def test_report_without_wait_describes_the_current_build(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """It starts a missing build, but does not wait for it."""
+    """The report starts a missing build, but does not wait for it."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 

@@ -155,7 +155,7 @@ async def test_caches_with_zero_items_are_off(open_gateway: OpenGateway, catalog
 
 
 async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway) -> None:
-    """Neither changes to the first result, nor to results from the cache."""
+    """The test changes the first result and results from the cache."""
     results = [await gateway.search(QUERY)]
     stages = dict(results[0].stages)
 

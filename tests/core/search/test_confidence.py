@@ -74,7 +74,7 @@ def test_confidence_rises_with_similarity(coverage: float) -> None:
 
 
 async def test_nearest_of_few_vectors_is_not_a_match(open_gateway: OpenGateway) -> None:
-    """While most tools lack a vector, a tool without any word of the request must not be found."""
+    """Most tools lack a vector, so a tool without any word of the request must not be found."""
     store, first = MemoryVectorStore(), [tool("plant", "Water the flowers."), tool("mow", "Lawn.")]
     options = Options(search=SearchOptions(first_search="words"))
     embedded = open_gateway(

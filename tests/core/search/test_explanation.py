@@ -169,7 +169,7 @@ async def test_filtered_entities_are_explained_with_their_filters(reports: Gatew
 
 
 async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway) -> None:
-    """At most five, and only entities that would be matches without filters."""
+    """The explanation names at most five entities that would be matches without filters."""
     explained = await reports.search("write a report", limit=3, explain=HOST)
     nothing = Filters(servers=frozenset({"no"}))
     wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
@@ -181,7 +181,7 @@ async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway
 
 
 async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gateway) -> None:
-    """Unless the host reads the explanation."""
+    """Only the host may read about these entities."""
     press = Caller(scopes=frozenset({"press"}))
 
     for_caller = await reports.search("write a report", limit=9, explain=True)

@@ -17,7 +17,7 @@ def test_empty_catalog_has_an_empty_mask() -> None:
 
 
 async def test_filters_apply_to_search_and_list_tools(open_gateway: OpenGateway) -> None:
-    """By server, by tag without case, and disabled tools are not listed."""
+    """The filters are server, tag (without case) and disabled."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [tool(f"report_{name}", "Write a report.") for name in "abc"]
     hints = {"report_a": Hints(tags=("Daily",)), "report_b": Hints(enabled=False)}

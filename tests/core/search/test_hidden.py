@@ -113,7 +113,7 @@ async def test_prerequisites_do_not_lead_through_hidden_tools(gateway: Gateway) 
 
 
 async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -> None:
-    """Neither its schema nor its name as a suggestion."""
+    """The error must contain neither the tool's schema nor its name as a suggestion."""
     with pytest.raises(UnknownToolError) as raised:
         await gateway.invoke("open_vaul")
     for arguments in ("{", "{}"):

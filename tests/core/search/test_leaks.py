@@ -211,7 +211,7 @@ def test_result_does_not_mention_hidden_entities(
     broken: bool,
     spread: bool,
 ) -> None:
-    """For every strategy and policy."""
+    """The test covers every strategy and ranking policy."""
     visible = {entity.id for entity in world.visible}
     unwritten = world.hidden - set(asked)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))

@@ -24,7 +24,7 @@ STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_
 async def test_declared_next_step_is_suggested_first_with_its_edge(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """Without vectors there is no other suggestion, because nothing supports it."""
+    """There is no other suggestion without vectors, because nothing supports it."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
     await gateway.report()
 
@@ -40,7 +40,7 @@ async def test_declared_next_step_is_suggested_first_with_its_edge(
 async def test_declared_next_step_comes_before_a_derived_one(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """Even if the derived one fits the task better. Scores stay in descending order."""
+    """The derived next step fits the task better. Scores stay in descending order."""
     weak = Document(
         id="host:1",
         title="search_mail",
@@ -117,7 +117,7 @@ async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: C
 
 
 def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Also in the blocking client."""
+    """The blocking client raises the same error."""
     gateway = SyncGateway(open_gateway(catalog))
 
     assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]

@@ -90,7 +90,7 @@ async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> N
 
 
 async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> None:
-    """As a filter it matches no tool. In a query it is a normal word."""
+    """An unknown tag matches no tool as a filter, and is a normal word in a query."""
     filtered = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
     queried = await gateway.search("invoices #finanse")
     strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))

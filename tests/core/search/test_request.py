@@ -123,7 +123,6 @@ def test_short_request_has_no_clauses() -> None:
     "joint", [". ", "\n- ", "; ", ", and ", " and then ", ", und ", "。", " — "]
 )
 def test_long_request_is_split_at_the_ends_of_its_steps(joint: str) -> None:
-    """In several languages and list formats."""
     first = "find " + "all the very old " * 4 + "invoices of the customer"
     second = "send " + "them to the new " * 3 + "accountant by mail"
 

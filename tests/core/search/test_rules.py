@@ -304,7 +304,7 @@ async def test_failing_normalizer_leaves_the_query_unchanged(
 async def test_search_without_query_browses_by_name(
     gateway: Gateway, embedder: HashingEmbedder, query: str | None
 ) -> None:
-    """It does not rank, embed or measure confidence."""
+    """Browsing does not rank, embed or measure confidence."""
     await gateway.report()
     before = embedder.calls
 

@@ -215,7 +215,7 @@ def read_mail() -> str:
 async def test_calls_and_lists_do_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
 ) -> None:
-    """Neither in a new catalog nor after a new tool, while a search waits for vectors."""
+    """The catalog is new, or has a new tool, while a search waits for vectors."""
     embedder = Gated()
     options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
@@ -337,7 +337,7 @@ async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> Non
 
 
 async def test_shared_request_without_answer_ends() -> None:
-    """Otherwise all later callers would wait for it."""
+    """A request that never ends would block all later callers."""
     embed = QueryEmbedder(
         embedder=GatedQueries(),
         cache=_cache(),

@@ -206,7 +206,7 @@ def test_declared_supplements_come_from_anywhere_without_vectors(size: int) -> N
 
 
 def test_declared_supplements_are_listed_before_derived_ones() -> None:
-    """Even if derived ones have a higher weight and would fill the list."""
+    """The derived ones have a higher weight and would fill the list."""
     entities = [entity(tool(name)) for name in ("search_note", *NOTES)]
     weak = tuple(
         Edge(subject="search_note", predicate=predicate, object=target, weight=0.1)

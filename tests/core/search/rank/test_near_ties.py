@@ -15,7 +15,7 @@ descending = st.lists(st.floats(-10, 10), max_size=12).map(
 
 
 def test_rerank_swaps_only_near_ties() -> None:
-    """In a range of 1, a difference of 0.05 is near."""
+    """The range of the scores is 1, so a difference of 0.05 is near."""
     ids = ["a", "b", "c", "d"]
     liked = {"b": 1.15, "d": 1.15, "a": 0.85}
 
@@ -43,7 +43,7 @@ def test_rerank_moves_entities_only_past_near_ties(scores: list[float], said: li
 
 
 def test_entity_that_moves_up_gets_the_score_of_the_one_it_passes() -> None:
-    """In a range of 1, 0.98 passes 1.0. Scores must stay in descending order."""
+    """The range of the scores is 1, so 0.98 passes 1.0. Scores must stay in descending order."""
     scores = np.asarray([1.0, 0.98, 0.5, 0.0], np.float32)
     before = RankedList(positions=np.arange(4), scores=scores)
     entities = [entity(tool(f"tool_{place}")) for place in range(4)]

@@ -45,7 +45,7 @@ def test_all_tools_of_a_server_gain_equally() -> None:
 
 @pytest.mark.parametrize("ids", [[], [0, 0, 0]])
 def test_single_server_gains_nothing(ids: list[int]) -> None:
-    """Also with an empty catalog, or a pool emptied by filters."""
+    """An empty catalog and a pool emptied by filters gain nothing, either."""
     scores = np.ones(len(ids), np.float32)
 
     assert not group_scores(np.asarray(ids, np.intp), np.arange(len(ids)), scores, 20).any()
