@@ -83,7 +83,17 @@ class ChatModel:
 
 
 class OpenAINormalizer(ChatModel):
-    """Rewrites queries with a chat model at an OpenAI-compatible endpoint."""
+    """Rewrites queries with a chat model at an OpenAI-compatible endpoint.
+
+    Args:
+        client: Sync or async client, as for `ChatModel`.
+        model: Name of the chat model.
+
+    Example:
+        >>> with OpenAI(base_url="https://models.example/v1", api_key="key") as client:
+        ...     OpenAINormalizer(client, model="small").model_id
+        'models.example/small'
+    """
 
     async def rewrite(self, query: str) -> ModelReply:
         """Rewrite *query* with one request, at temperature 0 if the model accepts that.

@@ -47,12 +47,12 @@ class Signal(Protocol):
     """One term of the score of `auto`. `score` may be called from any thread.
 
     Example:
-        class Pinned:
-            name, order, weight = "pinned", 1000, 0.5
-
-            def score(self, pool: Pool) -> Vector:
-                pinned = pool.snapshot.eligibility.has("tag", "pinned")
-                return pinned[pool.positions].astype("float32")
+        >>> class Pinned:
+        ...     name, order, weight = "pinned", 1000, 0.5
+        ...
+        ...     def score(self, pool: Pool) -> Vector:
+        ...         pinned = pool.snapshot.eligibility.has("tag", "pinned")
+        ...         return pinned[pool.positions].astype("float32")
     """
 
     name: str
