@@ -61,10 +61,12 @@ class Moments:
             present: True for an entity with a vector, shape (n,); None if all have one.
         """
         present_cosines = cosines if present is None else cosines[present]
-        every = Distribution.of(strengths)
+        distribution = Distribution.of(strengths)
         return cls(
-            strengths=every,
-            cosines=every if present_cosines is strengths else Distribution.of(present_cosines),
+            strengths=distribution,
+            cosines=distribution
+            if present_cosines is strengths
+            else Distribution.of(present_cosines),
         )
 
 

@@ -130,11 +130,16 @@ class Indexer:
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
         """Wait for more vectors. Return False if waiting is not worthwhile."""
-        many = words_first and build.missing > _FEW_TEXTS
+        has_many_missing = words_first and build.missing > _FEW_TEXTS
         # A model is useless without vectors of the catalog.
-        is_useless = many and not build.snapshot.ranks_by_vectors()
+        is_useless = has_many_missing and not build.snapshot.ranks_by_vectors()
         limit_s = _LOADING_S if words_first else None
-        if is_useless or await self._wait_until_prepared(limit_s) or many or not build.missing:
+        if (
+            is_useless
+            or await self._wait_until_prepared(limit_s)
+            or has_many_missing
+            or not build.missing
+        ):
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self.options.search.query_timeout_s)

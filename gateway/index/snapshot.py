@@ -250,10 +250,12 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
                 f"{entity.id!r} is only described by the catalog's entry {entity.parent!r}: "
                 f"connect the server {entity.server!r} to call it"
             )
-    every = (entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index])
+    exposed_names = (
+        entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index]
+    )
     # Only the number of unlisted servers, because the caller may not be allowed to see their names.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
-    raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
+    raise UnknownToolError(tool, near(tool, exposed_names), unlisted=unlisted)
 
 
 def _has_ambiguous_name(entity: Entity) -> bool:

@@ -49,7 +49,7 @@ _WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Caches:
-    """Caches of one process. Gateways can share them, because each key contains the gateway."""
+    """Caches of one process. Gateways can share them; keys of results contain the gateway."""
 
     normalized: Cache[str]
     embeddings: Cache[Vector]

@@ -329,8 +329,8 @@ class Search:
                 rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
             )
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
-        least = 0.0 if self._is_exact(request) else self.options.min_confidence
-        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences, least)
+        minimum = 0.0 if self._is_exact(request) else self.options.min_confidence
+        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences, minimum)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, chosen, best_of_each(lists, chosen), window)
         state.counts = replace(

@@ -176,9 +176,9 @@ class Query:
         Bare numbers are removed, because they are arguments and match tools by chance.
         """
         if text not in self._tokens:
-            every = tokens(text)
-            words = [token for token in every if not token.surface.isdigit()]
-            self._tokens[text] = words or every
+            all_tokens = tokens(text)
+            words = [token for token in all_tokens if not token.surface.isdigit()]
+            self._tokens[text] = words or all_tokens
         return self._tokens[text]
 
 

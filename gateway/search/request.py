@@ -65,7 +65,7 @@ class SearchArguments:
 
 
 def prepare(
-    asked: SearchArguments, options: SearchOptions
+    arguments: SearchArguments, options: SearchOptions
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean the arguments of a search.
 
@@ -77,24 +77,24 @@ def prepare(
             not a text.
     """
     notes: list[Diagnostic] = []
-    texts, filters = asked.texts(options.max_queries), asked.filters
-    if asked.ranking != "strategy":
+    texts, filters = arguments.texts(options.max_queries), arguments.filters
+    if arguments.ranking != "strategy":
         # A policy ranks the whole catalog; the strategy ranks only callable entities.
         filters = replace(filters, include_described=True)
-    filters = asked.caller.filters(filters)
+    filters = arguments.caller.filters(filters)
     request = SearchRequest(
         queries=tuple(dict.fromkeys(_clean_queries(texts, options.max_query_chars, notes))),
         context=_clean_context(
-            asked.context, asked.context_summary, options.max_query_chars, notes
+            arguments.context, arguments.context_summary, options.max_query_chars, notes
         ),
-        limit=_clamp_limit(asked.limit, options, notes),
+        limit=_clamp_limit(arguments.limit, options, notes),
         filters=filters,
-        ranking=asked.ranking,
-        diversify=asked.diversify,
-        display_limit=asked.display_limit,
-        tenant=asked.caller.tenant,
-        explain=bool(asked.explain),
-        reader=_reader_filters(asked.explain, filters),
+        ranking=arguments.ranking,
+        diversify=arguments.diversify,
+        display_limit=arguments.display_limit,
+        tenant=arguments.caller.tenant,
+        explain=bool(arguments.explain),
+        reader=_reader_filters(arguments.explain, filters),
     )
     return request, tuple(notes)
 

@@ -80,8 +80,8 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
             "tools must be a list of ids or names; for one tool pass a list with one item"
         )
     # Filters limit the suggestions, not the tools that were used.
-    none = frozenset[str]()
-    visible = replace(filters, tags=none, servers=none, without=none)
+    empty = frozenset[str]()
+    visible = replace(filters, tags=empty, servers=empty, without=empty)
     used = [snapshot.position(resolve(snapshot, tool, visible).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
@@ -176,10 +176,10 @@ def _nearness_reason(
 ) -> Reason:
     """Return a reason: nearness to *vectors* times *weight*, measured among the first mask."""
     results = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
-    every = results[0]
+    nearest = results[0]
     return Reason(
         nearest=np.concatenate([candidates.pool for candidates in results]),
-        score=lambda at: weight * every.deviations(every.strengths_at(at)),
+        score=lambda at: weight * nearest.deviations(nearest.strengths_at(at)),
     )
 
 

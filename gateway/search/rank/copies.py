@@ -62,9 +62,11 @@ def _is_copy(tool: Entity, other: Entity) -> bool:
 
 def are_alike(tool: Entity, other: Entity) -> bool:
     """Return whether the descriptions of two tools have nearly the same words."""
-    mine, others = stems_of(tool.description), stems_of(other.description)
-    shared = len(mine & others)
-    return len(mine) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(mine | others)
+    stems_of_tool, stems_of_other = stems_of(tool.description), stems_of(other.description)
+    shared = len(stems_of_tool & stems_of_other)
+    return len(stems_of_tool) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(
+        stems_of_tool | stems_of_other
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -99,8 +99,8 @@ def _competing_ranks(
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
-    least = parameters.DISPLAY_MIN_SCORE
-    return [(place, display) for place, display in ranked if display >= least or place in exempt]
+    minimum = parameters.DISPLAY_MIN_SCORE
+    return [(place, display) for place, display in ranked if display >= minimum or place in exempt]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -189,9 +189,9 @@ def choose(
     positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
     scores = [score for _, _, score in chosen]
     fits = state.counts.eligible <= request.display_limit
-    least = 0.0 if fits else min_confidence
+    minimum = 0.0 if fits else min_confidence
     likely = enumerate(confidences(positions.tolist()))
-    confident = {place for place, confidence in likely if confidence >= least}
+    confident = {place for place, confidence in likely if confidence >= minimum}
     displayed = select(kinds(positions), scores, limit=request.display_limit, exempt=confident)
     return [chosen[place] for place, _ in displayed], tuple(score for _, score in displayed)
 

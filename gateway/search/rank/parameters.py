@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 # Rewrites in English.
 SHARED_WORDS = 0.5
-"""Minimum share of a rewrite's words that the query contains. Below it the rewrite contradicts the
-query, unless their vectors are near."""
+"""A rewrite contradicts the query if at most this share of its words is in the query, unless their
+vectors are near."""
 REWRITE_SHARE = 0.2
 """Weight of a contradicting rewrite in the mean of query and rewrite. The better of query and mean
 counts. Measured with good and bad rewrites."""

@@ -259,8 +259,8 @@ def count_keywords(
     boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & tools, entities)
     for names, weight in KEYWORD_BOOSTS.items():
         boost += weight * holds(any_word, *names)
-    most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
-    share = (points / most).astype(np.float32)
+    maximum = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
+    share = (points / maximum).astype(np.float32)
     return Keywords(boost=boost.astype(np.float32), share=share)
 
 

@@ -24,13 +24,13 @@ async def test_load_without_a_source_returns_nothing() -> None:
 @pytest.mark.parametrize("form", [str, Path, "file", "list", "function"])
 async def test_load_reads_folders_files_lists_and_functions(tmp_path: Path, form: object) -> None:
     (tmp_path / "pay.md").write_text(TEXT, "utf-8")
-    given = [Document(id="x", title="Pay")]
+    host_documents = [Document(id="x", title="Pay")]
     sources: dict[object, GraphSource] = {
         str: str(tmp_path),
         Path: tmp_path,
         "file": tmp_path / "pay.md",
-        "list": given,
-        "function": lambda: given,
+        "list": host_documents,
+        "function": lambda: host_documents,
     }
 
     documents, notes = await load(sources[form])

@@ -124,9 +124,9 @@ def test_names_without_words_derive_nothing() -> None:
 
 def test_argument_with_many_suppliers_gets_none() -> None:
     """A guess among three suppliers would be arbitrary."""
-    many = [tool_taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
+    suppliers = [tool_taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
 
-    assert set() == derived_edges(*many, tool_taking("book_room", "date"))
+    assert set() == derived_edges(*suppliers, tool_taking("book_room", "date"))
 
 
 def test_supplier_with_required_arguments_is_ignored() -> None:

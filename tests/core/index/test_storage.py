@@ -180,8 +180,8 @@ async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path
     """The report has a diagnostic, and the results are equal."""
     expected = await search_and_close(start())
     (path,) = saved_files(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] + b"x" * 99 + whole[len(whole) // 2 + 99 :])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] + b"x" * 99 + content[len(content) // 2 + 99 :])
 
     second = start()
     report = await second.report()

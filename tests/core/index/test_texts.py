@@ -44,8 +44,8 @@ def test_embedding_text_begins_with_names_and_purpose() -> None:
 def test_embedding_text_contains_the_word_for_the_kind() -> None:
     """People ask for a server or skill by this word. The instructions describe a skill."""
     server = replace(entity(tool("bank", "Money.")), kind="server")
-    told: dict[str, object] = {"instructions": "Wear layers."}
-    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=told)
+    metadata: dict[str, object] = {"instructions": "Wear layers."}
+    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=metadata)
     odd = replace(skill, metadata={"instructions": ["Wear layers."]})
     signed = replace(skill, definition=replace(skill.definition, details={"words": "author Ada"}))
 
@@ -74,7 +74,7 @@ def test_embedding_text_of_a_server_contains_its_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "told"),
+    ("capabilities", "expected"),
     [
         ({"streaming": True, "pushNotifications": False}, ". Capabilities: streaming"),
         (["plans", "stateHistory"], ". Capabilities: plans, state history"),
@@ -83,7 +83,7 @@ def test_embedding_text_of_a_server_contains_its_tools() -> None:
     ],
 )
 def test_embedding_text_of_an_agent_contains_its_capabilities(
-    capabilities: object, told: str
+    capabilities: object, expected: str
 ) -> None:
     planner = replace(
         entity(ToolDefinition(name="planner", description="Plans.", details={"words": "by Acme"})),
@@ -91,15 +91,15 @@ def test_embedding_text_of_an_agent_contains_its_capabilities(
         metadata={"capabilities": capabilities},
     )
 
-    assert f"agent. planner. Plans{told}. by Acme" == embedding_text(planner)
+    assert f"agent. planner. Plans{expected}. by Acme" == embedding_text(planner)
 
 
 def test_name_text_is_the_name_or_name_and_description() -> None:
     """The name text of an agent also has the description, which has little weight in the whole
     text.
     """
-    told = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
-    planner = entity(told)
+    definition = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
+    planner = entity(definition)
 
     assert "trip planner" == name_text(planner)
     assert "trip planner. Plans trips" == name_text(replace(planner, kind="server"))
@@ -195,11 +195,13 @@ def test_values_in_a_schema_are_indexed_as_words() -> None:
             "days": {"items": {"anyOf": [{"enum": [f"day{number}" for number in range(99)]}]}},
         },
     }
-    plain = entity(tool("heat", "Heats."))
-    listed = replace(plain, definition=replace(plain.definition, input_schema=schema))
-    words = lexical_fields(listed)["values"].split()
+    without_values = entity(tool("heat", "Heats."))
+    with_values = replace(
+        without_values, definition=replace(without_values.definition, input_schema=schema)
+    )
+    words = lexical_fields(with_values)["values"].split()
 
     assert {"celsius", "kelvin", "rankine", "day0", "day49"} <= {*words}
     assert ("day50" in words, words.count("celsius")) == (False, 1)
-    assert "values" not in lexical_fields(plain)
-    assert embedding_text(plain) == embedding_text(listed)
+    assert "values" not in lexical_fields(without_values)
+    assert embedding_text(without_values) == embedding_text(with_values)

@@ -52,11 +52,11 @@ def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses:
     rows = rows_of(6000, seed=seed)
     mask = np.random.default_rng(seed).random(6000) < 0.7
     query = query_of(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
-    whole = VectorIndex.of(rows)
+    exact_index = VectorIndex.of(rows)
 
     nearest = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
 
-    exact = whole.search(query, mask=mask, count=20)
+    exact = exact_index.search(query, mask=mask, count=20)
     _, strengths = query.combine(cosines_of(rows, query.vectors))
     assert mask[nearest.pool].all()
     assert strengths[nearest.pool].tolist() == nearest.strengths.tolist()

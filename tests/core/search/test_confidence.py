@@ -59,11 +59,11 @@ def test_match_without_words_or_distinct_similarity_is_unlikely(model: str, size
 @pytest.mark.parametrize("model", ["", LOCAL_MODEL])
 def test_equal_similarity_is_less_likely_in_a_larger_catalog(model: str) -> None:
     """The best of many entities is near by chance."""
-    few, many = (
+    in_small_catalog, in_large_catalog = (
         estimate(Features(similarity=0.3, count=count), model=model) for count in (100, 10_000)
     )
 
-    assert many < few
+    assert in_large_catalog < in_small_catalog
 
 
 @pytest.mark.parametrize("coverage", [0.0, 0.5])

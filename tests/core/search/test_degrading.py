@@ -51,11 +51,19 @@ async def test_each_search_reports_its_ranking_mode(
         result = await gateway.search(query, ranking=ranking)
         modes.append((check_mode(result), result.degraded, result.cached))
 
-    fallen = strategy != "graph" and ranking != "lexical"
-    well, ill = (expected_mode(strategy, ranking, vectors=vectors) for vectors in (True, False))
-    never = ranking not in {"strategy", "lexical"} and strategy == "graph"
-    assert [(well, never, False), (ill, fallen or never, False)] == modes[:2]
-    assert [(well, never, False), (well, never, not (fallen or never))] == modes[2:]
+    loses_vectors = strategy != "graph" and ranking != "lexical"
+    usual_mode, fallback_mode = (
+        expected_mode(strategy, ranking, vectors=vectors) for vectors in (True, False)
+    )
+    is_always_degraded = ranking not in {"strategy", "lexical"} and strategy == "graph"
+    assert [
+        (usual_mode, is_always_degraded, False),
+        (fallback_mode, loses_vectors or is_always_degraded, False),
+    ] == modes[:2]
+    assert [
+        (usual_mode, is_always_degraded, False),
+        (usual_mode, is_always_degraded, not (loses_vectors or is_always_degraded)),
+    ] == modes[2:]
 
 
 @pytest.mark.requirement("auto:rule-5")

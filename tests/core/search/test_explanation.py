@@ -40,11 +40,11 @@ HOST = Caller(scopes=frozenset({ALL_SCOPES}))
 
 async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gateway) -> None:
     """Only if requested. Evidence that does not contain the match has rank None."""
-    plain = await gateway.search("send an e-mail", limit=3)
+    unexplained = await gateway.search("send an e-mail", limit=3)
     explained = await gateway.search("send an e-mail", limit=3, explain=True)
 
-    assert ((), ()) == (plain.ranks, plain.filtered)
-    assert plain.matches == explained.matches
+    assert ((), ()) == (unexplained.ranks, unexplained.filtered)
+    assert unexplained.matches == explained.matches
     first, second, third = explained.ranks
     places = EvidenceRanks(vector=1, lexical=1, graph=1, usage=None, ranked=1, final=1)
     assert replace(first, signals=()) == places

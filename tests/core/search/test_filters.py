@@ -24,13 +24,13 @@ async def test_filters_apply_to_search_and_list_tools(open_gateway: OpenGateway)
     gateway.add_server("one", server=Shelf(tools).server, hints=hints)
     gateway.add_server("two", server=Shelf([tool("report_d", "Write a report.")]).server)
 
-    plain = await gateway.search("report")
-    tagged = await gateway.search("report", filters=Filters(tags=frozenset({"dAILY"})))
-    served = await gateway.search("report", filters=Filters(servers=frozenset({"two"})))
+    unfiltered = await gateway.search("report")
+    by_tag = await gateway.search("report", filters=Filters(tags=frozenset({"dAILY"})))
+    by_server = await gateway.search("report", filters=Filters(servers=frozenset({"two"})))
     listed = await gateway.list_tools(Filters(include_disabled=True))
 
-    assert {"report_a", "report_c", "report_d"} == set(names(plain))
-    assert (["report_a"], ["report_d"]) == (names(tagged), names(served))
+    assert {"report_a", "report_c", "report_d"} == set(names(unfiltered))
+    assert (["report_a"], ["report_d"]) == (names(by_tag), names(by_server))
     assert ["report_a", "report_b", "report_c", "report_d"] == [e.name for e in listed]
     assert 3 == len(await gateway.list_tools())
 
@@ -61,7 +61,7 @@ async def test_filters_of_the_wrong_type_are_rejected(
     open_gateway: OpenGateway, given: Filters
 ) -> None:
     gateway = open_gateway([tool("find")])
-    told = f"^filters must be a Filters\\(…\\), got {type(given).__name__}$"
+    message = f"^filters must be a Filters\\(…\\), got {type(given).__name__}$"
 
     for ask in (
         lambda: gateway.search("find", filters=given),
@@ -71,5 +71,5 @@ async def test_filters_of_the_wrong_type_are_rejected(
         lambda: gateway.catalog.tags(given),
         lambda: gateway.catalog.get("shelf/find", given),
     ):
-        with pytest.raises(InvalidRequestError, match=told):
+        with pytest.raises(InvalidRequestError, match=message):
             await ask()

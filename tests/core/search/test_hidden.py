@@ -105,9 +105,9 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
 
 async def test_prerequisites_do_not_lead_through_hidden_tools(gateway: Gateway) -> None:
     result = await gateway.search("pay a bill", limit=1)
-    whole = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
+    unfiltered = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
 
-    assert ["open_vault", "log_in"] == [match.name for match in whole.prerequisites]
+    assert ["open_vault", "log_in"] == [match.name for match in unfiltered.prerequisites]
     assert () == result.prerequisites
     assert "open_vault" not in repr(result)
 

@@ -121,16 +121,16 @@ def worlds(draw: st.DrawFn) -> World:
     """Return a small catalog with many edges, and filters."""
     catalog = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
     names = [entity.name for entity in catalog]
-    few = st.lists(st.sampled_from(names), max_size=3).map(
+    links = st.lists(st.sampled_from(names), max_size=3).map(
         lambda chosen: tuple(Link(target=name) for name in chosen)
     )
     documents = [
         Document(
             id=f"host:{place}",
             title=name,
-            requires=draw(few),
-            related=draw(few),
-            next_steps=draw(few),
+            requires=draw(links),
+            related=draw(links),
+            next_steps=draw(links),
         )
         for place, name in enumerate(names)
     ]
@@ -205,20 +205,20 @@ def test_mask_agrees_with_the_documented_rule(world: World) -> None:
 @given(worlds(), queries, combinations, st.integers(1, 6), st.booleans(), st.booleans())
 def test_result_does_not_mention_hidden_entities(
     world: World,
-    asked: list[str],
-    tried: list[tuple[Strategy, RankingPolicy]],
+    queries: list[str],
+    combinations: list[tuple[Strategy, RankingPolicy]],
     limit: int,
     broken: bool,
     spread: bool,
 ) -> None:
     """The test covers every strategy and ranking policy."""
     visible = {entity.id for entity in world.visible}
-    unwritten = world.hidden - set(asked)
+    unwritten = world.hidden - set(queries)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
-    for strategy, ranking in tried:
+    for strategy, ranking in combinations:
         result = search_world(
             world,
-            asked,
+            queries,
             limit=limit,
             strategy=strategy,
             ranking=ranking,
@@ -229,7 +229,7 @@ def test_result_does_not_mention_hidden_entities(
 
         assert set() == {name for name in unwritten if name in text_of(result)}
         assert result.nearest is None or result.nearest.id in visible
-        if not any("#" in query for query in asked):
+        if not any("#" in query for query in queries):
             assert len(visible) == result.counts.eligible
 
 
@@ -246,28 +246,28 @@ def expected_count(world: World, ranking: RankingPolicy, limit: int) -> int:
     worlds(), st.sampled_from(["handle the invoice", "thing03"]), combinations, st.integers(1, 10)
 )
 def test_filtered_result_has_the_order_of_the_unfiltered_one(
-    world: World, query: str, tried: list[tuple[Strategy, RankingPolicy]], limit: int
+    world: World, query: str, combinations: list[tuple[Strategy, RankingPolicy]], limit: int
 ) -> None:
     """Vectors fill the limit. Words return only entities that contain one of them.
 
     Filtering commutes with ranking if an entity's score does not depend on other entities.
     """
     visible = {entity.id for entity in world.visible}
-    for strategy, ranking in tried:
+    for strategy, ranking in combinations:
         broken = limit % 3 == 0
-        result, whole = (
+        result, unfiltered = (
             search_world(
                 world,
                 [query],
-                limit=most,
+                limit=maximum,
                 filters=filters,
                 strategy=strategy,
                 ranking=ranking,
                 broken=broken,
             )
-            for most, filters in ((limit, None), (50, EVERYBODY))
+            for maximum, filters in ((limit, None), (50, EVERYBODY))
         )
-        page = [entity for entity in ids(whole.matches) if entity in visible][:limit]
+        page = [entity for entity in ids(unfiltered.matches) if entity in visible][:limit]
 
         if result.mode in {"vector", "hybrid"}:
             assert expected_count(world, ranking, limit) == len(result.matches)

@@ -57,13 +57,13 @@ def test_find_named_returns_names_in_the_order_of_the_query() -> None:
     snapshot = snapshot_of(
         [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
     )
-    every = snapshot.mask(Filters())
+    mask = snapshot.mask(Filters())
     query = "use getUser, then 'pay_invoice'. And send"
 
     assert ["getUser", "pay_invoice"] == [
-        snapshot.entities[spot].name for spot in find_named(snapshot, query, every)
+        snapshot.entities[position].name for position in find_named(snapshot, query, mask)
     ]
     assert ["send"] == [
-        snapshot.entities[spot].name for spot in find_named(snapshot, "Send", every)
+        snapshot.entities[position].name for position in find_named(snapshot, "Send", mask)
     ]
-    assert [] == find_named(snapshot, query, ~every)
+    assert [] == find_named(snapshot, query, ~mask)

@@ -106,9 +106,9 @@ async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway)
 async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: Catalog) -> None:
     gateway = open_gateway(catalog, graph=[STEP])
     gateway.add_server("few", server=Shelf([tool("beta")]).server)
-    few = Filters(servers=frozenset({"few"}))
+    filters = Filters(servers=frozenset({"few"}))
 
-    suggestions = await gateway.next_steps(["beta"], filters=few)
+    suggestions = await gateway.next_steps(["beta"], filters=filters)
 
     assert () == suggestions
     assert () == await gateway.next_steps([])
@@ -128,14 +128,14 @@ def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: C
 def test_following_clauses_begin_with_the_served_clause() -> None:
     """The clause that the used tool serves and the next two; empty for a single clause."""
     parts = np.eye(5, dtype=np.float32)
-    index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
+    index, zero_mean = VectorIndex.of(parts), np.zeros(5, np.float32)
 
-    clauses = following_clauses(parts, index, none, used=1)
+    clauses = following_clauses(parts, index, zero_mean, used=1)
     centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
 
     np.testing.assert_array_equal(clauses, parts[1:4])
     np.testing.assert_array_equal(centred, parts[4:])
-    assert 0 == len(following_clauses(parts[:1], index, none, used=0))
+    assert 0 == len(following_clauses(parts[:1], index, zero_mean, used=0))
 
 
 async def test_next_steps_reject_a_string_as_list_of_tools(

@@ -48,9 +48,9 @@ async def normalizer(
 async def test_normalizer_returns_the_rewrite_or_blank(normalizer: Normalizer) -> None:
     """Blank keeps the original query."""
     rewritten = await normalizer.rewrite("надіслати лист")
-    plain = await normalizer.rewrite("plain")
+    unchanged = await normalizer.rewrite("plain")
 
-    assert ("send email", "") == (rewritten.text, plain.text)
+    assert ("send email", "") == (rewritten.text, unchanged.text)
 
 
 async def test_normalizer_sends_one_request_with_the_query_as_user_message(

@@ -23,13 +23,13 @@ from tests.fakes import codes, entity, names
 def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
     """Supplements are missing, the matches are the same, and a diagnostic reports it."""
     embedder = HashingEmbedder()
-    whole = snapshot_of([entity(definition) for definition in catalog], embedder)
-    without = replace(whole, graph=None)
+    with_graph = snapshot_of([entity(definition) for definition in catalog], embedder)
+    without_graph = replace(with_graph, graph=None)
 
-    result = run(auto(embedder), without, "send an e-mail")
+    result = run(auto(embedder), without_graph, "send an e-mail")
 
     assert ("hybrid", ["graph_unavailable"]) == (result.mode, codes(result)[:1])
-    assert names(run(auto(embedder), whole, "send an e-mail")) == names(result)
+    assert names(run(auto(embedder), with_graph, "send an e-mail")) == names(result)
     assert ((), (), ()) == (result.related, result.next_steps, result.prerequisites)
 
 

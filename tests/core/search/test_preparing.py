@@ -85,9 +85,9 @@ async def test_search_without_catalog_vectors_does_not_wait_for_the_model(
     open_gateway: OpenGateway,
 ) -> None:
     """The model would be useless without vectors to compare. Otherwise a search waits 2 s."""
-    many = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
+    tools = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
     embedder = ColdEmbedder()
-    gateway = open_gateway(many, strategy="auto", embedder=embedder, options=_options("words"))
+    gateway = open_gateway(tools, strategy="auto", embedder=embedder, options=_options("words"))
     async with asyncio.timeout(1.9):
         result = await gateway.search("weather")
 

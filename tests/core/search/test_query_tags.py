@@ -59,7 +59,9 @@ async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway)
     """Tags of the query and of the filters must all match."""
     tagged = await gateway.search("#FINANCE invoices")
     both = await gateway.search("#finance: #daily invoices")
-    beside = await gateway.search("#daily invoices", filters=Filters(tags=frozenset({"Finance"})))
+    with_filter = await gateway.search(
+        "#daily invoices", filters=Filters(tags=frozenset({"Finance"}))
+    )
     spaced = await gateway.search("a message #human-talk", limit=1)
 
     assert {"list_invoices", "pay_invoice"} == set(names(tagged))
@@ -67,7 +69,7 @@ async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway)
         tagged.normalized,
         details(tagged, "query_tagged"),
     )
-    assert ["list_invoices"] == names(both) == names(beside)
+    assert ["list_invoices"] == names(both) == names(with_filter)
     assert ["post_message"] == names(spaced)
 
 
@@ -93,13 +95,13 @@ async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> No
     """An unknown tag matches no tool as a filter, and is a normal word in a query."""
     filtered = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
     queried = await gateway.search("invoices #finanse")
-    strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
+    unlike = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
     expected = ["nobody has the tag 'finanse'; near: finance"]
     assert ([], expected) == (names(filtered), details(filtered, "unknown_tag"))
     assert expected == details(queried, "unknown_tag")
     assert names(queried)
-    assert ["nobody has the tag 'qqq'"] == details(strange, "unknown_tag")
+    assert ["nobody has the tag 'qqq'"] == details(unlike, "unknown_tag")
 
 
 @pytest.mark.parametrize(

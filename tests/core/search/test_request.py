@@ -70,10 +70,10 @@ def test_context_is_flattened_and_joined_with_its_summary() -> None:
 
 
 def nested_context(levels: int) -> dict[str, object]:
-    whole: dict[str, object] = {}
+    context: dict[str, object] = {}
     for _ in range(levels):
-        whole = {"k": whole}
-    return whole
+        context = {"k": context}
+    return context
 
 
 @pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, nested_context(100_000)])

@@ -161,8 +161,8 @@ async def test_better_text_of_a_rewritten_query_counts(
     snapshot = await gateway.snapshot()
     entity = snapshot.entities[snapshot.position(result.matches[0].id)]
     texts = ("надіслати лист", embedding_text(entity), name_text(entity))
-    original, whole, name = embedder.vectors(texts)
-    best = unit_rows(whole + NAME_WEIGHT * name)[0]
+    original, whole_text, name = embedder.vectors(texts)
+    best = unit_rows(whole_text + NAME_WEIGHT * name)[0]
     assert "send_email" == names(result)[0]
     assert result.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
 

@@ -30,9 +30,9 @@ async def test_stuffed_tools_do_not_displace_honest_ones(
         gateway.add_source(ListSource("stuffed", stuffed))
         lists.append([names(await gateway.search(task)) for task in TASKS.values()])
 
-    alone, beside = (
+    hits_before, hits_after = (
         sum(name in listed for name, listed in zip(TASKS, results, strict=True))
         for results in lists
     )
-    assert alone <= beside
+    assert hits_before <= hits_after
     assert [] == [name for listed in lists[1] for name in listed if name.startswith("best_")]

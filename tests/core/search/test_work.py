@@ -35,12 +35,12 @@ def entities(count: int) -> list[Entity]:
 
 def test_search_repeats_only_diagnostics_of_repeated_codes() -> None:
     """A large catalog may have one diagnostic for nearly every tool."""
-    ill = Diagnostic(stage="embed", code="vectors_incomplete")
+    incomplete = Diagnostic(stage="embed", code="vectors_incomplete")
     qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
 
-    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, ill])
+    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, incomplete])
 
-    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
+    assert (1001, (incomplete,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
 
 def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:

@@ -238,16 +238,16 @@ async def search_similar(open_gateway: OpenGateway, query: str, **arguments: Any
 async def test_search_with_display_limit_returns_only_displayed_matches(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
-    whole = await search_similar(open_gateway, "send it", ranking=ranking)
-    scores = [match.score for match in whole.matches]
+    all_matches = await search_similar(open_gateway, "send it", ranking=ranking)
+    scores = [match.score for match in all_matches.matches]
     expected = select(["tool"] * len(scores), scores, limit=4)
 
-    few = await search_similar(open_gateway, "send it", ranking=ranking, display_limit=4)
+    displayed = await search_similar(open_gateway, "send it", ranking=ranking, display_limit=4)
 
-    assert [whole.matches[place] for place, _ in expected] == list(few.matches)
-    assert tuple(score for _, score in expected) == few.display_scores
-    assert () == few.related == few.next_steps == few.prerequisites
-    assert () == whole.display_scores
+    assert [all_matches.matches[place] for place, _ in expected] == list(displayed.matches)
+    assert tuple(score for _, score in expected) == displayed.display_scores
+    assert () == displayed.related == displayed.next_steps == displayed.prerequisites
+    assert () == all_matches.display_scores
 
 
 async def test_search_without_a_good_match_displays_nothing(open_gateway: OpenGateway) -> None:

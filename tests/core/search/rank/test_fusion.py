@@ -136,8 +136,8 @@ def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit
     chosen = interleave([ranked_list(order) for order in lists], limit=limit)
 
     listed = [position for _, position, _ in chosen]
-    every = {position for order in lists for position in order}
-    assert len(listed) == len(set(listed)) == min(limit, len(every))
+    all_positions = {position for order in lists for position in order}
+    assert len(listed) == len(set(listed)) == min(limit, len(all_positions))
     assert all(position in lists[number] for number, position, _ in chosen)
 
 

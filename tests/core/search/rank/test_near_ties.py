@@ -30,10 +30,12 @@ def test_rerank_orders_equal_scores_by_usage() -> None:
 
 
 @given(descending, st.lists(st.floats(0.85, 1.15), min_size=12, max_size=12))
-def test_rerank_moves_entities_only_past_near_ties(scores: list[float], said: list[float]) -> None:
+def test_rerank_moves_entities_only_past_near_ties(
+    scores: list[float], factors: list[float]
+) -> None:
     ids = [str(place) for place in range(len(scores))]
 
-    order = rerank(ids, scores, dict(zip(ids, said, strict=False)))
+    order = rerank(ids, scores, dict(zip(ids, factors, strict=False)))
 
     assert sorted(order) == list(range(len(scores)))
     near = TIE_SHARE * (scores[0] - scores[-1]) if scores else 0.0

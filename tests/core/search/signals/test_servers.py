@@ -62,8 +62,8 @@ async def test_request_of_many_steps_is_served_by_one_server() -> None:
     async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
         gateway.add_source(ListSource("units", units))
         gateway.add_source(ListSource("wide", wide))
-        whole = await gateway.search(REQUEST, limit=3)
-        step = await gateway.search(STEPS[5], limit=4)
+        by_request = await gateway.search(REQUEST, limit=3)
+        by_step = await gateway.search(STEPS[5], limit=4)
 
-    assert ["units"] * 2 == [match.server for match in whole.matches][:2]
-    assert "note_comment" == step.matches[0].name
+    assert ["units"] * 2 == [match.server for match in by_request.matches][:2]
+    assert "note_comment" == by_step.matches[0].name
