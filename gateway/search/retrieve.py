@@ -181,7 +181,7 @@ def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
 
 
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
-    """Return the eligible entities whose exact name is in *query*, in the order of the query.
+    """Return positions of the eligible entities whose exact name is in *query*, in its order.
 
     The whole query may be a name, with any separator instead of spaces. Within a longer query only
     words that look like identifiers count, so that ``run`` in a sentence does not match a tool.

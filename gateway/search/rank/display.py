@@ -114,8 +114,8 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
 def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tuple[Entity, float]]:
     """Choose the tools of matched servers that contain words of the query, best first.
 
-    The maximum is max(3, ceil(0.6 x limit)). One server gets at most its equal share of these, but
-    at least two. Ties are ordered by server and name.
+    The maximum is max(3, ceil(0.6 x limit)). One server gets at most its equal share of these,
+    or two if the share is smaller. Ties are ordered by server and name.
 
     Args:
         tools: Tools of the matched servers, in any order.

@@ -91,7 +91,7 @@ DISPLAY_MIN_SCORE = 0.2
 SERVER_TOOLS_SHARE, SERVER_TOOLS_MIN = 0.6, 3
 """Number of displayed tools of matched servers: share of the search's limit, and minimum."""
 SERVER_TOOLS_PER_SERVER = 2
-"""Minimum number of displayed tools for each matched server."""
+"""Lower bound of the maximum number of displayed tools of one server."""
 TOOL_WORD_IN_NAME, TOOL_WORD_IN_DESCRIPTION = 0.5, 0.3
 """Points of a word of the query in the name or the description of a displayed tool."""
 TOOL_STRENGTH, TOOL_BREADTH = 0.7, 0.3

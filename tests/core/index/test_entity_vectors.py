@@ -44,7 +44,7 @@ def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
 
 
 def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
-    """One by one or all at once, in one matrix or in two."""
+    """Vectors arrive one by one or all at once, in one matrix or in two."""
     once, singly = EntityVectors(), EntityVectors()
     for vectors in (once, singly):
         vectors.update([], [LIST, SAME, FIND])

@@ -70,7 +70,7 @@ def derived_edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tu
 
 
 def test_phases_order_tools_of_one_thing() -> None:
-    """Discover, inspect, act: within one server, a few for each tool."""
+    """The phases are discover, inspect and act. Each tool gets a few steps within its server."""
     derived = derived_edges(
         tool("list_invoices"),
         tool("get_invoice"),
@@ -213,7 +213,7 @@ def test_two_clocks_and_optional_dates_derive_nothing() -> None:
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
 def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> None:
-    """Within a server, or for all servers if the check's server reports the machine."""
+    """A check serves its own server, or all servers if that server reports the clock."""
     check, send = tool_taking("validate_email", "email"), tool_taking("send", argument)
 
     assert {("send", "validate_email")} == derived_by_rule(("a", check), ("a", send), rule="checks")
@@ -228,9 +228,7 @@ WIFI_STATUS = tool_taking("get_wifi_status")
 
 
 def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
-    """Sign-ins and tools whose description says so, on the same server or on the machine's
-    server.
-    """
+    """Sign-ins need the network, and so do tools whose description says so."""
     sign_in = tool_taking("acme_login")
     call = tool_taking("call", description="Needs an internet connection.")
     sing = tool_taking("sing", description="Sings of networks.")

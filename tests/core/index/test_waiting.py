@@ -126,7 +126,7 @@ async def test_search_of_a_program_waits_for_vectors(
 async def test_search_of_a_model_does_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Words rank for searches, routes and preselection. The model is told."""
+    """Words rank for searches, routes and preselection, and a note informs the model."""
     options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])

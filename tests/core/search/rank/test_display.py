@@ -210,7 +210,7 @@ def test_server_tools_limits_the_places_of_one_server() -> None:
     assert 6 == len(server_tools(tools[:10], "send", limit=10))
 
 
-def test_server_tools_gives_each_server_at_least_two_places() -> None:
+def test_server_tools_allows_two_places_for_each_server() -> None:
     """Three places: the best two tools of one server and the next one."""
     tools = [
         entity_about(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)
