@@ -99,7 +99,7 @@ THREATS: Mapping[str, Threat] = dict(
             "0 ranks taken by 20 stuffed tools in 59 searches. Against mcp_bench, recall@5 loses "
             "0.7 points, with the words of the requests 8.5 (`python -m benchmarks.attacks`)",
             {
-                "core/search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"
+                "core/search/test_stuffing.py": "stuffed_tools_do_not_displace_honest_ones"
             },
         ),
         _threat(
@@ -208,7 +208,7 @@ THREATS: Mapping[str, Threat] = dict(
             "11 bad tools give 11 reasons",
             {
                 "core/mcp/test_mcp_hostile.py": "malformed_tool_is_left_out",
-                "core/index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
+                "core/index/test_indexer.py": "bad_tool_is_quarantined_and_others_are_listed",
             },
         ),
         _threat(
@@ -220,8 +220,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
                 "cleaning_reads_only_the_head_of_a_giant",
-                "core/search/test_request.py": "whatever_is_said_fits_the_caps "
-                "a_search_costs_no_more_than_what_it_reads_of_a_megabyte",
+                "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
+                "search_of_a_long_text_costs_no_more_than_its_used_part",
                 "core/catalog/test_identity.py": "a_malicious_template_is_cheap",
                 "core/catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
                 "a_check_that_would_not_end_is_given_up",
@@ -233,9 +233,9 @@ THREATS: Mapping[str, Threat] = dict(
             "The graph ranks, with a diagnostic and a metric. The next search tries again.",
             "0 errors in 15 faults with 3 strategies",
             {
-                "core/search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
-                "again whatever_a_service_answers_the_search_goes_on",
-                "core/search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
+                "core/search/test_fallback.py": "graph_ranks_if_embedding_fails_and_the_next_search_"
+                "uses_vectors search_continues_with_any_faulty_reply_of_the_embedding_service",
+                "core/search/test_stalled.py": "hanging_embedder_falls_back_to_the_graph",
                 "core/embed/test_documents.py": "damaged_stored_vector_is_embedded_again",
             },
         ),
@@ -245,9 +245,10 @@ THREATS: Mapping[str, Threat] = dict(
             "The original query is searched.",
             "every search completes for 16 hostile answers",
             {
-                "core/search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
-                "core/search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
-                "core/search/test_stalled.py": "a_rewriting_that_does_not_come_leaves_the_query",
+                "core/search/test_rules.py": "failing_normalizer_leaves_the_query_unchanged",
+                "core/search/test_normalize.py": "settle_returns_the_query_if_the_answer_is_not_a_"
+                "rewrite",
+                "core/search/test_stalled.py": "hanging_normalizer_leaves_the_queries_unchanged",
             },
         ),
         _threat(
@@ -283,7 +284,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
-                "a_change_of_the_catalog_forgets_results_but_not_embeddings"
+                "catalog_change_invalidates_results_but_not_embeddings"
             },
         ),
         _threat(

@@ -1,4 +1,4 @@
-"""The index: one immutable snapshot of the catalog, ready to be searched, and what builds it."""
+"""The index: an immutable snapshot of the catalog for searches, and its builder."""
 
 from gateway.index.candidates import Candidates as Candidates
 from gateway.index.candidates import CatalogVectors as CatalogVectors

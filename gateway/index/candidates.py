@@ -1,4 +1,4 @@
-"""The vectors of a catalog as a search sees them, and the candidates that it finds there. Pure."""
+"""Protocol of a catalog's vectors, and the candidates that a search finds in them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 
 SAMPLE_ROWS = 512
-"""Number of rows that estimate mean and spread of the scores of a large catalog."""
+"""Number of rows used to estimate mean and spread of the scores of a large catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,22 +20,22 @@ class VectorQuery:
     """The vectors of one query."""
 
     texts: Matrix
-    """The original query and its English form, unit rows, shape (t, d)."""
+    """Vectors of the query's texts, unit rows, shape (t, d)."""
     clauses: Matrix
-    """Parts of a long request, unit rows, shape (c, d); may be empty."""
+    """Vectors of the clauses of a long request, unit rows, shape (c, d); may be empty."""
     clause_weight: float = 0.0
     """Share of the best clause's cosine that is added to the cosine of the whole request."""
 
     @property
     def vectors(self) -> Matrix:
-        """The texts and after them the clauses, shape (t + c, d)."""
+        """Vectors of the texts, followed by the clauses, shape (t + c, d)."""
         return np.concatenate([self.texts, self.clauses]) if len(self.clauses) else self.texts
 
     def combine(self, similarities: Matrix) -> tuple[Vector, Vector]:
         """Return the cosines and strengths of n rows, shape (n,) each; see `Candidates`.
 
         Args:
-            similarities: Cosines of each of `vectors` with the rows, shape (t + c, n).
+            similarities: Cosine of each of `vectors` with each row, shape (t + c, n).
         """
         cosines: Vector = similarities[: len(self.texts)].max(axis=0)
         if not len(self.clauses):
@@ -53,27 +53,32 @@ class Moments:
 
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
-        """Measure *cosines* and *strengths*, which may be one and the same array.
+        """Compute the moments of *cosines* and *strengths*, which may be the same array.
 
         Args:
             cosines: Shape (n,).
             strengths: Shape (n,).
             present: True for an entity with a vector, shape (n,); None if all have one.
         """
-        found = cosines if present is None else cosines[present]
-        every = Distribution.of(strengths)
-        return cls(strengths=every, cosines=every if found is strengths else Distribution.of(found))
+        present_cosines = cosines if present is None else cosines[present]
+        distribution = Distribution.of(strengths)
+        return cls(
+            strengths=distribution,
+            cosines=distribution
+            if present_cosines is strengths
+            else Distribution.of(present_cosines),
+        )
 
 
 class CatalogVectors(Protocol):
-    """The vectors of a catalog, one row a position, in memory or in a database. Immutable.
+    """The vectors of a catalog, one row for each position, in memory or in a database. Immutable.
 
-    If they are in a database, each call may raise `StoreError`.
+    With a database, each call may raise `StoreError`.
     """
 
     @property
     def blocking(self) -> bool:
-        """True if calls wait for a database; then they belong in a worker thread."""
+        """True if calls wait for a database. Call them in a worker thread."""
 
     @property
     def size(self) -> int:
@@ -93,10 +98,10 @@ class CatalogVectors(Protocol):
 
     @property
     def mean(self) -> Vector | None:
-        """The mean row of the kinds that servers list, or else of all, shape (d,)."""
+        """Mean row of the kinds that servers list, or else of all entities, shape (d,)."""
 
     def has(self, positions: Positions) -> Mask:
-        """Return which of *positions* have a vector, shape (len(positions),)."""
+        """Return flags that are True for each of *positions* with a vector."""
 
     def rows(self, positions: Positions) -> Matrix:
         """Return the rows at a few *positions*, shape (len(positions), d)."""
@@ -125,19 +130,20 @@ class Candidates:
     index: CatalogVectors
     query: VectorQuery
     pool: Positions
-    """The best eligible positions by strength, best first, ties by position."""
+    """Eligible positions with the highest strengths, best first. Ties are ordered by position."""
     cosines: Vector
-    """Exact best cosine of each of the pool over the query's texts, -1 to 1."""
+    """Exact best cosine of each entity in `pool` over the query's texts, -1 to 1."""
     strengths: Vector
-    """Ranking score of each of the pool: its cosine, plus a share of its best clause's cosine."""
+    """Ranking score of each entity in `pool`: its cosine, plus a share of its best clause's
+    cosine."""
     moments: Moments
-    """Moments of all eligible entities, estimated in a large catalog."""
+    """Moments of all eligible entities; estimated in a large catalog."""
     eligible: int
     """Number of eligible positions."""
     scored: int
-    """Number of positions that were scored exactly."""
+    """Number of exactly scored positions."""
     dense: tuple[Vector, Vector] | None = None
-    """Cosines and strengths by position, if all of them were computed."""
+    """Cosines and strengths of all positions, if they were computed."""
 
     @classmethod
     def of(
@@ -153,12 +159,12 @@ class Candidates:
 
         Args:
             index: The vectors.
-            query: At least one text.
+            query: A query with at least one text.
             eligible: All eligible positions.
-            near: The eligible positions near the query, if others need not be scored.
+            near: Eligible positions near the query. None: all of *eligible* are scored.
             count: Maximum number of candidates.
         """
-        # One request scores the rows near the query, and a sample for the moments after them.
+        # One request scores the rows near the query, followed by a sample for the moments.
         scored = eligible if near is None else np.concatenate([near, sample_of(eligible)])
         cosines, strengths = query.combine(index.similarities(query.vectors, scored))
         sample = slice(0 if near is None else len(near), None)
@@ -213,5 +219,5 @@ class Candidates:
 
 
 def sample_of(positions: Positions) -> Positions:
-    """Return some `SAMPLE_ROWS` of *positions*, evenly spread; all if there are fewer."""
+    """Return about `SAMPLE_ROWS` of *positions*, evenly spaced; all if there are fewer."""
     return positions[:: max(1, len(positions) // SAMPLE_ROWS)]

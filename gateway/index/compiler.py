@@ -1,9 +1,9 @@
-"""Entities, their vectors and the host's graph documents -> a snapshot. Pure.
+"""Compilation of a snapshot from entities, vectors and the host's graph documents. Pure.
 
-* Every build compiles the whole catalog. What is dear is kept per entity: its vector, its tokens
-  and its derived edges. What it states is read anew where something in its block changed.
-* In its documents a host may call an entity by its canonical id, its exposed name, or its own name
-  at its source if only one entity has that.
+* Every build compiles the whole catalog. Expensive data of each entity is kept: its vector, its
+  tokens and its derived edges. Statements are only recomputed for blocks with a changed entity.
+* Documents of a host can refer to an entity by canonical id, by exposed name, or by its name at the
+  source if that name is unique.
 """
 
 from __future__ import annotations
@@ -44,87 +44,87 @@ _WEIGHTS = {
     **FIELD_WEIGHTS,
     **{str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()},
 }
-_ORDER = attrgetter("sort_name", "entity.id")
+_SORT_KEY = attrgetter("sort_name", "entity.id")
 _NO_EDGES: Edges = {}
 _PREDICATES: Mapping[Relation, str] = {"requires": "requires", "next_steps": STEP_PREDICATE}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _PreparedEntity:
-    """What is kept of one entity from build to build."""
+    """Data of one entity that is kept between builds."""
 
     entity: Entity
     sort_name: str
-    """Its exposed name without case: the catalog is in this order, then by id."""
+    """Exposed name, casefolded. The catalog is sorted by this name and then by id."""
     names: tuple[str, ...]
-    """Its exposed name and own name, folded."""
+    """Exposed name and name at the source, folded."""
     traits: tuple[Trait, ...]
     block: int
-    """One of some hundred: what all entities of a block state is one source of the graph."""
+    """Number of the entity's block, below `_BLOCKS`. A block is one source of the graph."""
     group: str
-    """What it is served together with: its server, or itself."""
+    """Server of the entity; the entity's id for kinds that servers do not list."""
     node: str
     is_node: bool
-    """Whether the graph describes it: not every kind is a node."""
+    """True if the entity is a node of the graph. Some kinds are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statements:
-    """What the entities of a block state: made anew at each reading, which is seldom."""
+    """Statements of all entities in a block. Each iteration computes them again, which is rare."""
 
     options: GraphOptions
     entities: Sequence[Entity]
     edges: Sequence[Edges]
-    """Those that rules derive, of each entity."""
+    """Edges of each entity derived by rules."""
 
     def __iter__(self) -> Iterator[Fact]:
-        """Yield what each entity's document states, and its edges."""
+        """Yield the facts in each entity's document, and its derived edges."""
         for entity, edges in zip(self.entities, self.edges, strict=True):
             yield from DocumentReader().read([document_of(entity, self.options)])[0][0]
             yield from _derived_facts(node_of(entity.id), edges)
 
 
 class SnapshotCompiler:
-    """Compiles the snapshots of one catalog. Not for two threads at once.
+    """Compiles the snapshots of one catalog. Not thread-safe.
 
     Args:
-        options: Which edges are derived.
-        rows: Where the rows of entities are kept; None is memory.
+        options: Options that enable the rules for edges.
+        rows: Storage of the entities' vectors. None: in memory.
     """
 
     def __init__(self, options: GraphOptions, rows: EntityRows | None = None) -> None:
         self._options = options
         self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
-        """In the order of the exposed names, by entity id."""
+        """Entities, keyed by id, in the order of their exposed names."""
         self.vectors: EntityRows = EntityVectors() if rows is None else rows
-        """Those of the entities."""
+        """Vectors of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
-        """Equal ones are one object."""
+        """Shared objects for equal traits, to save memory."""
         self._statements: dict[int, _Statements] = {}
-        """What blocks of entities state; those of a block where something changed are absent."""
+        """Statements, keyed by block. Blocks with a changed entity are absent."""
         self._deriver = EdgeDeriver(options)
         self._graph = GraphBuilder(weights=_WEIGHTS, fields=lexical_fields)
 
     def prepare(self, entities: Iterable[Entity], documents: Iterable[Document] = ()) -> None:
-        """Make *entities* the catalog, in any order; what is known of equal ones is kept.
+        """Replace the catalog by *entities*, in any order. Data of unchanged entities is kept.
 
         Args:
-            entities: With all that hints and rules say.
-            documents: The host's own, for the search texts in them.
+            entities: Entities with hints and rules applied.
+            documents: The host's graph documents, which may contain search texts.
         """
         listed = _with_search_texts(entities, documents)
-        before, wanted = self._prepared, {entity.id: entity for entity in listed}
+        before, entities_by_id = self._prepared, {entity.id: entity for entity in listed}
         same = {
             key: item
             for key, item in before.items()
-            if (entity := wanted.get(key)) is item.entity or entity == item.entity
+            if (entity := entities_by_id.get(key)) is item.entity or entity == item.entity
         }
-        new = [self._prepare(entity) for key, entity in wanted.items() if key not in same]
+        new = [self._prepare(entity) for key, entity in entities_by_id.items() if key not in same]
         gone = [item for key, item in before.items() if key not in same]
-        prepared = sorted([*same.values(), *new], key=_ORDER)
+        prepared = sorted([*same.values(), *new], key=_SORT_KEY)
         self._prepared = {item.entity.id: item for item in prepared}
-        new.sort(key=_ORDER)
+        new.sort(key=_SORT_KEY)
         self.vectors.update([item.entity for item in gone], [item.entity for item in new])
         if self.vectors.has_gaps:
             self.vectors.update([], [item.entity for item in prepared])
@@ -136,7 +136,7 @@ class SnapshotCompiler:
             self._statements.pop(item.block, None)
 
     def _prepare(self, entity: Entity) -> _PreparedEntity:
-        # Equal texts are one object: of a million entities each counts.
+        # Equal strings share one object, to save memory in catalogs of a million entities.
         names = (sys.intern(fold(name)) for name in (entity.exposed_name, entity.name))
         traits = traits_of(entity)
         return _PreparedEntity(
@@ -156,8 +156,8 @@ class SnapshotCompiler:
         """Compile the catalog.
 
         Args:
-            documents: The host's own graph documents.
-            diagnostics: What went wrong so far.
+            documents: The host's graph documents.
+            diagnostics: Diagnostics of the build so far.
         """
         prepared = list(self._prepared.values())
         by_name: dict[str, list[int]] = {}
@@ -166,7 +166,7 @@ class SnapshotCompiler:
                 by_name.setdefault(name, []).append(position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-        lexical, graph = self._texts(documents)
+        lexical, graph = self._compile_texts(documents)
         snapshot = Snapshot(
             version=0,
             entities=tuple(item.entity for item in prepared),
@@ -179,7 +179,7 @@ class SnapshotCompiler:
         )
         return self.with_vectors(snapshot, diagnostics)
 
-    def _texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
+    def _compile_texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
         rows = {item.node: item.entity for item in prepared}
         lexical = self._graph.index(rows)
@@ -194,7 +194,9 @@ class SnapshotCompiler:
         return lexical, ToolGraph.of(graph)
 
     def _blocks(self) -> list[_Statements]:
-        """Return what the entities state, in blocks; what did not change is the same object."""
+        """Return the statements of the entities in blocks. An unchanged block is the same
+        object.
+        """
         if len(self._statements) < _BLOCKS:
             blocks: dict[int, list[Entity]] = {
                 block: [] for block in range(_BLOCKS) if block not in self._statements
@@ -214,11 +216,11 @@ class SnapshotCompiler:
         return [self._statements[block] for block in range(_BLOCKS)]
 
     def with_vectors(self, snapshot: Snapshot, diagnostics: Sequence[Diagnostic]) -> Snapshot:
-        """Return a new snapshot: *snapshot* with the vectors that there are now.
+        """Return *snapshot* with the current vectors and a new version.
 
         Args:
-            snapshot: Of this catalog.
-            diagnostics: Instead of those that it had.
+            snapshot: A snapshot of this catalog.
+            diagnostics: Replacement for the diagnostics of *snapshot*.
         """
         self._version += 1
         return replace(
@@ -249,7 +251,7 @@ def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
-    """Yield the edges that rules derive as facts with the rule as their origin."""
+    """Yield the derived edges as facts with the rule as their origin."""
     for (relation, target), rule in edges.items():
         yield Fact(
             subject=node,
@@ -262,25 +264,30 @@ def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
 
 
 def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
-    """Return ids, exposed names and own names that only one entity has, with their nodes."""
-    own = Counter(entity.name for entity in entities)
+    """Return nodes, keyed by id, exposed name and unique name at the source."""
+    name_counts = Counter(entity.name for entity in entities)
     nodes = {entity.id: node_of(entity.id) for entity in entities}
-    names = {entity.name: nodes[entity.id] for entity in entities if own[entity.name] == 1}
+    names = {entity.name: nodes[entity.id] for entity in entities if name_counts[entity.name] == 1}
     names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
     return names | nodes
 
 
 def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]) -> list[Entity]:
-    """Return *entities* with the search texts that the host's *documents* give them.
+    """Return *entities* with the search texts from the host's *documents*.
 
-    What hints or rules say wins. A text that is too long is cut.
+    Search texts from hints and rules take precedence. Long texts are truncated.
     """
     listed = list(entities)
-    stated = [each for each in documents if each.declared and each.search_text.strip()]
+    stated = [
+        document for document in documents if document.declared and document.search_text.strip()
+    ]
     if not stated:
         return listed
     labels = LabelResolver(stated, host_names(listed))
-    texts = {labels.subject(each): each.search_text[:MAX_SEARCH_TEXT_CHARS] for each in stated}
+    texts = {
+        labels.subject(document): document.search_text[:MAX_SEARCH_TEXT_CHARS]
+        for document in stated
+    }
     for position, entity in enumerate(listed):
         if (text := texts.get(node_of(entity.id))) and not entity.hints.search_text:
             listed[position] = entity.with_hints(search_text=text)

@@ -1,6 +1,6 @@
-"""Which entities may be found, as one mask that every retriever uses. Pure.
+"""Masks of the entities that may be found, shared by all retrievers. Pure.
 
-The traits of the catalog are read once for each snapshot; equal filters are combined once.
+The traits of the entities are indexed once for each snapshot. Masks of equal filters are cached.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from gateway.runtime.vectors import NDArray
 from gateway.types import ALL_SCOPES, Entity, FilterName, Filters, Kind
 
 Mask = NDArray[np.bool_]
-"""Shape (n,): True where an entity may be found."""
+"""Shape (n,): True for each eligible entity."""
 Positions = NDArray[np.intp]
 """Positions of entities in a snapshot."""
 Trait: TypeAlias = tuple[str, Hashable]
-_NONE = np.zeros(0, dtype=np.intp)
+_NO_POSITIONS = np.zeros(0, dtype=np.intp)
 _MAX_MASKS = 64
-"""How many combinations of filters are remembered: scopes differ from caller to caller."""
+"""Maximum number of cached masks. Filters vary because callers have different scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Eligibility:
-    """Which entities have which trait."""
+    """Index of the traits of all entities."""
 
     by_trait: Mapping[Trait, Positions]
-    """The positions of the entities that have a trait, ascending, by its name and value."""
+    """Ascending positions of the entities with a trait, keyed by trait name and value."""
     by_id: Mapping[str, int]
-    """The position of each entity."""
+    """Position of each entity, keyed by id."""
     masks: dict[Filters, Mask] = field(default_factory=dict)
-    """The masks of the last filters: a cache, filled by `mask`."""
+    """Cached masks, keyed by filters. Filled by `mask`."""
 
     @classmethod
     def of(cls, ids: Sequence[str], traits: Sequence[tuple[Trait, ...]]) -> Eligibility:
-        """Index the entities of these *ids* by their traits.
+        """Index the entities with these *ids* by their traits.
 
         Args:
-            ids: By position.
-            traits: See `traits_of`. It is faster where equal ones are the same object.
+            ids: Entity ids, by position.
+            traits: Traits of each entity from `traits_of`. Faster if equal tuples are one object.
         """
         objects = np.fromiter(map(id, traits), dtype=np.int64, count=len(traits))
         order = objects.argsort(kind="stable")
@@ -52,21 +52,23 @@ class Eligibility:
             for trait in traits[positions[0]]:
                 parts[trait].append(positions)
         by_trait = {
-            trait: found[0] if len(found) == 1 else np.sort(np.concatenate(found))
-            for trait, found in parts.items()
+            trait: groups_of_trait[0]
+            if len(groups_of_trait) == 1
+            else np.sort(np.concatenate(groups_of_trait))
+            for trait, groups_of_trait in parts.items()
         }
         return cls(by_trait=by_trait, by_id=dict(zip(ids, range(len(ids)), strict=True)))
 
     @property
     def size(self) -> int:
-        """How many entities there are."""
+        """Number of entities."""
         return len(self.by_id)
 
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, read-only.
 
         Args:
-            filters: ``healthy_only`` is not looked at: it is resolved before.
+            filters: The filters. ``healthy_only`` is ignored, because it must be resolved before.
         """
         mask = self.masks.get(filters)
         if mask is None:
@@ -78,49 +80,51 @@ class Eligibility:
         return mask
 
     def has(self, trait: str, value: Hashable) -> Mask:
-        """Return the mask of one value of a trait: ``kind``, ``status``, ``server`` or ``tag``."""
+        """Return the mask of one trait value, such as a ``kind``, ``status``, ``server`` or
+        ``tag``.
+        """
         return self._has_any(trait, [value])
 
     def of_parent(self, parent: str) -> Positions:
-        """Return the positions of the entities that belong to the one of this id, ascending."""
-        return self.by_trait.get(("parent", parent), _NONE)
+        """Return the positions of the entities with this parent id, ascending."""
+        return self.by_trait.get(("parent", parent), _NO_POSITIONS)
 
     def of_server(self, server: str) -> Positions:
         """Return the positions of the entities of this server or namespace, ascending."""
-        return self.by_trait.get(("server", server), _NONE)
+        return self.by_trait.get(("server", server), _NO_POSITIONS)
 
     def kinds(self, positions: Positions) -> list[Kind]:
         """Return the kind of each of *positions*."""
         table = np.zeros(self.size, dtype=np.intp)
         names: list[Kind] = []
-        for (trait, kind), found in self.by_trait.items():
+        for (trait, kind), kind_positions in self.by_trait.items():
             if trait == "kind":
-                table[found] = len(names)
+                table[kind_positions] = len(names)
                 names.append(str(kind))
         return [names[number] for number in table[positions].tolist()]
 
     def positions_not_of_kinds(self, kinds: Container[Hashable]) -> Positions:
-        """Return the positions of the entities of other *kinds* than these, ascending."""
+        """Return the positions of the entities whose kind is not in *kinds*, ascending."""
         others = [
-            found
-            for (trait, kind), found in self.by_trait.items()
+            positions
+            for (trait, kind), positions in self.by_trait.items()
             if trait == "kind" and kind not in kinds
         ]
-        return np.sort(np.concatenate([_NONE, *others]))
+        return np.sort(np.concatenate([_NO_POSITIONS, *others]))
 
     def servers(self, mask: Mask) -> set[str]:
-        """Return the servers of the entities that *mask* lets pass."""
+        """Return the servers of the entities that pass *mask*."""
         return {
             str(value)
-            for (trait, value), found in self.by_trait.items()
-            if trait == "server" and mask[found].any()
+            for (trait, value), positions in self.by_trait.items()
+            if trait == "server" and mask[positions].any()
         }
 
     def tags(self, mask: Mask) -> dict[str, int]:
-        """Count the entities that *mask* lets pass by tag, casefolded; sorted by tag."""
+        """Return the number of entities that pass *mask*, keyed by casefolded tag, sorted."""
         counts = {
-            str(value): int(np.count_nonzero(mask[found]))
-            for (trait, value), found in self.by_trait.items()
+            str(value): int(np.count_nonzero(mask[positions]))
+            for (trait, value), positions in self.by_trait.items()
             if trait == "tag"
         }
         return {tag: counts[tag] for tag in sorted(counts) if counts[tag]}
@@ -141,7 +145,7 @@ class Eligibility:
         return mask & self.open_to(filters.scopes)
 
     def open_to(self, scopes: frozenset[str]) -> Mask:
-        """Return the mask of what a holder of *scopes* may see, whatever else filters ask."""
+        """Return the mask of the entities that a caller with *scopes* may see."""
         opened = [
             needed
             for trait, needed in self.by_trait
@@ -153,18 +157,18 @@ class Eligibility:
     def _has_any(self, trait: str, values: Iterable[Hashable]) -> Mask:
         mask = np.zeros(self.size, dtype=np.bool_)
         for value in values:
-            mask[self.by_trait.get((trait, value), _NONE)] = True
+            mask[self.by_trait.get((trait, value), _NO_POSITIONS)] = True
         return mask
 
 
 def passes_all(mask: Mask) -> bool:
-    """Return whether *mask* lets every entity pass."""
-    # Counting is faster than numpy's own `all`, which goes through Python.
+    """Return whether all entities pass *mask*."""
+    # Counting is faster than numpy's `all`, which runs Python code.
     return int(np.count_nonzero(mask)) == len(mask)
 
 
 def failed_filters(entity: Entity, filters: Filters) -> tuple[FilterName, ...]:
-    """Return which of *filters* leave *entity* out; none if it passes `Eligibility.mask`."""
+    """Return the names of the *filters* that exclude *entity*; empty if it passes all."""
     tags, without = {tag.casefold() for tag in entity.hints.tags}, filters.without
     open_to_all = ALL_SCOPES in filters.scopes
     passed: dict[FilterName, bool] = {
@@ -181,7 +185,7 @@ def failed_filters(entity: Entity, filters: Filters) -> tuple[FilterName, ...]:
 
 
 def traits_of(entity: Entity) -> tuple[Trait, ...]:
-    """Return all that filters may ask of *entity*."""
+    """Return the properties of *entity* that filters can test."""
     hints = entity.hints
     return (
         ("kind", entity.kind),

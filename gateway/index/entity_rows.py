@@ -1,4 +1,4 @@
-"""Where a build stores the rows of entities: the face of it, and the rows in a database."""
+"""Storage of the entities' vectors during a build: the protocol, and storage in a database."""
 
 from __future__ import annotations
 
@@ -41,54 +41,54 @@ _BATCH_ROWS = 4096
 
 
 class EntityRows(Protocol):
-    """The rows of the entities of one catalog, wherever they are stored."""
+    """The vectors ("rows") of the entities of one catalog, in memory or in a database."""
 
     @property
     def blocking(self) -> bool:
         """True if `load` and `add` wait for a database.
 
-        Then they belong in a worker thread, may raise `StoreError`, and the other methods may be
+        They must then run in a worker thread, may raise `StoreError`, and the other methods may be
         called at the same time.
         """
 
     @property
     def has_gaps(self) -> bool:
-        """True if a search missed rows of the index; then all entities are put in again."""
+        """True if a search missed rows of the index. All entities are then added again."""
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """The texts without a vector, each once, entity by entity."""
+        """Texts without a vector, without duplicates, entity by entity."""
 
     @property
     def missing(self) -> int:
-        """Number of such texts, and of entities that a failure left undone."""
+        """Number of texts without a vector, plus entities left unprocessed by a failure."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """Take entities out and put others in; a changed entity is in both arguments."""
+        """Remove and add entities. A changed entity is in both arguments."""
 
     def load(self) -> None:
-        """Find the stored rows: the texts of their entities are then not missing."""
+        """Look up the stored rows. Texts of entities with a stored row are not missing."""
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Add the vectors of missing texts, by text key; ignore other vectors."""
+        """Add vectors of missing texts, keyed by text key. Other vectors are ignored."""
 
     def index(self, eligibility: Eligibility) -> CatalogVectors | None:
         """Return the rows for searches, in the order of *eligibility*.
 
         Returns:
-            None if every entity lacks a row.
+            None if all entities lack a row.
         """
 
     def maintain(self) -> None:
-        """Start the work that can wait until the index is published."""
+        """Start work that can wait until the index is published."""
 
 
 class EngineRows:
-    """`EntityRows` in a `VectorEngine`. Safe from any thread.
+    """`EntityRows` in a `VectorEngine`. Thread-safe.
 
     Args:
-        store: Returns the engine.
-        info: The embedder, whose model is a part of each key.
+        store: Store that provides the engine.
+        info: The embedder. Its model is a part of each key.
         timeout_s: Maximum duration of a search, in seconds.
         few_rows: Maximum number of rows without an index.
     """
@@ -104,34 +104,34 @@ class EngineRows:
         self._few_rows = few_rows
         self._using = threading.Lock()
         self._unread: dict[str, Entity] = {}
-        """Entities whose keys were not looked up yet, by id."""
+        """Entities whose keys are not looked up yet, keyed by id."""
         self._pending = PendingTexts()
         """Entities without a stored row."""
         self._unwritten: dict[str, tuple[bytes, Vector]] = {}
-        """Keys and rows that are not stored yet, by entity id."""
+        """Keys and rows that are not stored yet, keyed by entity id."""
         self._ids: dict[str, int] = {}
-        """Id of each entity's row."""
+        """Row id of each entity, keyed by entity id."""
         self._dimensions = 0
 
     @property
     def has_gaps(self) -> bool:
-        """See `EntityRows.has_gaps`."""
+        """True if the engine reported a missing row."""
         return self._engine.has_gaps
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """See `EntityRows.missing_texts`."""
+        """Texts without a vector, without duplicates."""
         with self._using:
             return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """See `EntityRows.missing`."""
+        """Number of entities not looked up or stored, plus texts without a vector."""
         with self._using:
             return len(self._unread) + len(self._unwritten) + len(self._pending.missing)
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """See `EntityRows.update`."""
+        """Remove and add entities."""
         gone, new = changed_texts(removed, added)
         with self._using:
             for entity_id in gone:
@@ -141,7 +141,7 @@ class EngineRows:
             self._unread |= {entity.id: entity for entity in new}
 
     def load(self) -> None:
-        """See `EntityRows.load`."""
+        """Store pending rows, then look up the rows of new entities."""
         self._write()
         while True:
             with self._using:
@@ -153,27 +153,27 @@ class EngineRows:
                 entity_id: self._key(map(text_key, (whole, name, *examples)))
                 for entity_id, (whole, name, examples) in texts.items()
             }
-            found = self._engine.known(sorted({*keys.values()}))
-            if found and not self._dimensions:
-                first = np.array([next(iter(found.values()))])
+            stored_ids = self._engine.known(sorted({*keys.values()}))
+            if stored_ids and not self._dimensions:
+                first = np.array([next(iter(stored_ids.values()))])
                 self._dimensions = self._engine.rows(first).shape[1]
             with self._using:
                 for entity_id, entity in part.items():
-                    # It may have changed meanwhile.
+                    # The entity may have changed in the meantime.
                     if self._unread.get(entity_id) is not entity:
                         continue
                     del self._unread[entity_id]
-                    if row := found.get(keys[entity_id]):
+                    if row := stored_ids.get(keys[entity_id]):
                         self._ids[entity_id] = row
                     else:
                         self._pending.add(entity_id, *texts[entity_id])
 
     def _key(self, texts: Iterable[str]) -> bytes:
-        """Return the digest that addresses the row blended from *texts*, which are text keys."""
+        """Return the digest that identifies the row blended from *texts*, which are text keys."""
         return blake2b(" ".join([self._model, *texts]).encode(), digest_size=16).digest()
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """See `EntityRows.add`. An entity is written once all its texts have a vector."""
+        """Add vectors of missing texts. An entity is stored once all its texts have a vector."""
         with self._using:
             for entity_id, row, is_whole in self._pending.take(rows):
                 if is_whole:
@@ -193,17 +193,17 @@ class EngineRows:
             with self._using:
                 self._dimensions = len(next(iter(rows.values())))
                 for entity_id, unwritten in part.items():
-                    # It may have changed meanwhile.
+                    # The entity may have changed in the meantime.
                     if self._unwritten.get(entity_id) is unwritten:
                         del self._unwritten[entity_id]
                         self._ids[entity_id] = ids[unwritten[0]]
 
     def index(self, eligibility: Eligibility) -> EngineVectors | None:
-        """See `EntityRows.index`."""
+        """Return the rows for searches; None if all entities lack a row."""
         places = eligibility.by_id
         with self._using:
-            found = (self._ids.get(entity_id, 0) for entity_id in places)
-            ids = np.fromiter(found, dtype=np.int64, count=len(places))
+            row_ids = (self._ids.get(entity_id, 0) for entity_id in places)
+            ids = np.fromiter(row_ids, dtype=np.int64, count=len(places))
             self._engine.has_gaps = False
         present = ids > 0
         if not present.any():
@@ -214,17 +214,17 @@ class EngineRows:
         )
 
     def maintain(self) -> None:
-        """See `EntityRows.maintain`."""
+        """Mark the rows as used, and index many rows, in a daemon thread."""
         with self._using:
             ids = np.array([*self._ids.values()], dtype=np.int64)
         maintain(self._engine, ids, self._few_rows)
 
 
-def kept_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
-    """Return the rows in the database that *options* ask for; None for memory.
+def load_rows(options: Options, store: VectorStore, embedder: Embedder | None) -> EntityRows | None:
+    """Return the database rows if *options* require them; None for rows in memory.
 
     Raises:
-        ConfigError: *store* cannot store rows.
+        ConfigError: If *store* cannot store rows.
     """
     if options.index.rows == "memory" or embedder is None:
         return None
@@ -236,8 +236,8 @@ def check_rows(store: VectorStore) -> None:
     """Check that *store* can store rows.
 
     Raises:
-        ConfigError: *store* is of another kind.
-        StoreError: The database cannot store rows now.
+        ConfigError: If *store* is of another kind.
+        StoreError: If the database cannot store rows at present.
     """
     _engine_store(store).check_engine()
 
@@ -254,7 +254,7 @@ def _engine_store(store: VectorStore) -> EngineStore:
 async def with_rows(
     rows: EntityRows, work: Callable[P, None], *arguments: P.args, **named: P.kwargs
 ) -> tuple[Diagnostic, ...]:
-    """Call *work* of *rows*, in a thread if it waits for a database; return why it failed."""
+    """Call *work* of *rows*, in a thread if *rows* is blocking. Return a diagnostic on failure."""
     if not rows.blocking:
         work(*arguments, **named)
         return ()

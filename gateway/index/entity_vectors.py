@@ -1,9 +1,9 @@
-"""The vector of each entity, blended from those of its texts; and where these rows are kept.
+"""The vector of each entity, blended from the vectors of its texts, and storage in memory.
 
-* They are in memory (`EntityVectors`), or where another `EntityRows` keeps them.
-* A text and its vector are held only while an entity that they belong to lacks another one. After
-  that the entity's row is all that stays, in the matrix that searches read.
-* An entity that changes keeps its row if its texts are the same.
+* Rows are in memory (`EntityVectors`), or in another implementation of `EntityRows`.
+* A text and its vector are kept only until all texts of their entities have vectors. After that
+  only the entity's row remains, in the matrix that searches read.
+* A changed entity keeps its row if its texts are unchanged.
 """
 
 from __future__ import annotations
@@ -23,86 +23,85 @@ from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Entity
 
 NAME_WEIGHT = 0.4
-"""What the vector of an entity's name, or of what its kind leans to, counts beside that of the
-whole text, which counts 1."""
+"""Weight of the vector of an entity's name (or of its kind's leaning text), compared with 1 for the
+whole text."""
 EXAMPLE_SHARE = 0.5
-"""How far the vector of an entity leans to those of requests that it serves, if there are many; one
-such request counts half as much."""
+"""Maximum weight of an entity's examples in its vector. One example has half the weight."""
 _COPIED_ROWS = 4096
-"""Rows at a time where a matrix is copied: no second matrix stands between."""
+"""Number of rows copied at a time, to avoid a second full matrix in memory."""
 
 
 @dataclass(slots=True, eq=False)
 class _PendingEntity:
-    """An entity some of whose texts have no vector yet."""
+    """An entity with texts that lack a vector."""
 
     id: str
     whole: str
-    """The key of the whole text."""
+    """Key of the whole text."""
     name: str
-    """The key of the name."""
+    """Key of the name."""
     examples: tuple[str, ...]
-    """The keys of the examples."""
+    """Keys of the examples."""
     lacking: int
-    """How many of these have no vector."""
+    """Number of texts without a vector."""
 
     @property
     def keys(self) -> Iterable[str]:
-        """The keys of all its texts, each once."""
+        """Keys of all texts of the entity, without duplicates."""
         return dict.fromkeys((self.whole, self.name, *self.examples))
 
 
 @dataclass(slots=True, eq=False)
 class _PendingText:
-    """A text of such entities."""
+    """A text of pending entities."""
 
     text: str
     row: Vector | None = None
     users: list[_PendingEntity] = field(default_factory=list)
-    """All entities that wanted it, also those that left since."""
+    """All entities that used the text, including removed ones."""
     uses: int = 0
-    """How many entities want it now."""
+    """Number of entities that use the text now."""
 
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """Rows that are being made."""
+    """Rows that are being filled."""
 
     places: dict[str, int]
-    """The row of each entity by its id; one that changed or left is absent."""
+    """Row number of each entity, keyed by id. Changed and removed entities are absent."""
     matrix: Matrix
-    """Zeros where there is no vector yet."""
+    """Rows; zeros for a missing vector."""
     present: Mask
-    """Which rows are vectors."""
+    """True for each row with a vector."""
 
     @classmethod
     def of(cls, ids: Iterable[str], dimensions: int) -> _Batch:
-        """Make room for the rows of entities."""
+        """Allocate the rows of entities."""
         places = {key: place for place, key in enumerate(ids)}
         matrix = np.zeros((len(places), dimensions), dtype=np.float32)
         return cls(places, matrix, np.zeros(len(places), dtype=np.bool_))
 
     def is_whole(self, places: Mapping[str, int]) -> bool:
-        """Return whether the rows stand as in *places*."""
+        """Return whether the batch has exactly the entities of *places*, in the same order."""
         return len(places) == len(self.present) and all(map(eq, places, self.places))
 
 
 class PendingTexts:
-    """Entities some of whose texts have no vector yet, and these texts."""
+    """Entities with texts that lack a vector, and these texts."""
 
     def __init__(self) -> None:
         self.entities: dict[str, _PendingEntity] = {}
-        """By id."""
+        """Pending entities, keyed by id."""
         self._texts: dict[str, _PendingText] = {}
-        """By text key."""
+        """Texts, keyed by text key."""
 
     @property
     def missing(self) -> list[str]:
-        """The texts that have no vector, each once, entity by entity."""
+        """Texts without a vector, without duplicates, entity by entity."""
         return [text.text for text in self._texts.values() if text.row is None]
 
     def add(self, entity_id: str, whole: str, name: str, examples: Sequence[str]) -> None:
-        """Put an entity in, with its texts."""
+        """Add an entity with its texts."""
         texts = {text_key(text): text for text in (whole, name, *examples)}
         pending = _PendingEntity(
             id=entity_id,
@@ -113,15 +112,15 @@ class PendingTexts:
         )
         self.entities[entity_id] = pending
         for key, text in texts.items():
-            wanted = self._texts.get(key)
-            if wanted is None:
-                wanted = self._texts[key] = _PendingText(text)
-            wanted.users.append(pending)
-            wanted.uses += 1
-            pending.lacking += wanted.row is None
+            pending_text = self._texts.get(key)
+            if pending_text is None:
+                pending_text = self._texts[key] = _PendingText(text)
+            pending_text.users.append(pending)
+            pending_text.uses += 1
+            pending.lacking += pending_text.row is None
 
     def forget(self, entity_id: str) -> None:
-        """Take an entity out, if it is here, and the texts that no other one wants."""
+        """Remove an entity if present, and the texts that only this entity used."""
         pending = self.entities.pop(entity_id, None)
         for key in pending.keys if pending else ():
             text = self._texts[key]
@@ -130,12 +129,12 @@ class PendingTexts:
                 del self._texts[key]
 
     def take(self, rows: Mapping[str, Vector]) -> Iterator[tuple[str, Vector, bool]]:
-        """Take *rows* for the vectors of texts, by text key.
+        """Store *rows*, vectors of texts keyed by text key.
 
         Yields:
-            The id of each entity whose whole text has a vector, of those that *rows* change; its
-            row, blended from the vectors there are; whether it has all of them. Such an entity is
-            out at the end.
+            For each entity changed by *rows* whose whole text has a vector: its id, its row blended
+            from the vectors so far, and whether it is complete. Complete entities are removed at
+            the end.
         """
         changed: dict[str, _PendingEntity] = {}
         for key, row in rows.items():
@@ -143,7 +142,7 @@ class PendingTexts:
             if text is None or text.row is not None:
                 continue
             text.row = row
-            users = [each for each in text.users if self.entities.get(each.id) is each]
+            users = [entity for entity in text.users if self.entities.get(entity.id) is entity]
             changed |= {user.id: user for user in users}
             for user in users:
                 user.lacking -= 1
@@ -153,11 +152,11 @@ class PendingTexts:
                 self.forget(pending.id)
         for key in rows:
             if (text := self._texts.get(key)) and text.row is not None:
-                # Else it would hold all rows of its request.
+                # A copy, because the view would keep all rows of its request in memory.
                 text.row = text.row.copy()
 
     def _blend(self, entities: Iterable[_PendingEntity]) -> Iterator[tuple[str, Vector, bool]]:
-        """Make the rows of those whose whole text has a vector."""
+        """Yield the blended rows of entities whose whole text has a vector."""
         ready = [
             (pending, row)
             for pending in entities
@@ -167,12 +166,12 @@ class PendingTexts:
         blended = blend_name_vectors([row for _, row in ready], names)
         for (pending, _), row in zip(ready, blended, strict=True):
             examples = (self._texts[key].row for key in pending.examples)
-            found = [example for example in examples if example is not None]
-            yield pending.id, lean_to_examples(row, found), not pending.lacking
+            example_rows = [example for example in examples if example is not None]
+            yield pending.id, lean_to_examples(row, example_rows), not pending.lacking
 
 
 class EntityVectors:
-    """`EntityRows` in memory. Not for two threads at once."""
+    """`EntityRows` in memory. Not thread-safe."""
 
     blocking = False
     has_gaps = False
@@ -180,18 +179,18 @@ class EntityVectors:
     def __init__(self) -> None:
         self._pending = PendingTexts()
         self._batches: list[_Batch] = []
-        """Of entities that were added since the newest matrix; each is in one of them."""
+        """Rows of entities added since the newest matrix. Each entity is in one batch."""
         self._matrix: Matrix = np.zeros((0, 0), dtype=np.float32)
-        """The newest matrix; searches read it, and nothing changes it."""
+        """Newest matrix. Searches read it, so it never changes."""
         self._places: Mapping[str, int] = {}
-        """The row of each entity there."""
+        """Row number of each entity in the matrix, keyed by id."""
         self._present: Mask = np.zeros(0, dtype=np.bool_)
-        """Which rows of it are vectors."""
+        """True for each row of the matrix with a vector."""
         self._outdated: set[str] = set()
-        """The ids of entities whose rows there are no more theirs."""
+        """Ids of entities whose rows in the matrix are outdated."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """See `EntityRows.update`."""
+        """Remove and add entities."""
         gone, new = changed_texts(removed, added)
         for entity_id in gone:
             self._forget(entity_id)
@@ -205,30 +204,30 @@ class EntityVectors:
         self._pending.forget(entity_id)
 
     def load(self) -> None:
-        """Memory keeps no rows."""
+        """Do nothing, because rows in memory are not stored."""
 
     def maintain(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     @property
     def missing_texts(self) -> Sequence[str]:
-        """See `EntityRows.missing_texts`."""
+        """Texts without a vector, without duplicates."""
         return self._pending.missing
 
     @property
     def missing(self) -> int:
-        """See `EntityRows.missing`."""
+        """Number of texts without a vector."""
         return len(self._pending.missing)
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """See `EntityRows.add`."""
+        """Add vectors of missing texts, keyed by text key."""
         for entity_id, row, _ in self._pending.take(rows):
             batch = self._batch(entity_id, len(row))
             place = batch.places[entity_id]
             batch.matrix[place], batch.present[place] = row, True
 
     def _batch(self, entity_id: str, dimensions: int) -> _Batch:
-        """Return the batch of an entity; begin one for all that wait and are in none."""
+        """Return the batch of an entity. Create one for all pending entities without a batch."""
         for batch in self._batches:
             if entity_id in batch.places:
                 return batch
@@ -238,41 +237,42 @@ class EntityVectors:
         return self._batches[-1]
 
     def index(self, eligibility: Eligibility) -> VectorIndex | None:
-        """See `EntityRows.index`."""
-        found = self.matrix(eligibility.by_id)
-        if found is None:
+        """Return the rows for searches; None if all entities lack a vector."""
+        rows = self.matrix(eligibility.by_id)
+        if rows is None:
             return None
-        matrix, present = found
+        matrix, present = rows
         listed = listed_rows(eligibility, present)
         total = np.dot(listed.astype(np.float32), matrix)
         mean = np.asarray(total / np.count_nonzero(listed), dtype=np.float32)
         return VectorIndex.of(matrix, present=None if present.all() else present, mean=mean)
 
     def matrix(self, places: Mapping[str, int]) -> tuple[Matrix, Mask] | None:
-        """Return the rows of the entities by position, and which of them are vectors.
+        """Return the rows of the entities by position, and a mask of the rows with a vector.
 
         Args:
-            places: The position of each entity by its id, ascending from 0.
+            places: Position of each entity, keyed by id, ascending from 0.
 
         Returns:
             Unit rows, shape (n, d), zeros for an entity without a vector, and a mask, shape (n,).
-            None if no entity has one.
+            None if all entities lack a vector.
         """
         batch = self._batches[0] if len(self._batches) == 1 else None
         if batch and batch.is_whole(places) and not self._present.any():
-            # The first build: a large catalog has no memory for a second matrix.
+            # The first build. A second matrix of a large catalog may not fit into memory.
             matrix, present = batch.matrix, batch.present
         else:
             matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
-        # While the next catalog is compiled, the last one may be indexed once more.
+        # Batches with other entities are kept, because the previous catalog may be indexed once
+        # more while the next one is compiled.
         placed = places.keys()
         self._batches = [batch for batch in self._batches if not batch.places.keys() <= placed]
         self._outdated.clear()
         return (matrix, present) if present.any() else None
 
     def _merge_batches(self, places: Mapping[str, int]) -> tuple[Matrix, Mask]:
-        """Join the rows of the newest matrix and of the batches."""
+        """Merge the rows of the newest matrix and of the batches."""
         old = self._current_rows(places)
         present = old >= 0
         newest = self._batches[0].matrix if self._batches else self._matrix
@@ -288,21 +288,23 @@ class EntityVectors:
         return matrix, present
 
     def _current_rows(self, places: Mapping[str, int]) -> np.ndarray:
-        """Return the row of each entity in the matrix that there is, -1 if it has none there."""
+        """Return the row number of each entity in the newest matrix, -1 if missing there."""
         outdated, before = self._outdated, self._places
-        wanted = (-1 if key in outdated else before.get(key, -1) for key in places)
-        found = np.fromiter(wanted, dtype=np.intp, count=len(places))
+        numbers = (-1 if key in outdated else before.get(key, -1) for key in places)
+        rows = np.fromiter(numbers, dtype=np.intp, count=len(places))
         if len(self._present):
-            found[~self._present[found]] = -1
-        return found
+            rows[~self._present[rows]] = -1
+        return rows
 
 
 def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
-    """Return which rows the mean is of: of what servers list, so that nothing beside it moves it.
+    """Return the rows used to compute the mean. Only rows listed by servers count.
+
+    Without such rows, all rows count.
 
     Args:
         eligibility: The catalog.
-        present: Which rows are vectors.
+        present: True for each row with a vector.
     """
     listed = present.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
@@ -313,11 +315,11 @@ def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
 def changed_texts(
     removed: Iterable[Entity], added: Iterable[Entity]
 ) -> tuple[list[str], list[Entity]]:
-    """Return the ids of entities that lose their rows, and the entities that want others.
+    """Return the ids of entities whose rows are dropped, and the entities with new texts.
 
     Args:
-        removed: Entities that leave; one that changes is among both.
-        added: Entities that come.
+        removed: Removed entities and previous versions of changed ones.
+        added: Added entities and new versions of changed ones.
     """
     before = {entity.id: entity for entity in removed}
     new = []
@@ -336,13 +338,13 @@ def texts_of(entity: Entity) -> tuple[str, str, Sequence[str]]:
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
-    """Blend each entity's vector out of those of its whole text and its name.
+    """Blend each entity's vector from the vectors of its whole text and its name.
 
-    In the whole text the description drowns the name, which says best what a tool is for.
+    The name describes a tool best, but has little weight in the whole text.
 
     Args:
-        wholes: The vectors of the whole texts.
-        names: The vectors of the names. Without one the whole text's stands alone.
+        wholes: Vectors of the whole texts.
+        names: Vectors of the names. Without one, the vector of the whole text is used.
 
     Returns:
         Unit rows, shape (n, d).
@@ -355,13 +357,14 @@ def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None])
 
 
 def lean_to_examples(row: Vector, examples: Sequence[Vector]) -> Vector:
-    """Turn an entity's vector towards those of requests that it serves.
+    """Turn an entity's vector towards the vectors of its examples.
 
-    A few of them may be unlike the rest, so n of them count n / (n + 1) of `EXAMPLE_SHARE`.
+    A few examples may not be typical, so the weight of n examples is n / (n + 1) of
+    `EXAMPLE_SHARE`.
 
     Args:
         row: The entity's vector, of unit length.
-        examples: The requests' vectors; without any the row stays as it is.
+        examples: Vectors of the examples. Without any, *row* is returned unchanged.
     """
     if not examples:
         return row

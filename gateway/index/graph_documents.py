@@ -1,4 +1,4 @@
-"""The host's own graph documents, wherever they come from."""
+"""Graph documents of the host: loading from any source, and export of the graph."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from graphs.errors import GraphError, Notice
 GraphSource: TypeAlias = (
     "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
 )
-"""A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
+"""Path of a folder, file or bundle; a list of documents; or a function that each build calls for
+them."""
 LoadedDocuments: TypeAlias = "tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]"
-"""Documents, and what could not be read."""
+"""Documents, and diagnostics about unreadable ones."""
 PROPOSED = "proposed"
-"""The part of a folder whose documents count for nothing: edges that wait for a decision."""
+"""Subfolder of proposed documents. They have no effect until someone accepts them."""
 RDF_FORMATS = ("turtle", "json-ld", "n-triples")
 DIAGRAM_FORMATS = ("mermaid", "dot")
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
@@ -43,18 +44,19 @@ def export(
     hops: int = 1,
     caller: Caller | None = None,
 ) -> str:
-    """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
+    """Return the graph of *snapshot* as RDF or as a diagram.
 
     Args:
-        snapshot: The index that holds the graph.
-        form: Or ``mermaid``, ``dot``: a diagram.
-        centre: For a diagram: the tool in its middle; empty draws everything.
-        hops: How far from the centre, in edges.
-        caller: The party that it is for; None is the host, which sees all.
+        snapshot: The index that contains the graph.
+        form: ``turtle``, ``json-ld`` or ``n-triples`` for RDF; ``mermaid`` or ``dot`` for
+            a diagram.
+        centre: Tool in the centre of a diagram; empty for the whole graph.
+        hops: Maximum distance from the centre, in edges.
+        caller: Only entities visible to this caller are included. None: all entities.
 
     Raises:
-        ConfigError: If there is no such form, or it has no centre.
-        UnknownToolError: If *centre* is no tool.
+        ConfigError: If *form* is unknown, or RDF is requested with a centre.
+        UnknownToolError: If *centre* is not a tool.
     """
     graph = graph_of(snapshot, caller)
     if form in RDF_FORMATS:
@@ -71,9 +73,9 @@ def export(
 
 
 def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
-    """Return what *caller* may see of the graph of *snapshot*; None is the host, which sees all.
+    """Return the part of *snapshot*'s graph that is visible to *caller*. None: the whole graph.
 
-    An empty catalog has an empty one.
+    The graph of an empty catalog is empty.
     """
     graph = snapshot.graph or ToolGraph.of(graphs.compile_facts(()))
     if caller is None or snapshot.graph is None:
@@ -85,19 +87,20 @@ def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
 def node_named(
     snapshot: Snapshot, graph: ToolGraph, tool: str, caller: Caller | None = None
 ) -> str:
-    """Return the node of the one tool that *tool* names, as a call would name it.
+    """Return the graph node of *tool*, which is an id or a name as in a call.
 
     Raises:
-        InvalidRequestError: If no tool, or more than one, has this name.
+        InvalidRequestError: If *tool* is not a text, blank, or ambiguous.
+        UnknownToolError: If *tool* is not in the catalog.
     """
     return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_for(caller)).id)]
 
 
 def source_of(source: GraphSource | None) -> GraphSource | None:
-    """Return *source*, checked.
+    """Check the type of *source* and return it.
 
     Raises:
-        ConfigError: It is no source of documents.
+        ConfigError: If *source* has the wrong type.
     """
     if source is None or isinstance(source, str | Path) or callable(source):
         return source
@@ -114,19 +117,19 @@ def source_of(source: GraphSource | None) -> GraphSource | None:
 
 
 class HostDocuments:
-    """The host's own graph documents, for builds that follow each other.
+    """The host's graph documents, loaded again for each build.
 
     Args:
-        source: Where they are; None for none.
-        patience_s: Seconds for which a build waits for a function that gives them.
-        flights: Runs that function.
+        source: Source of the documents; None for none.
+        patience_s: Maximum time, in seconds, that a build waits for a source function.
+        flights: Runs the source function.
     """
 
     def __init__(
         self, source: GraphSource | None, *, patience_s: float, flights: SingleFlight[Any]
     ) -> None:
         self.path = source if isinstance(source, str | Path) else None
-        """The file or folder, if they are in one."""
+        """File or folder of the documents, if they are on disk."""
         self._source = source
         self._patience_s = patience_s
         self._flights = flights
@@ -134,75 +137,75 @@ class HostDocuments:
 
     @property
     def is_late(self) -> bool:
-        """Whether the function is still at work: its documents are for a later build."""
+        """True if the source function is still running. Its documents are for a later build."""
         return self._pending is not None
 
     async def load(self) -> LoadedDocuments:
-        """Read the documents; see `load`. A diagnostic says if the function takes too long."""
+        """Read the documents. A diagnostic reports a source function that takes too long."""
         if not callable(self._source):
             return await load(self._source)
         if self._pending is None:
             self._pending = self._flights.start("documents", partial(load, self._source))
         timeout = GatewayError(
-            f"the function that gives graph documents took longer than {self._patience_s} s "
+            f"the function that returns graph documents took longer than {self._patience_s} s "
             "(SearchOptions.query_timeout_s): searches go on without them until it is done"
         )
         answer = asyncio.shield(asyncio.wrap_future(self._pending))
-        found = await attempt_within(answer, self._patience_s, timeout)
-        if isinstance(found, Failed):
-            return (), (_invalid(found.reason),)
+        loaded = await attempt_within(answer, self._patience_s, timeout)
+        if isinstance(loaded, Failed):
+            return (), (_invalid_document(loaded.reason),)
         self._pending = None
-        return found
+        return loaded
 
 
 async def load(source: GraphSource | None) -> LoadedDocuments:
     """Read the documents of *source*.
 
-    What cannot be read, a whole source, a document or a rule in it, is a diagnostic that says
-    where; the rest is used.
+    Unreadable sources, documents and rules become diagnostics that name the location. The rest is
+    used.
     """
     if source is None:
         return (), ()
-    found = await attempt(_load(source))
-    if isinstance(found, Failed):
-        detail = f"the source of graph documents failed ({found.reason}): it must give documents"
-        is_ours = isinstance(found.error, GraphError)
-        return (), (_invalid(str(found.error) if is_ours else detail),)
-    documents, details = found
-    return documents, tuple(map(_invalid, details))
+    loaded = await attempt(_load_source(source))
+    if isinstance(loaded, Failed):
+        detail = f"the source of graph documents failed ({loaded.reason}): it must return documents"
+        is_ours = isinstance(loaded.error, GraphError)
+        return (), (_invalid_document(str(loaded.error) if is_ours else detail),)
+    documents, details = loaded
+    return documents, tuple(map(_invalid_document, details))
 
 
-async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
+async def _load_source(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
     if isinstance(source, str | Path):
-        found, notices = graphs.collect(Path(source))
-        documents = tuple(each for each in found if not each.path.startswith(f"{PROPOSED}/"))
-        return documents, _details(notices)
+        collected, notices = graphs.collect(Path(source))
+        documents = tuple(item for item in collected if not item.path.startswith(f"{PROPOSED}/"))
+        return documents, _notice_lines(notices)
     read = await in_thread(lambda: tuple(source())) if callable(source) else source
-    checked = [(each, field_faults(each)) for each in read]
-    documents = tuple(each for each, faults in checked if not faults)
+    checked = [(item, field_faults(item)) for item in read]
+    documents = tuple(item for item, faults in checked if not faults)
     notices = tuple(notice for document in documents for notice in document.notices)
-    refusals = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
-    return documents, [*refusals, *_details(notices)]
+    refusals = [f"document {item.id!r}: {'; '.join(faults)}" for item, faults in checked if faults]
+    return documents, [*refusals, *_notice_lines(notices)]
 
 
 def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
-    """Read the documents of *folder* that are only proposed; none without a folder.
+    """Read the proposed documents of *folder*; empty without a folder.
 
-    Their paths begin as their folder is called. What cannot be read is left out: the build of the
-    graph tells of it.
+    Their paths begin with the name of the subfolder. Unreadable documents are skipped here,
+    because the build of the graph reports them.
     """
     if folder is None or not (folder / PROPOSED).is_dir():
         return ()
     documents, _ = graphs.collect(folder / PROPOSED)
-    return tuple(replace(each, path=f"{PROPOSED}/{each.path}") for each in documents)
+    return tuple(replace(document, path=f"{PROPOSED}/{document.path}") for document in documents)
 
 
-def _details(notices: Sequence[Notice]) -> list[str]:
+def _notice_lines(notices: Sequence[Notice]) -> list[str]:
     return [f"{notice.path}:{notice.line}: {notice.detail}" for notice in notices]
 
 
 def files_digest(path: str | Path) -> str:
-    """Return the digest of a file, or of all files in a folder; empty if they cannot be read."""
+    """Return the digest of a file, or of all files in a folder; empty if unreadable."""
     try:
         files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
         return digest(repr([(str(file), file.read_bytes()) for file in files if file.is_file()]))
@@ -210,5 +213,5 @@ def files_digest(path: str | Path) -> str:
         return ""
 
 
-def _invalid(detail: str) -> Diagnostic:
+def _invalid_document(detail: str) -> Diagnostic:
     return Diagnostic(stage="graph", code="graph_document_invalid", detail=detail)

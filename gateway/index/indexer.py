@@ -1,12 +1,12 @@
-"""Index builds: one at a time for all callers; readers keep the snapshot they have.
+"""Builder of the index. One build at a time; readers keep their snapshot.
 
-* The next search waits for a change of the registrations to be built in: what was added is found.
+* After a change of the registrations, the next search waits for a new build.
 * Only new or changed texts are embedded, in the background, after the build.
-* A search waits for the vectors that are still to come as long as they come: once none came for
-  ``SearchOptions.query_timeout_s``, or the embedder failed, searches go on with the vectors there
-  are, until another comes. One that is answered by words first waits for at most 64 texts.
-* What failed (a source, an embedder) is tried again after a while, in the background: no caller
-  waits twice for a dead server.
+* A search waits for missing vectors as long as new ones arrive. It stops waiting if none arrived
+  for ``SearchOptions.query_timeout_s``, or if the embedder failed. Searches then use the existing
+  vectors, until another one arrives. A search that words may answer waits for at most 64 texts.
+* Failed sources and embedders are retried later, in the background, so that a dead server delays
+  only one search.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_p
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.compiler import SnapshotCompiler
-from gateway.index.entity_rows import kept_rows, with_rows
+from gateway.index.entity_rows import load_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import IndexBuild
 from gateway.index.storage import IndexStore
@@ -40,32 +40,32 @@ from gateway.types.access import access_key
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
-"""So few texts are embedded at once: even a search that words may answer waits for them."""
+"""Maximum number of missing texts that a search waits for even if words may answer it."""
 _LOADING_S = 2.0
-"""Searches that words may answer wait so long for a model, which on most starts is all that it
-takes to load; to prepare it the first time on a machine takes longer."""
+"""Maximum wait, in seconds, of a search that words may answer, for a model to load. Usually enough,
+except for the first preparation of the model on a machine."""
 Progress = Callable[[str, int, int], None]
-"""Called with a stage (``servers``, ``model`` or ``embeddings``), how much of it is done, and how
-much there is of it: servers, models, or texts."""
+"""Called with a stage (``servers``, ``model`` or ``embeddings``), the number of finished items and
+the total number of items (servers, models or texts)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Indexer:
-    """Keeps the current snapshot of one gateway.
+    """Builds and stores the current snapshot of one gateway.
 
     Args:
         registry: The sources.
-        embedder: None for an index without vectors.
-        store: Where vectors are kept.
-        graph: The host's graph documents, or where they are; None for none.
+        embedder: Embedder of texts. None: index without vectors.
+        store: Store of vectors.
+        graph: The host's graph documents or their source; None for none.
         options: All options of the gateway.
-        own_store: Whether the host gave a store of its own: then snapshots are saved only where
-            the options say so.
-        entities: What the sources list, under names of their own; filled by the builds.
+        own_store: True if the host gave its own store. Snapshots are then saved only if the
+            options require it.
+        entities: Entities of the sources under their exposed names; filled by builds.
         telemetry: Records each build.
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
-        clock: Seconds that only grow.
-        progress: Called with how far a build is.
+        clock: Monotonic clock, in seconds.
+        progress: Called with the progress of a build.
     """
 
     registry: Registry
@@ -80,17 +80,16 @@ class Indexer:
     clock: Clock
     progress: Progress
     builds: int = field(default=0, init=False)
-    """How many builds there were."""
+    """Number of builds."""
     _embedded: tuple[int, int] = field(default=(0, 0), init=False)
-    """How many of how many new texts have a vector."""
+    """Progress of embedding: (texts embedded, texts in total)."""
     _stalled_at: tuple[int, int] | None = field(default=None, init=False)
-    """How far the vectors were when a search gave up waiting for them, or they failed."""
+    """Value of `_embedded` when a search stopped waiting, or when embedding failed."""
     _newest: IndexBuild | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Begin with no documents read."""
         self._folder = index_path(self.options, own_store=self.own_store)
-        self._rows = kept_rows(self.options, self.store, self.embedder)
+        self._rows = load_rows(self.options, self.store, self.embedder)
         patience_s = self.options.search.query_timeout_s
         self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
 
@@ -103,9 +102,9 @@ class Indexer:
         return IndexStore(self._folder, self.options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
-        """Return the newest build with all its vectors; build it first if something changed.
+        """Return the newest build with all its vectors; build first if something changed.
 
-        The embedder's model is ready afterwards; if it cannot be, a diagnostic says why.
+        The embedder's model is ready afterwards. If it cannot be prepared, a diagnostic says why.
         """
         preparing = self.flights.start("prepare", self._prepare)
         while True:
@@ -116,26 +115,31 @@ class Indexer:
             await self.flights.run("embed", self._embed)
 
     async def get(self, *, vectors: bool = False, words_first: bool = False) -> IndexBuild:
-        """Return the newest build; build it first if something changed.
+        """Return the newest build; build first if something changed.
 
         Args:
-            vectors: Whether to wait for the vectors that it lacks, as the head of this module says.
-            words_first: Whether words may answer until those vectors are made.
+            vectors: True to wait for missing vectors, by the rules of this module's docstring.
+            words_first: True if words may answer until the vectors are ready.
         """
         while True:
-            build = self._fresh()
+            build = self._current_or_none()
             if build is None:
                 await self.flights.run("build", self._build)
             elif not (vectors and await self._wait_for_vectors(build, words_first)):
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
-        """Return whether more vectors are there now; False once it is not worth waiting."""
-        many = words_first and build.missing > _FEW_TEXTS
-        # Without vectors of the catalog a model is of no use.
-        is_useless = many and not build.snapshot.ranks_by_vectors()
+        """Wait for more vectors. Return False if waiting is not worthwhile."""
+        has_many_missing = words_first and build.missing > _FEW_TEXTS
+        # A model is useless without vectors of the catalog.
+        is_useless = has_many_missing and not build.snapshot.ranks_by_vectors()
         limit_s = _LOADING_S if words_first else None
-        if is_useless or await self._wait_until_prepared(limit_s) or many or not build.missing:
+        if (
+            is_useless
+            or await self._wait_until_prepared(limit_s)
+            or has_many_missing
+            or not build.missing
+        ):
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self.options.search.query_timeout_s)
@@ -151,10 +155,10 @@ class Indexer:
                 self._stalled_at = before
         return False
 
-    def _fresh(self) -> IndexBuild | None:
+    def _current_or_none(self) -> IndexBuild | None:
         """Return the newest build, or None if something changed since.
 
-        What failed in it is tried again, in the background, if it is time.
+        If a retry of a failed part is due, it is started in the background.
         """
         build = self._newest
         if build is None or build.generation != self.registry.generation:
@@ -166,19 +170,19 @@ class Indexer:
 
     @property
     def _has_gaps(self) -> bool:
-        """Whether rows that the index names are gone from their database."""
+        """True if rows of the index are missing in the database."""
         return self._rows is not None and self._rows.has_gaps
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
-        """Return how far the vectors of *build* are, if it lacks some."""
+        """Return a diagnostic with the progress of embedding, if *build* lacks vectors."""
         if not build.missing:
             return ()
         done, total = self._embedded
         return (_building("embed", f"{done} of {total} texts have a vector"),)
 
     def report(self) -> IndexReport:
-        """Report on what is built now. What is missing is begun, and noted as being made."""
-        build = self._fresh()
+        """Return the report of the current build. If outdated, start a build and say so."""
+        build = self._current_or_none()
         if build is not None:
             notes, report = self.notes(build), build.report
         else:
@@ -199,7 +203,7 @@ class Indexer:
         return await self.current()
 
     async def _build(self) -> None:
-        """List what changed and build with the vectors that are kept; then embed the others."""
+        """List changed sources and build with the stored vectors; then embed missing texts."""
         with self._recorded("build") as began:
             generation, registrations = self.registry.generation, self.registry.all()
             before = self._newest.listed if self._newest else {}
@@ -211,7 +215,7 @@ class Indexer:
             )
             build = self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
-            # If all that failed has failed again, the index stays, and so do cached results.
+            # If the same sources failed again, keep the index and with it the cached results.
             if not build or self._has_gaps or made_of != (generation, listed):
                 build = await self._load_or_compile(generation, listed)
                 self.builds += 1
@@ -222,11 +226,13 @@ class Indexer:
     async def _load_or_compile(
         self, generation: int, listed: Mapping[str, ListResult]
     ) -> IndexBuild:
-        """Read the saved snapshot at the first build, if there is one; else compile."""
-        notes = [note for each in listed.values() for note in each.listing.diagnostics]
+        """Load the saved snapshot if this is the first build and it exists; else compile."""
+        notes = [note for result in listed.values() for note in result.listing.diagnostics]
         notes += self.entities.load_names(listed)
         path, store = self._documents.path, self._index_store
-        rules = self.registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
+        rules = self.registry.rules.followed_by(
+            *(result.listing.rules for result in listed.values())
+        )
         documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
             self.embedder and self.embedder.info,
@@ -246,20 +252,21 @@ class Indexer:
         with collection_paused():
             self.entities.update(listed, rules, self.registry.visibility)
             self._compiler.prepare(self.entities.entities.values(), documents)
-        stored = await self._vectors(limit=0)
+        stored = await self._embed_missing(limit=0)
         with collection_paused():
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = self._compiler.vectors.missing if self.embedder else 0
-        # It takes all names, and a saved index alone asks for it.
+        # The naming contains all names, and only saved snapshots need it.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
         return build(snapshot=snapshot, missing=missing)
 
     async def _wait_until_prepared(self, limit_s: float | None) -> bool:
-        """Return whether the embedder's model is still preparing, once it is not worth waiting.
+        """Wait for the embedder's model. Return whether it is still being prepared.
 
-        That is not a search's own time. A failure is told by each use of the embedder.
+        This time does not count as time of a search. Failures are reported at each use of the
+        embedder.
         """
         if is_preparing(self.embedder):
             with suppress(TimeoutError):
@@ -268,7 +275,7 @@ class Indexer:
         return is_preparing(self.embedder)
 
     async def _prepare(self) -> None:
-        """Make the embedder's model ready, if it has to be."""
+        """Prepare the embedder's model, if necessary."""
         if isinstance(self.embedder, Preparable) and self.embedder.preparing:
             self.progress("model", 0, 1)
             try:
@@ -277,17 +284,17 @@ class Indexer:
                 self.progress("model", 1, 1)
 
     async def _embed(self) -> None:
-        """Embed what the newest build lacks, and put the vectors into the newest build."""
+        """Embed the missing texts of the newest build, and publish it with the vectors."""
         await attempt(self.flights.run("prepare", self._prepare))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
-                vectors = await self._vectors()
+                vectors = await self._embed_missing()
                 if vectors.failed:
                     self._stalled_at = self._embedded
                 self._publish(self._with_vectors(self._newest, vectors), began)
 
-    async def _vectors(self, limit: int | None = None) -> DocumentVectors:
-        """Take the vectors of the texts that lack one, as they come; return what it cost."""
+    async def _embed_missing(self, limit: int | None = None) -> DocumentVectors:
+        """Embed texts without a vector, in parts, and store the vectors. Return the cost."""
         if self.embedder is None:
             return DocumentVectors(rows={})
         embed = partial(
@@ -311,7 +318,7 @@ class Indexer:
         return cost
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
-        """Return *build* with the vectors that there are now, *vectors* among them."""
+        """Return *build* with the current vectors, and the diagnostics and costs of *vectors*."""
         rows, refused = self._compiler.vectors, vectors.refused
         missing = rows.missing - len(refused.keys() & rows.missing_texts)
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
@@ -331,7 +338,7 @@ class Indexer:
 
     @contextmanager
     def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
-        """Trace and time a build, or the embedding behind it."""
+        """Trace and time a build, or the embedding after it."""
         name = f"gateway.index.{step}"
         operation = self.telemetry.operation(name, metric=f"{name}.duration", labels={})
         with operation.within():
@@ -343,7 +350,7 @@ class Indexer:
 
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""
-        failed = build.failed or any(each.failed for each in build.listed.values())
+        failed = build.failed or any(result.failed for result in build.listed.values())
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
         build = build.under(self.registry.visibility)
@@ -353,11 +360,12 @@ class Indexer:
         if self._rows is not None and not build.missing:
             self.flights.start("rows", partial(with_rows, self._rows, self._rows.maintain))
         if self._index_store and not self._index_store.newest and not build.missing:
-            # Later ones are saved at the end: each costs as much as the whole.
+            # Only the first build is saved here. Later ones are saved at the end, because each
+            # costs as much.
             self.flights.start("save", self._save)
 
     async def _save(self) -> None:
-        """Save the newest snapshot, unless it is saved or incomplete."""
+        """Save the newest snapshot, unless already saved or incomplete."""
         build, store = self._newest, self._index_store
         if build is None or store is None or build.saved or build.missing or build.failed:
             return
@@ -368,7 +376,7 @@ class Indexer:
             self._newest = replace(build, snapshot=build.snapshot.with_diagnostics(notes))
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return what the newest build is at present; see `Telemetry.observe`."""
+        """Return the metrics of the newest build; see `Telemetry.observe`."""
         if (build := self._newest) is None:
             return {}
         done, total = self._embedded
@@ -379,7 +387,7 @@ class Indexer:
         }
 
     async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
-        """Save the newest snapshot, then await *then*, in any case."""
+        """Save the newest snapshot, then await *then*, even if saving fails."""
         try:
             await self.flights.run("save", self._save)
         finally:

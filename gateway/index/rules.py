@@ -1,18 +1,19 @@
-"""Edges between tools, derived by rules; each rule can be switched off.
+"""Edges between tools, derived by rules. Each rule can be disabled.
 
-* phases: see `gateway.index.tool_words`; the other rules derive prerequisites.
-* suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
-  something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
-* calendar: what tells the current date or time feeds arguments written as a date or a time.
-* checks: what validates X comes before what needs an X.
-* sign_in: what signs in to something comes before what uses it.
-* connection: what tells whether the machine is online comes before what needs to be.
+* phases: see `gateway.index.tool_words`. The other rules derive prerequisites.
+* suppliers: a tool that gets X without arguments supplies a required argument named X. A tool with
+  arguments supplies it only if X has several words (``get_city_code`` supplies ``city_code``).
+* calendar: a tool that reports the current date or time supplies arguments in a date or time
+  format.
+* checks: a tool that validates X comes before tools that need an X.
+* sign_in: a tool that signs in to something comes before tools that use it.
+* connection: a tool that reports whether the machine is online comes before tools that need this.
 
-A single word means the same to one server only, but for what everybody has: a date, a place.
+A single word has a meaning only within one server, except for universal ones (a date, a place).
 
-All of these are guesses: they are *derived*, never declared, and a host's own document can
-override them. Rules look tools up by keys instead of comparing pairs: when a tool comes or goes,
-only the tools whose words lead to it are read again.
+Rules are guesses. Their edges are *derived*, never declared, and documents of the host can override
+them. Rules look tools up by keys instead of comparing pairs. When a tool is added or removed, only
+tools that look up one of its keys are derived again.
 """
 
 from __future__ import annotations
@@ -36,24 +37,25 @@ from gateway.options import GraphOptions
 from gateway.types import Entity
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
-"""The edges of one tool: by relation and the id it leads to, the rule that found it."""
+"""Edges of one tool: the rule that found the edge, keyed by relation and id of the target."""
 _Key: TypeAlias = tuple[str, Hashable]
-"""A kind of words, and the words."""
+"""Kind of the key, and its words."""
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
-"""The edges of one tool: pairs of the relation and the other tool's id."""
+"""Edges of one tool: pairs of the relation and the id of the other tool."""
 MAX_GROUP = 64
-"""A word that more tools of one server share relates none of them."""
+"""Maximum number of tools of one server with a common word. A more common word relates none."""
 MAX_SUPPLIERS = 2
-"""An argument that more tools could feed is fed by none in particular."""
+"""Maximum number of suppliers of an argument. If there are more, none of them is used."""
 _MAX_TOOLS: Mapping[str, int] = {
     "about": MAX_GROUP, "free": MAX_SUPPLIERS, "whole": MAX_SUPPLIERS,
     "date": 1, "time": 1, "check": 1, "online": 1,
 }  # fmt: skip
-"""How many tools may share a key, by its kind; a key of more tells nothing."""
+"""Maximum number of tools with the same key, by kind of key. Keys with more tools are ignored."""
 _MAX_WORDS = 1 << 14
-"""How many tools' words are remembered."""
+"""Maximum number of tools whose words are cached."""
 _SERVER_KEYS = ("check", "online")
-"""Kinds whose tools serve their own server, or all servers if that reports the machine."""
+"""Kinds of keys that tools offer only to their own server. If that server reports the machine's
+environment, such as its clock, they offer them to all servers."""
 
 _SIGN_IN = frozenset({"login", "signin", "authenticate", "authorize"})
 _SPLIT_SIGN_IN = (frozenset({"log", "in"}), frozenset({"sign", "in"}))
@@ -73,102 +75,107 @@ _ONLINE = re.compile(
 
 
 class EdgeDeriver:
-    """The derived edges of a catalog that changes. Not for two threads at once.
+    """Derives the edges of a changing catalog. Not thread-safe.
 
     Args:
-        options: Which rules are switched on.
+        options: Options that enable the rules.
     """
 
     def __init__(self, options: GraphOptions) -> None:
         self._rules = {name: rule for name, rule in RULES.items() if getattr(options, name)}
         self._index = _ToolIndex()
         self.edges: dict[str, Edges] = {}
-        """By the id of the tool where they start; tools without edges are left out."""
+        """Edges, keyed by the id of the tool where they start. Tools without edges are absent."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> set[str]:
-        """Take entities out and put others in; return the tools whose edges changed."""
+        """Remove and add entities. Return the ids of tools whose edges changed."""
         index, old, new = self._index, list(removed), list(added)
         changed = dict.fromkeys(entity.id for entity in (*old, *new))
-        keys = {key for entity in (*old, *new) for key in _own_keys(index.words(entity))}
+        keys = {key for entity in (*old, *new) for key in _offered_keys(index.words(entity))}
         before = {key: index.find(key) for key in keys}
         index.replace(old, new)
         touched, machines_changed = dict(changed), False
-        for key, found in before.items():
+        for key, tools_before in before.items():
             now = index.find(key)
-            if found != now or (now and not changed.keys().isdisjoint(now)):
+            if tools_before != now or (now and not changed.keys().isdisjoint(now)):
                 touched |= index.readers.get(key, {})
-            machines_changed |= key[0] == "machine" and (found is None) != (now is None)
+            machines_changed |= key[0] == "machine" and (tools_before is None) != (now is None)
         if machines_changed:
-            for helper in [each for each in index.owners if each[0] in _SERVER_KEYS]:
+            for helper in [owner for owner in index.owners if owner[0] in _SERVER_KEYS]:
                 touched |= index.readers.get(helper, {})
         return {tool_id for tool_id in touched if self._update_edges(tool_id)}
 
     def _update_edges(self, tool_id: str) -> bool:
-        """Derive the edges of one tool anew; return whether they changed."""
+        """Derive the edges of one tool again. Return whether they changed."""
         previous = self.edges.pop(tool_id, {})
-        found: dict[tuple[Relation, str], str] = {}
+        derived: dict[tuple[Relation, str], str] = {}
         if entity := self._index.entities.get(tool_id):
             tool = self._index.words(entity)
             for name, rule in self._rules.items():
                 edges = (edge for edge in rule(tool, self._index) if edge[1] != tool_id)
-                found = dict.fromkeys(edges, name) | found
-        if found:
-            self.edges[tool_id] = found
-        return previous != found
+                derived = dict.fromkeys(edges, name) | derived
+        if derived:
+            self.edges[tool_id] = derived
+        return previous != derived
 
 
 class _ToolIndex:
-    """Tools by the keys that they are found under, and by those that they look up."""
+    """Index of tools by the keys they offer, and by the keys they look up."""
 
     def __init__(self) -> None:
         self.entities: dict[str, Entity] = {}
-        """By id."""
+        """Entities, keyed by id."""
         self._words: dict[str, ToolWords] = {}
-        """Those of some entities, by id: a cache, for all of them take more than the entities."""
+        """Cached words of some entities, keyed by id. The words of all would exceed the entities in
+        size."""
         self.owners: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """The ids of the tools that are found under a key."""
+        """Ids of the tools that offer a key."""
         self.readers: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
-        """The ids of the tools that look a key up."""
+        """Ids of the tools that look up a key."""
 
     def replace(self, old: Iterable[Entity], new: Iterable[Entity]) -> None:
         for entity in old:
             tool = self.words(entity)
             del self.entities[tool.id]
-            _discard(self.owners, _own_keys(tool), tool.id)
+            _discard(self.owners, _offered_keys(tool), tool.id)
             _discard(self.readers, _lookup_keys(tool), tool.id)
         for entity in new:
             tool = self.words(entity)
             self.entities[tool.id] = entity
-            for key in _own_keys(tool):
+            for key in _offered_keys(tool):
                 self.owners[key][tool.id] = None
             for key in _lookup_keys(tool):
                 self.readers[key][tool.id] = None
 
     def words(self, entity: Entity) -> ToolWords:
         """Return the words of *entity*."""
-        found = self._words.get(entity.id)
-        if found is None or found.entity is not entity:
+        cached = self._words.get(entity.id)
+        if cached is None or cached.entity is not entity:
             if len(self._words) >= _MAX_WORDS:
                 self._words.clear()
-            found = self._words[entity.id] = ToolWords.of(entity)
-        return found
+            cached = self._words[entity.id] = ToolWords.of(entity)
+        return cached
 
     def tool(self, tool_id: str) -> ToolWords:
-        """Return the words of the tool of this id."""
+        """Return the words of the tool with this id."""
         return self.words(self.entities[tool_id])
 
     def find(self, key: _Key) -> tuple[str, ...] | None:
-        """Return the ids of the tools under *key*: () if they are too many, None if none is."""
-        found = self.owners.get(key)
-        if not found:
+        """Return the ids of the tools that offer *key*; None if none does, () if too many do."""
+        tool_ids = self.owners.get(key)
+        if not tool_ids:
             return None
-        return tuple(sorted(found)) if len(found) <= _MAX_TOOLS.get(key[0], len(found)) else ()
+        return (
+            tuple(sorted(tool_ids))
+            if len(tool_ids) <= _MAX_TOOLS.get(key[0], len(tool_ids))
+            else ()
+        )
 
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
-        """Yield the tools under *key* that serve *server*: its own, or the machine's."""
+        """Yield tools that offer *key* to *server*: its own tools, and tools for all servers."""
         for helper in self.find(key) or ():
-            own = self.entities[helper].server
-            if own == server or ("machine", own) in self.owners:
+            helper_server = self.entities[helper].server
+            if helper_server == server or ("machine", helper_server) in self.owners:
                 yield helper
 
 
@@ -179,8 +186,8 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
             del table[key]
 
 
-def _own_keys(tool: ToolWords) -> Iterator[_Key]:
-    """Yield the keys under which other tools find *tool*."""
+def _offered_keys(tool: ToolWords) -> Iterator[_Key]:
+    """Yield the keys that *tool* offers."""
     yield from noun_keys(tool)
     yield from _supplier_keys(tool)
     if tool.reports_environment:
@@ -189,7 +196,7 @@ def _own_keys(tool: ToolWords) -> Iterator[_Key]:
     if tool.verb == "validate":
         yield "check", tool.subject
     target = _sign_in_target(tool)
-    if target and _signs_in(tool.name):
+    if target and _is_sign_in(tool.name):
         yield "sign_in", min(target, key=tool.name.index)
     if _reports_network(tool):
         yield "online", ()
@@ -200,7 +207,7 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
     yield from noun_keys(tool)
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
-        yield from (("whole", name), ("check", name), ("check", _short(name)))
+        yield from (("whole", name), ("check", name), ("check", _without_qualifier(name)))
     yield from _clock_keys(tool)
     yield from (("sign_in", word) for word in tool.name)
     if _needs_network(tool):
@@ -208,9 +215,9 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the next steps among the tools that share the rarest noun."""
-    found = [index.find(key) or () for key in step_keys(tool)]
-    rarest = min(found, key=len, default=())
+    """Yield next steps from the tools that share the rarest noun."""
+    sharing = [index.find(key) or () for key in step_keys(tool)]
+    rarest = min(sharing, key=len, default=())
     others = steps_after(tool, map(index.tool, rarest))
     yield from (("next_steps", other.id) for other in others)
 
@@ -226,7 +233,7 @@ def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the tools that return what a required argument is called after."""
+    """Yield the tools that supply a required argument."""
     for name in tool.required:
         for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
             if index.tool(supplier).is_understood_by(tool.server):
@@ -234,16 +241,16 @@ def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _best_suppliers(name: Name, index: _ToolIndex) -> Sequence[str]:
-    """Return what feeds an argument: ``start_date`` from a start date, else from a date."""
+    """Return the best suppliers of an argument: for ``start_date`` a start date, else a date."""
     for start in range(len(name)):
-        found = index.find(("free", name[start:]))
-        if found is not None:
-            return found
+        suppliers = index.find(("free", name[start:]))
+        if suppliers is not None:
+            return suppliers
     return ()
 
 
 def _clock_keys(tool: ToolWords) -> list[_Key]:
-    """Return what *tool* has to be told of the clock: ``date``, ``time``."""
+    """Return the keys of the clock values that *tool* needs: ``date``, ``time``."""
     needed: set[str] = set()
     for name, text, required in tool.arguments:
         if required and (name in _DATE_PARTS or _DATE_FORMAT.search(text)):
@@ -254,30 +261,30 @@ def _clock_keys(tool: ToolWords) -> list[_Key]:
 
 
 def _clock_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the one tool that reports the date or time, where the catalog has only one."""
+    """Yield the tool that reports the date or time, if the catalog has exactly one."""
     for key in _clock_keys(tool):
         yield from (("requires", helper) for helper in index.find(key) or ())
 
 
-def _short(name: Name) -> Name:
+def _without_qualifier(name: Name) -> Name:
     return name[:-1] if len(name) > 1 and name[-1] in _QUALIFIERS else name
 
 
 def _check_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield ``validate_email`` for what takes an ``email`` or an ``email_address``."""
+    """Yield checks, such as ``validate_email`` for an argument ``email`` or ``email_address``."""
     for name in tool.required:
         has_own = index.find(("check", name)) is not None
-        key = "check", name if has_own else _short(name)
+        key = "check", name if has_own else _without_qualifier(name)
         yield from (("requires", check) for check in index.helpers(key, tool.server))
 
 
 def _sign_in_target(tool: ToolWords) -> frozenset[str]:
-    """Return what a sign-in signs in to, as its name says."""
+    """Return the words in a tool's name for the target of its sign-in."""
     return frozenset(tool.name) - _SIGN_IN - _ROUND_SIGN_IN
 
 
 def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the one sign-in whose target is in the tool's name as a whole."""
+    """Yield the sign-in whose whole target is in the tool's name, if there is exactly one."""
     for word in tool.name:
         sign_ins = index.find(("sign_in", word)) or ()
         fitting = [
@@ -287,19 +294,19 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
             yield "requires", fitting[0]
 
 
-def _signs_in(name: Name) -> bool:
-    """Return whether a name begins or ends with signing in: within it, it means another thing."""
+def _is_sign_in(name: Name) -> bool:
+    """Return whether a name begins or ends with a sign-in word. Elsewhere it has other meanings."""
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN
 
 
 def _needs_network(tool: ToolWords) -> bool:
-    return _signs_in(tool.name) or bool(_ONLINE.search(tool.description))
+    return _is_sign_in(tool.name) or bool(_ONLINE.search(tool.description))
 
 
 def _connection_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield the connection check for what signs in or describes that it needs the network."""
+    """Yield the connection check for tools that sign in or say that they need the network."""
     if _needs_network(tool):
         yield from (("requires", helper) for helper in index.helpers(("online", ()), tool.server))
 
@@ -323,5 +330,5 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
 }
-"""Rules, keyed by the `GraphOptions` field that enables them. Groups are links of the tool's
-document."""
+"""Derivation rules, keyed by the `GraphOptions` field that enables them. Groups are not a rule,
+because they are links of the tool's document."""

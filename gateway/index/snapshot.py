@@ -1,4 +1,4 @@
-"""One immutable snapshot of the catalog, ready to be searched. It is replaced, never changed."""
+"""An immutable snapshot of the catalog, ready for searches."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import BM25Index
 
 _MAX_RECURRING = 5
-"""How many diagnostics of a harmless code every search repeats."""
+"""Maximum number of diagnostics of one harmless code that every search repeats."""
 _MAX_AUDIENCES = 64
 MIN_EMBEDDED_SHARE = 0.8
-"""If fewer of the eligible entities have a vector, words alone rank better: the others would come
-last, whatever is wanted. ADR 53 has the figures."""
+"""Minimum share of eligible entities with a vector. Below it words rank better, because entities
+without a vector would always come last. Figures are in ADR 53."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,112 +37,120 @@ class Snapshot:
     """The index at one moment."""
 
     version: int
-    """Counts snapshots: the key of everything that is remembered about searches."""
+    """Number of the snapshot. Part of the key of cached searches."""
     entities: Sequence[Entity]
-    """In the order of their exposed names, so that ties by position are ties by name."""
+    """Entities in the order of their exposed names, so that ties by position are ties by name."""
     by_name: Mapping[str, Sequence[int]]
-    """Positions by folded exposed name and folded own name; ascending."""
+    """Positions, ascending, keyed by folded exposed name and folded name at the source."""
     eligibility: Eligibility
     lexical: BM25Index
     graph: ToolGraph | None
     """None for an empty catalog."""
     vectors: CatalogVectors | None
-    """None without any vector."""
+    """None if all entities lack a vector."""
     server_ids: Positions
-    """The number of each entity's server, shape (n,). An entity of a kind that servers do not list
-    has a number of its own."""
+    """Server number of each entity, shape (n,). Entities of kinds that servers do not list have
+    individual numbers."""
     visibility: Visibility = EVERYTHING_VISIBLE
-    """What callers may see and do."""
+    """Access rules of callers."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What went wrong while building; a large catalog may have one for each of many tools."""
+    """Problems of the build. A large catalog may have one for each of many tools."""
 
     @cached_property
     def recurring_diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Those of them that say what every search goes without, each once.
+        """Diagnostics that every search repeats, without duplicates.
 
-        Of a code that costs a search nothing only the first few: a folder may hold very many
+        Of a harmless code only the first few are repeated, because a folder may contain very many
         broken documents.
         """
-        found: list[Diagnostic] = []
+        recurring: list[Diagnostic] = []
         counts: Counter[str] = Counter()
         for note in dict.fromkeys(note for note in self.diagnostics if note.code in REPEATED):
             counts[note.code] += 1
             is_missing = note.code in DEGRADING or note.code == "source_load_failed"
             if is_missing or counts[note.code] <= _MAX_RECURRING:
-                found.append(note)
-        return tuple(found)
+                recurring.append(note)
+        return tuple(recurring)
 
     def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> Self:
-        """Return the same snapshot with more *diagnostics*."""
+        """Return the snapshot with more *diagnostics*."""
         return replace(self, diagnostics=(*self.diagnostics, *diagnostics))
 
     def position(self, entity_id: str) -> int:
         """Return the position of the entity with this id.
 
         Raises:
-            KeyError: There is none.
+            KeyError: If the id is unknown.
         """
         return self.eligibility.by_id[entity_id]
 
     def named(self, name: str) -> Sequence[int]:
-        """Return the positions of the entities with this id, exposed name or own name."""
+        """Return the positions of the entities with this id, exposed name or name at the source."""
         position = self.eligibility.by_id.get(name)
         return self.by_name.get(fold(name), ()) if position is None else [position]
 
     @property
     def dimensions(self) -> int | None:
-        """How many numbers a vector has; None without any vector."""
+        """Length of the vectors; None if all entities lack a vector."""
         return None if self.vectors is None else self.vectors.dimensions
 
     def ranks_by_vectors(self, mask: Mask | None = None) -> bool:
-        """Return whether enough of the eligible entities, None for all, have a vector."""
+        """Return whether enough eligible entities have a vector. *mask* None: all are eligible."""
         if self.vectors is None or self.vectors.present is None:
             return self.vectors is not None
         present = self.vectors.present[... if mask is None else mask]
         return int(present.sum()) >= MIN_EMBEDDED_SHARE * len(present)
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return entities by kind, and definitions to approve; see `Telemetry.observe`."""
+        """Return the numbers of entities by kind and of pending approvals, as gauges."""
         traits = self.eligibility.by_trait.items()
-        kinds = {str(kind): len(found) for (trait, kind), found in traits if trait == "kind"}
+        kinds = {
+            str(kind): len(positions) for (trait, kind), positions in traits if trait == "kind"
+        }
         codes = Counter(note.code for note in self.diagnostics)
         pending = codes["tool_changed"] + codes["server_changed"]
         return {"gateway.index.entities": kinds, "gateway.approvals.pending": {"": pending}}
 
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, shape (n,), read-only."""
-        own = filters
+        base_filters = filters
         if filters.user or filters.tenant or filters.unrestricted:
-            own = replace(filters, user="", tenant="", unrestricted=False)
-        mask = self._without_denied(self.eligibility.mask(own), filters)
+            base_filters = replace(filters, user="", tenant="", unrestricted=False)
+        mask = self._without_denied(self.eligibility.mask(base_filters), filters)
         mask.setflags(write=False)
         return mask
 
     def open_to(self, filters: Filters) -> Mask:
-        """Return the mask of what the caller behind *filters* may see, whatever else they ask."""
+        """Return the mask of the entities visible to the caller of *filters*, ignoring other
+        filters.
+        """
         return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
 
     def _without_denied(self, mask: Mask, filters: Filters) -> Mask:
         if filters.unrestricted or not self.visibility.hiding:
             return mask
-        return mask & self._open(self.visibility.audience(filters))
+        return mask & self._audience_mask(self.visibility.audience(filters))
 
     def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
-        """Return what callers have in common that may see the same."""
+        """Return a key that is equal for callers with equal visibility."""
         return caller.scopes, self.visibility.audience(caller)
 
     @cached_property
-    def _open(self) -> Callable[[Audience], Mask]:
-        """Return the mask of what an audience may see; those asked for last are remembered."""
+    def _audience_mask(self) -> Callable[[Audience], Mask]:
+        """Function that returns the mask of an audience. The latest masks are cached."""
         classes = self.visibility.classify(self.entities)
         return lru_cache(_MAX_AUDIENCES)(partial(self.visibility.open, classes))
 
     def visible(self, filters: Filters) -> tuple[Entity, ...]:
-        """Return the entities that *filters* hold; the others are not looked at."""
-        return tuple(self.entities[at] for at in np.flatnonzero(self.mask(filters)).tolist())
+        """Return the entities that pass *filters*."""
+        return tuple(
+            self.entities[position] for position in np.flatnonzero(self.mask(filters)).tolist()
+        )
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
-        """Return the position of the eligible entity with exactly this exposed name; () if none."""
+        """Return the position of the eligible entity with exactly this exposed name; () if
+        missing.
+        """
         return tuple(
             position
             for position in self.by_name.get(fold(name), ())
@@ -152,34 +160,35 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBuild:
-    """A snapshot, what it was built from, and what it cost."""
+    """A snapshot, its inputs, and the cost of its build."""
 
     generation: int
-    """Of the registrations; see `Registry.generation`."""
+    """Generation of the registrations; see `Registry.generation`."""
     listed: Mapping[str, ListResult]
-    """By server."""
+    """Listings, keyed by server."""
     settings: tuple[object, ...] = ()
-    """What else the snapshot depends on; see `gateway.index.storage.IndexStore`."""
+    """Other inputs of the snapshot; see `gateway.index.storage.IndexStore`."""
     snapshot: Snapshot
     saved: bool = False
-    """Whether the snapshot was read as an earlier process saved it."""
+    """True if the snapshot was loaded from an earlier process."""
     missing: int = 0
-    """How many texts are still to be embedded."""
+    """Number of texts that still have to be embedded."""
     failed: bool = False
-    """Whether texts could not be embedded, or documents are late: try again after a while."""
+    """True if texts could not be embedded, or documents are late. The build is then retried
+    later."""
     embedded: int = 0
-    """How many texts were sent to the embedder."""
+    """Number of texts sent to the embedder."""
     tokens: int = 0
-    """What the embedder reported for them."""
+    """Number of tokens that the embedder reported for them."""
     duration_s: float = 0.0
     built_at: float = 0.0
-    """By the clock of the `Indexer`."""
+    """Time of the build, by the clock of the `Indexer`."""
     retry_at: float | None = None
-    """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
+    """Time of the next retry, by the clock of the `Indexer`. None if the build succeeded."""
 
     @property
     def report(self) -> IndexReport:
-        """What the build did."""
+        """Report of the build."""
         snapshot, graph = self.snapshot, self.snapshot.graph
         has = snapshot.eligibility.has
         return IndexReport(
@@ -197,25 +206,25 @@ class IndexBuild:
         )
 
     def under(self, visibility: Visibility) -> IndexBuild:
-        """Return the same build, of which callers see what *visibility* says."""
+        """Return the build with another *visibility*."""
         if self.snapshot.visibility is visibility:
             return self
         return replace(self, snapshot=replace(self.snapshot, visibility=visibility))
 
     def without_model(self, failed: Failed) -> IndexBuild:
-        """Return the same build with a diagnostic that says why the model is not ready."""
+        """Return the build with a diagnostic that says why the model is not ready."""
         note = Diagnostic(stage="embed", code="embedding_failed", detail=failed.reason)
         notes = tuple(dict.fromkeys((*self.snapshot.diagnostics, note)))
         return replace(self, snapshot=replace(self.snapshot, diagnostics=notes))
 
 
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
-    """Return the one callable entity that *tool* names: by id, exposed name, or unique own name.
+    """Return the callable entity with this id, exposed name, or unique name at the source.
 
     Raises:
-        InvalidRequestError: If *tool* is no text, blank, or an own name that several tools have or
-            that another tool holds, also while that tool is withheld or gone.
-        UnknownToolError: If nothing that may be called has this name.
+        InvalidRequestError: If *tool* is not a text, blank, or may name several tools. The other
+            tool may be withheld or gone.
+        UnknownToolError: If *tool* does not name a callable entity.
     """
     if not isinstance(tool, str):
         kind = type(tool).__name__
@@ -228,7 +237,7 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     entities = [snapshot.entities[position] for position in positions]
     for key in ("id", "exposed_name", "name"):
         matches = [entity for entity in entities if getattr(entity, key) == tool]
-        if len(matches) > 1 or (key == "name" and any(map(_lost_name, matches))):
+        if len(matches) > 1 or (key == "name" and any(map(_has_ambiguous_name, matches))):
             names = ", ".join(entity.exposed_name for entity in matches)
             raise InvalidRequestError(f"{tool!r} may name another tool: say which one ({names})")
         if matches and row_of(matches[0].kind).callable:
@@ -241,17 +250,19 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
                 f"{entity.id!r} is only described by the catalog's entry {entity.parent!r}: "
                 f"connect the server {entity.server!r} to call it"
             )
-    every = (entity.exposed_name for at, entity in enumerate(snapshot.entities) if mask[at])
-    # How many, not which: a caller may not be meant to know them.
+    exposed_names = (
+        entity.exposed_name for index, entity in enumerate(snapshot.entities) if mask[index]
+    )
+    # Only the number of unlisted servers, because the caller may not be allowed to see their names.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
-    raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
+    raise UnknownToolError(tool, near(tool, exposed_names), unlisted=unlisted)
 
 
-def _lost_name(entity: Entity) -> bool:
-    """Return whether the own name of *entity* may be the name of another tool.
+def _has_ambiguous_name(entity: Entity) -> bool:
+    """Return whether the source's name of *entity* may be the exposed name of another tool.
 
-    A name that cannot be exposed, such as one in another script, has no holder. Only a tool that
-    the host trusts is called by it.
+    A name that cannot be exposed, for example in another script, is not the name of any tool.
+    Only a tool trusted by the host can be called by it.
     """
-    held = plain_name(entity.name, entity.id if entity.trusted else "")
-    return row_of(entity.kind).callable and entity.exposed_name != held
+    plain = plain_name(entity.name, entity.id if entity.trusted else "")
+    return row_of(entity.kind).callable and entity.exposed_name != plain

@@ -1,9 +1,9 @@
-"""Saved snapshots, so that a start need not compile a large catalog again.
+"""Saved snapshots, so that a large catalog is not compiled again at each start.
 
-* A file is found by the fingerprint of all that its snapshot was made of: listings, hints, the
-  host's documents, model, options and this code. Another fingerprint is another file.
-* A file is a checksum and plain arrays in the format safetensors: nothing in it is ever run.
-* A file that cannot be read is left aside, with a diagnostic; the snapshot is compiled anew.
+* The file name is a fingerprint of all inputs of the snapshot: listings, hints, the host's
+  documents, model, options and this code. A changed input leads to another file.
+* A file contains a checksum and plain arrays in the format safetensors. Loading never runs code.
+* An unreadable file is ignored with a diagnostic, and the snapshot is compiled again.
 """
 
 from __future__ import annotations
@@ -46,52 +46,54 @@ from graphs.lexical.bm25_index import BM25Index
 _SUFFIX = ".index"
 _SUM = struct.Struct("<Q")
 _START = struct.Struct("<QQ")
-"""The checksum, and the length of the format's own header, which is JSON."""
+"""Checksum, and length of the JSON header of safetensors."""
 _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F32": "<f4"}
-"""numpy's names of the format's types."""
+"""Type names of numpy, keyed by type names of safetensors."""
 _HEADER = "header"
-"""The name of the array that holds what is no array, as JSON."""
-_LASTING = frozenset({"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"})
-"""Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
+"""Name of the array that contains the metadata as JSON."""
+_CATALOG_CODES = frozenset(
+    {"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"}
+)
+"""Codes of diagnostics that depend only on the catalog, not on the state of its servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
 Arrays = dict[str, np.ndarray]
 
 
 class IndexStore:
-    """A folder of saved snapshots. May be used from any thread, and by several processes.
+    """A folder of saved snapshots. Safe for use by several threads and processes.
 
-    A snapshot is found by all that it was made of: what each source *listed*, and *settings*,
-    whatever else it depends on, each with a `repr` that says all of it.
+    A snapshot is identified by all its inputs: the listing of each source (*listed*) and all other
+    inputs (*settings*). The `repr` of each input must be complete.
 
     Args:
-        folder: Made when a snapshot is saved.
-        options: Which snapshots are saved, and how many.
+        folder: Created when a snapshot is saved.
+        options: Options that say which snapshots are saved, and how many.
     """
 
     def __init__(self, folder: Path, options: IndexOptions) -> None:
         self._folder = folder
         self._options = options
         self.newest = ""
-        """The fingerprint of the snapshot that was read, or was to be saved, last."""
+        """Fingerprint of the snapshot that was last loaded or passed to `save`."""
 
     def load(
         self, listed: Mapping[str, ListResult], settings: Iterable[object]
     ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
-        """Return the snapshot that was made of these, None if there is none, and what is wrong.
+        """Return the snapshot with these inputs, None if missing, and diagnostics.
 
-        It has version 0 and no diagnostics but those of the catalog itself.
+        The snapshot has version 0 and only diagnostics of the catalog itself.
         """
         fingerprint = _fingerprint(listed, settings)
-        path = self._path(fingerprint)
+        path = self._snapshot_path(fingerprint)
         try:
             with collection_paused():
                 snapshot = _decode(path, fingerprint)
         except FileNotFoundError:
             return None, ()
         except _FAULTS as error:
-            detail = f"saved index {path.name!r} is not as it was written: {error!r}"
-            return None, (_note("store_rebuilt", detail),)
+            detail = f"saved index {path.name!r} is damaged: {error!r}"
+            return None, (_store_diagnostic("store_rebuilt", detail),)
         with suppress(OSError):
             os.utime(path)
         self.newest = fingerprint
@@ -100,29 +102,29 @@ class IndexStore:
     def save(
         self, listed: Mapping[str, ListResult], settings: Iterable[object], snapshot: Snapshot
     ) -> tuple[Diagnostic, ...]:
-        """Save *snapshot*, if it is large and new, and delete what was saved long ago.
+        """Save *snapshot* if it is large and new, and delete the oldest saved snapshots.
 
         Returns:
-            Why it was not saved; nothing if it was.
+            Diagnostics if saving failed; else empty.
         """
         previous, self.newest = self.newest, _fingerprint(listed, settings)
         if self.newest == previous or len(snapshot.entities) < self._options.min_tools:
             return ()
         try:
-            write_atomically(self._path(self.newest), _encode(snapshot, self.newest))
+            write_atomically(self._snapshot_path(self.newest), _encode(snapshot, self.newest))
             saved = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
             for path in saved[self._options.kept :]:
                 path.unlink(missing_ok=True)
         except (OSError, TypeError, ValueError) as error:
-            return (_note("store_unavailable", f"the index was not saved: {error}"),)
+            return (_store_diagnostic("store_unavailable", f"the index was not saved: {error}"),)
         return ()
 
-    def _path(self, fingerprint: str) -> Path:
+    def _snapshot_path(self, fingerprint: str) -> Path:
         return self._folder / f"{fingerprint}{_SUFFIX}"
 
 
 def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -> str:
-    hashed = hashlib.blake2b(_code().encode(), digest_size=20)
+    hashed = hashlib.blake2b(_code_version().encode(), digest_size=20)
     for server, result in sorted(listed.items()):
         registration, listing = result.registration, result.listing
         itself = registration.itself
@@ -132,7 +134,10 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
             sorted((key, access_key(access)) for key, access in listing.access.items()),
             itself,
             (digest_of(listing) or repr(listing.definitions), listing.instructions),
-            [(replace(each, scopes=frozenset()), sorted(each.scopes)) for each in listing.entities],
+            [
+                (replace(entity, scopes=frozenset()), sorted(entity.scopes))
+                for entity in listing.entities
+            ],
         )
         hashed.update(repr(parts).encode("utf-8", "surrogatepass"))
     for setting in settings:
@@ -141,8 +146,8 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
 
 
 @cache
-def _code() -> str:
-    """Return what tells this code from any other: a snapshot of another is not trusted."""
+def _code_version() -> str:
+    """Return a description of this code's version, because other versions' snapshots may differ."""
     root = Path(__file__).parents[2]
     folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
     files = sorted(path for name in folders for path in (root / name).rglob("*.py"))
@@ -151,34 +156,34 @@ def _code() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return *metadata*, which JSON can hold, and *arrays* as a checksum and safetensors."""
+    """Return a file with a checksum, *metadata* as JSON, and *arrays* in the format safetensors."""
     header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
     tensors = save({_HEADER: header, **arrays})
     return _SUM.pack(zlib.crc32(tensors)) + tensors
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays of a file that `_write` wrote.
+    """Return metadata and arrays of a file from `_write`.
 
-    The arrays are mapped: processes of one machine share them, and they leave memory if it is
-    needed for something else. A file is only ever replaced or deleted as a whole.
+    The arrays are memory-mapped: processes share them, and the system can evict them. Files are
+    only replaced or deleted as a whole.
 
     Raises:
-        ValueError, struct.error: It is not as it was written.
+        ValueError, struct.error: If the file is damaged.
     """
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     checksum, length = _START.unpack_from(data)
     tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):
-        raise ValueError("it was damaged")
-    # As the format lays it out: safetensors' own reader copies each array.
+        raise ValueError("the checksum does not match")
+    # Read the layout directly, because the reader of safetensors copies each array.
     values = tensors[_START.size - _SUM.size + length :]
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {
-        name: np.frombuffer(values[slice(*each["data_offsets"])], _DTYPES[each["dtype"]])
-        .reshape(each["shape"])
-        for name, each in header.items()
+        name: np.frombuffer(values[slice(*tensor["data_offsets"])], _DTYPES[tensor["dtype"]])
+        .reshape(tensor["shape"])
+        for name, tensor in header.items()
     }  # fmt: skip
     return json.loads(arrays.pop(_HEADER).tobytes()), arrays
 
@@ -207,10 +212,10 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
         "diagnostics": [
             [note.stage, note.code, note.detail]
             for note in snapshot.diagnostics
-            if note.code in _LASTING
+            if note.code in _CATALOG_CODES
         ],
         "radius": vectors and vectors.sketch and vectors.sketch.radius,
-        "lexical": _put_texts(snapshot.lexical, "lexical.", arrays),
+        "lexical": _encode_texts(snapshot.lexical, "lexical.", arrays),
     }
     if graph is not None:
         arrays["edges"] = _pack([graph.index.edges])
@@ -220,7 +225,7 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
             "forbidden": sorted(graph.index.forbidden),
         }
         if graph.index.texts is not snapshot.lexical:
-            metadata["texts"] = _put_texts(graph.index.texts, "texts.", arrays)
+            metadata["texts"] = _encode_texts(graph.index.texts, "texts.", arrays)
     return _write(metadata, arrays)
 
 
@@ -235,21 +240,21 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
         traits[name, key] = arrays["traits"][start : start + count]
         start += count
     by_id = {entity_id: position for position, entity_id in enumerate(raw["ids"])}
-    sketch = raw["radius"] and SignSketch(radius=raw["radius"], **_under("sketch.", arrays))
+    sketch = raw["radius"] and SignSketch(radius=raw["radius"], **_with_prefix("sketch.", arrays))
     diagnostics = tuple(
         Diagnostic(stage=stage, code=code, detail=detail)
         for stage, code, detail in raw["diagnostics"]
     )
-    lexical = texts = _take_texts(raw["lexical"], "lexical.", arrays)
+    lexical = texts = _decode_texts(raw["lexical"], "lexical.", arrays)
     if "texts" in raw:
-        texts = _take_texts(raw["texts"], "texts.", arrays)
+        texts = _decode_texts(raw["texts"], "texts.", arrays)
     return Snapshot(
         version=0,
         entities=_StoredEntities(arrays["entities"], arrays["entity_ends"]),
         by_name=raw["by_name"],
         eligibility=Eligibility(by_trait=traits, by_id=by_id),
         lexical=lexical,
-        graph=_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
+        graph=_decode_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
         vectors=VectorIndex(matrix=arrays["matrix"], sketch=sketch, mean=arrays["mean_vector"])
         if "matrix" in arrays
         else None,
@@ -258,15 +263,15 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
     )
 
 
-def _graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
+def _decode_graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
     forbidden = frozenset((first, second, third) for first, second, third in raw.pop("forbidden"))
-    (edges,) = _facts(arrays["edges"])
+    (edges,) = _unpack(arrays["edges"])
     return ToolGraph.of(
         GraphIndex(
             **raw,
             network=network_of(edges),
             texts=texts,
-            statements=partial(_facts, arrays["facts"]),
+            statements=partial(_unpack, arrays["facts"]),
             forbidden=forbidden,
         )
     )
@@ -277,34 +282,34 @@ def _pack(statements: Iterable[Iterable[Fact]]) -> np.ndarray:
     return np.frombuffer(zlib.compress(json.dumps(facts).encode(), level=1), np.uint8)
 
 
-def _facts(packed: np.ndarray) -> list[list[Fact]]:
-    """Return what `_pack` packed."""
+def _unpack(packed: np.ndarray) -> list[list[Fact]]:
+    """Return the facts packed by `_pack`."""
     names = [field.name for field in fields(Fact)]
     raw = json.loads(zlib.decompress(packed.tobytes()))
     return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
 
 
-def _put_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
+def _encode_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
     arrays |= _arrays_of(index, prefix)
     return _lists_of(index, "size", "fields", "languages", "names", "words")
 
 
-def _take_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
+def _decode_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
     tuples = {name: tuple(raw[name]) for name in ("fields", "languages")}
-    return BM25Index(**{**raw, **tuples, **_under(prefix, arrays)})
+    return BM25Index(**{**raw, **tuples, **_with_prefix(prefix, arrays)})
 
 
 def _arrays_of(value: Any, prefix: str) -> Arrays:
-    """Return the fields of a dataclass that are arrays."""
-    found = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {prefix + name: each for name, each in found.items() if isinstance(each, np.ndarray)}
+    """Return the array fields of a dataclass, keyed by prefixed name."""
+    values = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {prefix + name: array for name, array in values.items() if isinstance(array, np.ndarray)}
 
 
 def _lists_of(value: object, *names: str) -> dict[str, object]:
     return {name: getattr(value, name) for name in names}
 
 
-def _under(prefix: str, arrays: Arrays) -> Arrays:
+def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()
@@ -313,7 +318,7 @@ def _under(prefix: str, arrays: Arrays) -> Arrays:
 
 
 class _StoredEntities(Sequence[Entity]):
-    """Entities by position; each is parsed when it is first read: a search reads a few."""
+    """Entities by position. Each is parsed on first use, because a search reads only a few."""
 
     def __init__(self, lines: np.ndarray, ends: np.ndarray) -> None:
         self._lines = lines
@@ -339,5 +344,5 @@ class _StoredEntities(Sequence[Entity]):
         return entity
 
 
-def _note(code: Code, detail: str) -> Diagnostic:
+def _store_diagnostic(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="store", code=code, detail=detail)

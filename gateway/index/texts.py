@@ -1,7 +1,7 @@
-"""Entities -> the texts that retrievers read, and documents of the graph. Pure.
+"""Texts of entities for the retrievers, and their documents for the graph. Pure.
 
-What is generated here is *derived*; only the host's own documents are *declared*. What a server
-says of itself is never declared, whatever its text claims.
+Generated documents are *derived*; only the host's documents are *declared*. A server cannot declare
+anything, whatever its texts claim.
 """
 
 from __future__ import annotations
@@ -22,49 +22,52 @@ from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
-"""A vector of a longer text says less: names and purposes stand first, details drown them."""
+"""Maximum length of an embedded text, in characters. Names and purposes come first, and details of
+longer texts would blur the vector."""
 MAX_EXAMPLES = 50
-"""Requests of one entity that are embedded."""
+"""Maximum number of embedded examples of one entity."""
 _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
-"""Lists of names may take more."""
+"""Maximum length of the fields with lists of names, in characters. Other fields: `_FIELD_CHARS`."""
 _MAX_PARAMETERS = 40
 _MAX_VALUES, _VALUES_CHARS = 50, 2000
-"""Of one schema, and of all of a tool's."""
+"""Maximum number of values of one schema, and maximum length of all values of a tool, in
+characters."""
 _LINE_CHARS, _LINE_NAMES = 240, 12
-"""Characters of a description, and arguments or fields, in one line for a chat model."""
+"""Limits of a line for a chat model: characters of the description, number of arguments or
+fields."""
 _OWN_FIELDS = frozenset({"name", "description", "tags"})
-"""Of the front matter of a skill, what stands in fields of its own."""
+"""Front matter keys of a skill that are indexed as separate fields."""
 
 
 def embedding_text(entity: Entity) -> str:
-    """Return the text that the entity's vector is made of; never blank."""
+    """Return the whole text of the entity for embedding; never blank."""
     return _text(entity, row_of(entity.kind).embedded)
 
 
 def name_text(entity: Entity) -> str:
-    """Return the text of the vector that the entity's own leans to; never blank.
+    """Return the second text for embedding, which emphasizes the name; never blank.
 
-    A tool's is its name. That of a server, an agent and a skill goes on with the description, which
-    drowns in tools, skills, examples and instructions.
+    For a tool it is the name. For a server, agent or skill the description is added, because it has
+    little weight among tools, skills, examples and instructions.
     """
     return _text(entity, row_of(entity.kind).leaning) or entity.name
 
 
 def example_texts(entity: Entity) -> Sequence[str]:
-    """Return the requests that the entity serves, as the host says; its vector leans to them."""
+    """Return the example requests that the host gives for the entity."""
     texts = (text[:EMBEDDED_CHARS].strip() for text in entity.hints.examples[:MAX_EXAMPLES])
     return [text for text in texts if text]
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
-    """Return the entity's words by field; empty fields are left out."""
+    """Return the entity's indexed texts, keyed by field. Empty fields are absent."""
     texts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).indexed}
     return {field: text for field, text in texts.items() if text}
 
 
 def humanized(name: str) -> str:
-    """``create_salesInvoice`` -> ``create sales invoice``."""
+    """Split an identifier into words: ``create_salesInvoice`` -> ``create sales invoice``."""
     return " ".join(split_identifier(name)) or name
 
 
@@ -82,7 +85,7 @@ def _parameters(entity: Entity) -> str:
 
 
 def _values(entity: Entity) -> str:
-    """Return what the schema says that arguments may be, or are for example."""
+    """Return the allowed values and example values of arguments in the schema."""
     schemas = objects_in(entity.definition.input_schema)
     listed = (as_texts(schema.get(key)) for schema in schemas for key in ("enum", "examples"))
     texts = chain.from_iterable(values[:_MAX_VALUES] for values in listed)
@@ -100,7 +103,7 @@ def _tool_descriptions(entity: Entity) -> str:
 
 
 def _capabilities(entity: Entity) -> str:
-    """Return what an agent's card says that it can do: a list of names, or flags by name."""
+    """Return the capabilities in an agent card, which are a list of names, or flags by name."""
     listed = entity.metadata.get("capabilities")
     if isinstance(listed, Mapping):
         listed = [name for name, value in listed.items() if value]
@@ -151,12 +154,12 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
 
 
 def title_of(entity: Entity) -> str:
-    """Return what the entity's document is called."""
+    """Return the title of the entity's document."""
     return entity.definition.title or humanized(entity.name)
 
 
 def document_of(entity: Entity, options: GraphOptions) -> Document:
-    """Describe *entity* as a Markdown-LD document."""
+    """Return the Markdown-LD document of *entity*."""
     texts = lexical_fields(entity)
     hints = entity.hints
     return Document(
@@ -177,7 +180,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
 
 
 def tool_line(entity: Entity) -> str:
-    """Return one line for a chat model: id, description, required arguments and fields."""
+    """Return one line for a chat model: id, description, required arguments and result fields."""
     reply = " ".join(clean(entity.description, limit=_LINE_CHARS).split())
     fields = as_object(as_object(entity.definition.output_schema).get("properties"))
     takes, gives = (", ".join(islice(names, _LINE_NAMES)) for names in (entity.required, fields))

@@ -1,7 +1,4 @@
-"""The compiled graph as searches read it, with the way from nodes to entities and back.
-
-`gateway.index.compiler` makes it.
-"""
+"""The compiled graph for searches, with mappings between nodes and entities."""
 
 from __future__ import annotations
 
@@ -19,55 +16,55 @@ from graphs.graph import EdgeRole, GraphIndex, Network, network_of
 from graphs.graph_builder import FIELDS
 
 ToolNetwork: TypeAlias = Network
-"""A `networkx.MultiDiGraph` whose entities are called by their ids."""
+"""A `networkx.MultiDiGraph` in which the nodes of entities are their ids."""
 NODE_BASE = "urn:tool-gateway:tool:"
 STEP_PREDICATE = "nextStep"
 DERIVED = "derived/"
-"""How the source of a derived edge begins; the name of the rule follows."""
+"""Prefix of the source of a derived edge, followed by the name of the rule."""
 RELIABLE_RULES = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
-"""The rules whose prerequisites may come from outside the window: they are seldom wrong where the
-truth is known. No rule that reads descriptions is among them, or servers could promote what they
-like."""
+"""Rules whose prerequisites may come from outside the window, because they are seldom wrong in test
+data. Rules that read descriptions are not included, because servers could use them for promotion.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ToolGraph:
-    """The compiled graph, whose first nodes are the entities of the catalog, by position."""
+    """The compiled graph. Its first nodes are the entities of the catalog, by position."""
 
     index: GraphIndex
     forbidden: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of nodes of which the host forbids to suggest the second after the first. It holds for
-    learned next steps as well."""
+    """Pairs of nodes. The host forbids suggesting the second node after the first, even if calls
+    suggest it."""
 
     @classmethod
     def of(cls, index: GraphIndex) -> ToolGraph:
-        """Read from *index* what the host forbids."""
+        """Create the graph of *index* with its forbidden next steps."""
         steps = {"", STEP_PREDICATE}
         pairs = ((start, end) for start, predicate, end in index.forbidden if predicate in steps)
         return cls(index=index, forbidden=frozenset(pairs))
 
     @property
     def nodes(self) -> Sequence[str]:
-        """The node of each entity, by position."""
+        """Node of each entity, by position."""
         return self.index.documents
 
     @property
     def edge_count(self) -> int:
-        """How many edges there are."""
+        """Number of edges."""
         return len(self.index.network.edges)
 
     @cached_property
     def has_declared(self) -> bool:
-        """Whether the host declares any edge."""
+        """True if the host declares any edge."""
         return any(edge.declared for edge in self.index.edges)
 
     @property
     def facts(self) -> Sequence[Fact]:
-        """Every statement."""
+        """All statements of the graph."""
         return self.index.facts
 
     def steps(self, path: Iterable[Fact]) -> tuple[PathStep, ...]:
-        """Return the steps of *path* with ids of entities in place of their nodes."""
+        """Return the steps of *path*, with nodes of entities replaced by their ids."""
         return tuple(
             PathStep(
                 subject=self.entity_id(step.subject),
@@ -80,15 +77,17 @@ class ToolGraph:
         )
 
     def entity_id(self, node: str) -> str:
-        """Return the id of the entity that *node* is; another node stays what it is."""
+        """Return the id of the entity at *node*, or *node* itself if it is not an entity."""
         return node if self.entity(node) is None else unquote(node.removeprefix(NODE_BASE))
 
     def entity(self, node: str) -> int | None:
-        """Return the position of the entity that *node* is; None if it is none."""
+        """Return the position of the entity at *node*; None if it is not an entity."""
         return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
-        """Return whether *node* has conditions that the host declares, or that rules derive."""
+        """Return whether *node* has prerequisites that are *declared* by the host, or else
+        derived.
+        """
         roles: tuple[EdgeRole, ...] = (
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )
@@ -96,7 +95,7 @@ class ToolGraph:
         return any(edge.declared == declared for edge in edges)
 
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Return what says of a node whether it is an entity that does not pass *mask*.
+        """Return a function that tests whether a node is an entity that does not pass *mask*.
 
         None if all entities pass.
         """
@@ -110,36 +109,37 @@ class ToolGraph:
         return is_excluded
 
     def visible(self, mask: Mask) -> ToolGraph:
-        """Return the entities that pass *mask* and the edges between them.
+        """Return an excerpt: the entities that pass *mask*, and the edges between them.
 
-        Other nodes, such as groups, stay with their names where an edge leads to such an entity.
+        Other nodes, such as groups, are included with their names if an edge connects them to one
+        of these entities.
         """
         index = self.index
         passing = {node for node, passes in zip(self.nodes, mask.tolist(), strict=True) if passes}
         ends = [(edge.subject, edge.object) for edge in index.edges]
         near = {end for pair in ends if not passing.isdisjoint(pair) for end in pair}
-        shown = passing | (near - index.rows.keys())
+        included = passing | (near - index.rows.keys())
 
         def is_shown(fact: Fact) -> bool:
-            if fact.subject not in shown:
+            if fact.subject not in included:
                 return False
             if fact.literal:
                 return fact.subject in passing or FIELDS.get(fact.predicate) == "name"
             is_node = fact.object in index.kinds or fact.object in index.labels
-            return fact.object in shown or not is_node
+            return fact.object in included or not is_node
 
         excerpt = replace(
             index,
             network=network_of(filter(is_shown, index.edges)),
-            labels={node: name for node, name in index.labels.items() if node in shown},
-            kinds={node: kind for node, kind in index.kinds.items() if node in shown},
+            labels={node: name for node, name in index.labels.items() if node in included},
+            kinds={node: kind for node, kind in index.kinds.items() if node in included},
             statements=lambda: (filter(is_shown, facts) for facts in index.statements()),
             _members={},
         )
         return replace(self, index=excerpt)
 
     def to_networkx(self) -> ToolNetwork:
-        """Return a copy whose entities are called by their ids; see `Gateway.graph`."""
+        """Return a copy in which the nodes of entities are their ids; see `Gateway.graph`."""
         return self.index.renamed({node: self.entity_id(node) for node in self.nodes})
 
 
@@ -150,6 +150,6 @@ def _source(step: Fact) -> str:
 
 
 def node_of(entity_id: str) -> str:
-    """Return the node that an entity has in the graph."""
-    # A node has many edges, which share its string.
+    """Return the graph node of an entity."""
+    # Many edges share the string of a node, so it is interned.
     return sys.intern(NODE_BASE + quote(entity_id, safe="/"))

@@ -1,11 +1,9 @@
-"""The words of tools, as the rules that derive edges use them. Pure.
+"""Words of tools, and the rules that derive groups and next steps from the nouns in names. Pure.
 
-The rules that derive related tools and next steps from the nouns of names. Pure.
-
-* groups: tools of one server whose names share a noun are members of one group, and so are
-  entities of one category. Members of a group are related.
-* phases: a tool that finds a thing comes before tools that inspect it, and those before tools that
-  act on it. A tool that makes a thing comes before all that does something with it.
+* groups: tools of one server whose names share a noun are members of one group. So are entities of
+  one category. Members of a group are related.
+* phases: tools that find a thing come before tools that inspect it. Those come before tools that
+  act on it. A tool that creates a thing comes before all tools that use it.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from graphs.lexical.analysis import split_identifier
 
 Relation = Literal["requires", "next_steps"]
 Name: TypeAlias = tuple[str, ...]
-"""The words of a name in lower case, the s of the plural dropped."""
+"""Words of a name in lower case, without the plural s."""
 DISCOVER = frozenset({"search", "find", "list", "query", "discover", "browse", "lookup", "scan"})
 INSPECT = frozenset(
     {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
@@ -30,14 +28,14 @@ INSPECT = frozenset(
 SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
 CREATE = frozenset({"create", "add", "register", "open", "new"})
 HERE = frozenset({"current", "system", "user", "my", "device"})
-"""Words for what belongs to the machine or its user, and so means the same to every server."""
+"""Words for the machine or its user. They have the same meaning for every server."""
 FILLERS = HERE | {"the", "a", "an", "desired"}
 UNIVERSAL = frozenset(
     {"date", "time", "timezone", "timestamp", "location", "language", "locale", "email", "phone"}
 )
-"""Single words that mean the same to every server."""
+"""Single words with the same meaning for every server."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
-"""Last words of the names of what a server gives out and no other server understands."""
+"""Last words in names of values that only the issuing server understands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +46,14 @@ class ToolWords:
     id: str
     server: str
     order: tuple[str, str]
-    """The key that the catalog is sorted by."""
+    """Sort key of the catalog."""
     description: str
     name: Name
-    """The words of its name."""
+    """Words of the tool's name."""
     arguments: tuple[tuple[Name, str, bool], ...]
-    """The words of each argument's name, its description, and whether it is required."""
+    """Arguments: words of the name, description, and whether required."""
     required: tuple[Name, ...]
-    """The words of each required argument's name."""
+    """Words of the name of each required argument."""
 
     @classmethod
     def of(cls, entity: Entity) -> ToolWords:
@@ -75,17 +73,17 @@ class ToolWords:
 
     @property
     def subject(self) -> Name:
-        """The words after the verb, without fillers: what the tool is about."""
+        """Words after the verb, without fillers."""
         return tuple(word for word in self.name[1:] if word not in FILLERS)
 
     @property
     def verb(self) -> str:
-        """The first word; empty where a name has none."""
+        """First word of the name; empty for a name without words."""
         return self.name[0] if self.name else ""
 
     @property
     def reports_environment(self) -> bool:
-        """Whether it needs no argument and reports a value that every server understands."""
+        """True if the tool reports a value that every server understands, without any argument."""
         return (
             self.verb in SUPPLY
             and not HERE.isdisjoint(self.name)
@@ -95,7 +93,7 @@ class ToolWords:
         )
 
     def is_understood_by(self, server: str) -> bool:
-        """Return whether *server* understands its result; ``status`` alone means another thing."""
+        """Return whether *server* understands the result. ``status``, for example, is ambiguous."""
         is_specific = len(self.subject) > 1 and self.subject[-1] not in SECRET
         return self.server == server or is_specific or self.reports_environment
 
@@ -107,24 +105,24 @@ def words(name: str) -> Name:
 
 
 def singular(word: str) -> str:
-    """Drop the s of a plural."""
+    """Remove the s of a plural."""
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
-    """Return each argument and its description, empty if it has none."""
+    """Yield the name and the description of each argument. The description may be empty."""
     for name, schema in as_object(entity.definition.input_schema.get("properties")).items():
         yield str(name), as_text(as_object(schema).get("description"))
 
 
 NounKey: TypeAlias = tuple[str, tuple[str, str]]
-"""``about``, and a server with a noun of its tools."""
+"""``about``, with a pair of server and noun in its tools' names."""
 MAX_STEPS = 3
 _ACT = 2
 
 
 def groups_of(entity: Entity) -> list[str]:
-    """Return the groups that *entity* is a member of."""
+    """Return the groups of *entity*."""
     domains = [f"{entity.server} {noun}" for noun in _nouns(words(entity.name))]
     return [*domains, *(f"category {category}" for category in entity.hints.categories)]
 
@@ -135,26 +133,29 @@ def noun_keys(tool: ToolWords) -> Iterator[NounKey]:
 
 
 def step_keys(tool: ToolWords) -> list[NounKey]:
-    """Return the keys that next steps of *tool* have all; empty if nothing comes after it."""
+    """Return the keys that every next step of *tool* shares; empty if it has no next step."""
     if _phase(tool) == _ACT and not _creates(tool):
         return []
     return sorted(key for key in noun_keys(tool) if key[1][1] not in HERE)
 
 
 def steps_after(tool: ToolWords, others: Iterable[ToolWords]) -> list[ToolWords]:
-    """Return those of *others* that do more with all that *tool* is about.
+    """Return the next steps of *tool* among *others*: tools with all its nouns in a later phase.
 
-    What it is about alone comes first.
+    Tools with the fewest other nouns come first.
     """
     about = frozenset(_nouns(tool.name)) - HERE
-    fitting = [each for each in others if about <= {*_nouns(each.name)} and _precedes(tool, each)]
-    fitting.sort(key=lambda each: (len(_nouns(each.name)), _phase(each), each.order))
+    fitting = [
+        other for other in others if about <= {*_nouns(other.name)} and _precedes(tool, other)
+    ]
+    fitting.sort(key=lambda other: (len(_nouns(other.name)), _phase(other), other.order))
     return fitting[:MAX_STEPS]
 
 
 def _nouns(name: Name) -> Name:
-    """Return the words that are no verbs, but single letters; the first word is one where no other
-    is known.
+    """Return the nouns of a name: its words without verbs and single letters.
+
+    Without a known verb, the first word counts as the verb.
     """
     chosen = [word for word in name if len(word) > 1]
     verbs = DISCOVER | INSPECT
@@ -163,22 +164,22 @@ def _nouns(name: Name) -> Name:
 
 
 def _verb(word: str) -> str:
-    """Return the verb of what does something: ``search`` of ``searcher``, ``get`` of ``getter``."""
+    """Return the verb in an agent noun: ``search`` for ``searcher``, ``get`` for ``getter``."""
     stem = word.removesuffix("er")
     return stem[:-1] if len(stem) > 1 and stem[-1] == stem[-2] and stem != word else stem
 
 
 def _phase(tool: ToolWords) -> int:
-    """Return what *tool* does with its thing: 0 finds, 1 inspects, 2 acts."""
+    """Return the phase of *tool*: 0 finds, 1 inspects, 2 acts."""
     verbs = {*tool.name, *map(_verb, tool.name)}
     return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else _ACT
 
 
 def _creates(tool: ToolWords) -> bool:
-    """Return whether *tool* makes its thing: whatever is done with it comes after."""
+    """Return whether *tool* creates its thing."""
     return tool.verb in CREATE
 
 
 def _precedes(tool: ToolWords, other: ToolWords) -> bool:
-    """Return whether *other* does more with the same thing."""
+    """Return whether *other* is in a later phase than *tool*. Creation is before all phases."""
     return not _creates(other) and (_creates(tool) or _phase(other) > _phase(tool))

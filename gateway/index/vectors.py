@@ -1,13 +1,13 @@
-"""The vectors of a catalog, and the scan that finds the nearest of them. Pure.
+"""The vectors of a catalog in memory, and the search for the nearest ones. Pure.
 
-* A small catalog is scored row by row, whole. In a large one a sketch chooses the candidates, which
-  are scored by the same arithmetic: every cosine in a result is exact.
-* Each row's cosine is computed by itself, in one thread: equal rows get equal scores to the last
-  bit, wherever they stand.
-* The mask is a part of the scan: what it leaves out takes no other row's place.
-* The sketch: a row's code has one bit a random direction, on which side of the catalog's mean it
-  lies. The share of bits in which two codes differ estimates the angle between two rows. After
-  Charikar, *Similarity estimation techniques from rounding algorithms* (2002).
+* In a small catalog all rows are scored. In a large one a sketch chooses candidates, which are then
+  scored by the same arithmetic. Every cosine in a result is exact.
+* Each cosine is computed separately, in one thread, so that equal rows get bit-identical scores at
+  any position.
+* The mask is applied during the search, so that ineligible rows do not displace eligible ones.
+* The sketch stores a code for each row, with one bit for each random direction. The bit tells the
+  row's side of the catalog's mean. The share of different bits estimates the angle between two
+  rows. After Charikar, *Similarity estimation techniques from rounding algorithms* (2002).
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from gateway.index.eligibility import Mask, Positions, passes_all
 from gateway.runtime.vectors import Matrix, NDArray, Vector, cosines_of, placed, top
 
 EXACT_NUMBERS = 32_000_000
-"""A matrix of up to so many numbers is scored whole: 25,000 rows of 1,280."""
+"""Maximum size of a matrix without a sketch, in numbers: 25,000 rows of 1,280."""
 _CHUNK_ROWS = 128
-"""Rows at a time where they are gathered and scored: the copies stay in the processor's cache."""
+"""Number of rows gathered and scored at a time, so that copies stay in the processor's cache."""
 BITS = 512
-"""Of a code. Found with `MIN_CANDIDATES`: recall@10 is 1.00 at 100,000 rows of 384 numbers."""
+"""Bits of a code. Chosen with `MIN_CANDIDATES`: recall@10 is 1.00 at 100,000 rows of 384
+numbers."""
 MIN_CANDIDATES = 2048
 CANDIDATES_PER_RESULT = 4
 _SEED = 11
 _MEAN_ROWS = 4096
-"""So many rows estimate the mean of the catalog."""
+"""Number of rows used to estimate the mean of the catalog."""
 _ENCODED_ROWS = 4096
-"""Rows at a time: what is between two steps stays in the processor's cache."""
+"""Number of rows encoded at a time, so that intermediate results stay in the processor's cache."""
 _ANGLES = np.cos(np.pi / BITS * np.arange(BITS + 1)).astype(np.float32)
-"""The cosine of two rows, by the number of bits in which their codes differ."""
+"""Estimated cosine of two rows, by the number of different bits in their codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,14 +43,14 @@ class SignSketch:
     """The codes of a catalog."""
 
     mean: Vector
-    """Taken off each row first, shape (d,)."""
+    """Vector subtracted from each row before encoding, shape (d,)."""
     radius: float
-    """Mean length of the rows without the mean."""
+    """Mean length of the rows after subtraction of the mean."""
     directions: Matrix
-    """Shape (d, BITS)."""
+    """Random directions, shape (d, BITS)."""
     codes: NDArray[np.uint64]
-    """Shape (BITS / 64, n): 64 bits of every row after one another, so that a scan reads in
-    order."""
+    """Codes, shape (BITS / 64, n). The same 64 bits of all rows are adjacent, so that a scan reads
+    memory in order."""
 
     @classmethod
     def of(cls, rows: Matrix) -> SignSketch:
@@ -61,12 +62,12 @@ class SignSketch:
         codes = np.empty((BITS // 64, len(rows)), dtype=np.uint64)
         for start in range(0, len(rows), _ENCODED_ROWS):
             part = slice(start, start + _ENCODED_ROWS)
-            codes[:, part] = _packed(np.matmul(rows[part] - mean, directions))
+            codes[:, part] = _pack_bits(np.matmul(rows[part] - mean, directions))
         radius = float(np.linalg.norm(sample - mean, axis=1).mean())
         return cls(mean=mean, radius=radius, directions=directions, codes=codes)
 
     def candidate_count(self, count: int) -> int:
-        """Return how many rows must be scored exactly for the best *count* to be among them."""
+        """Return the number of candidates to score exactly to find the best *count* rows."""
         return max(CANDIDATES_PER_RESULT * count, MIN_CANDIDATES)
 
     def estimate(self, queries: Matrix) -> Matrix:
@@ -75,21 +76,22 @@ class SignSketch:
         Args:
             queries: Unit rows, shape (q, d), q >= 1.
         """
-        # The mean stays on a query: what it adds to the cosine of one row, it adds to all.
+        # The mean is not subtracted from a query, because it adds the same to the cosines of all
+        # rows.
         near = [
             _ANGLES[self._distances(code)] * np.float32(self.radius) + np.dot(query, self.mean)
-            for query, code in zip(queries, _packed(queries @ self.directions).T, strict=True)
+            for query, code in zip(queries, _pack_bits(queries @ self.directions).T, strict=True)
         ]
         return np.stack(near)
 
     def _distances(self, code: NDArray[np.uint64]) -> NDArray[np.uint16]:
-        """Return in how many bits each row differs from *code*, shape (n,)."""
-        found = np.empty(self.codes.shape[1], dtype=np.uint16)
-        for start in range(0, len(found), _ENCODED_ROWS):
+        """Return the number of bits in which each row differs from *code*, shape (n,)."""
+        distances = np.empty(self.codes.shape[1], dtype=np.uint16)
+        for start in range(0, len(distances), _ENCODED_ROWS):
             part = slice(start, start + _ENCODED_ROWS)
             counts = np.bitwise_count(self.codes[:, part] ^ code[:, None])
-            np.add.reduce(counts, axis=0, dtype=np.uint16, out=found[part])
-        return found
+            np.add.reduce(counts, axis=0, dtype=np.uint16, out=distances[part])
+        return distances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,12 +101,12 @@ class VectorIndex:
     matrix: Matrix
     """Unit rows, shape (n, d); zeros for an entity without a vector."""
     sketch: SignSketch | None = None
-    """None for a catalog that is scored whole."""
+    """Sketch of a large catalog. None: all rows are scored."""
     exact_numbers: int = EXACT_NUMBERS
     present: Mask | None = None
-    """Which rows are vectors, shape (n,); None if all are."""
+    """True for each row with a vector, shape (n,). None: all rows have one."""
     mean: Vector | None = None
-    """See `CatalogVectors.mean`."""
+    """Mean row; see `CatalogVectors.mean`."""
 
     @classmethod
     def of(
@@ -118,10 +120,10 @@ class VectorIndex:
         """Index *matrix*.
 
         Args:
-            matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
-            exact_numbers: A matrix of more numbers than this gets a sketch.
-            present: Which rows are vectors, shape (n,); None if all are.
-            mean: See `CatalogVectors.mean`.
+            matrix: Unit rows, shape (n, d); zeros for an entity without a vector.
+            exact_numbers: Maximum size of a matrix without a sketch, in numbers.
+            present: True for each row with a vector, shape (n,). None: all rows have one.
+            mean: Mean row; see `CatalogVectors.mean`.
         """
         sketch = SignSketch.of(matrix) if matrix.size > exact_numbers else None
         return cls(
@@ -130,91 +132,94 @@ class VectorIndex:
 
     @property
     def blocking(self) -> bool:
-        """False: memory does not wait."""
+        """Always False, because the vectors are in memory."""
         return False
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return len(self.matrix)
 
     @property
     def dimensions(self) -> int:
-        """How long the rows are."""
+        """Length of the rows."""
         return int(self.matrix.shape[1])
 
     @property
     def count(self) -> int:
-        """See `CatalogVectors.count`."""
+        """Number of entities with a vector."""
         return self.size if self.present is None else int(np.count_nonzero(self.present))
 
     def has(self, positions: Positions) -> Mask:
-        """See `CatalogVectors.has`."""
+        """Return flags that are True for each of *positions* with a vector."""
         if self.present is None:
             return np.ones(len(positions), dtype=np.bool_)
         return self.present[positions]
 
     def rows(self, positions: Positions) -> Matrix:
-        """See `CatalogVectors.rows`."""
+        """Return the rows at *positions*."""
         return self.matrix[positions]
 
     def similarities(self, vectors: Matrix, positions: Positions) -> Matrix:
-        """See `CatalogVectors.similarities`."""
-        found = np.empty((len(vectors), len(positions)), dtype=np.float32)
+        """Return the exact cosines of *vectors* with the rows at *positions*."""
+        cosines = np.empty((len(vectors), len(positions)), dtype=np.float32)
         for start in range(0, len(positions), _CHUNK_ROWS):
             part = slice(start, start + _CHUNK_ROWS)
-            found[:, part] = cosines_of(self.matrix[positions[part]], vectors)
-        return found
+            cosines[:, part] = cosines_of(self.matrix[positions[part]], vectors)
+        return cosines
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> Candidates:
-        """See `CatalogVectors.search`; in a large catalog the sketch chooses the candidates."""
+        """Find the *count* best eligible positions. In a large catalog the sketch chooses
+        candidates.
+        """
         if self.sketch is None:
             return self._scan(query, mask, count)
         eligible, near = np.flatnonzero(mask), None
-        wanted = self.sketch.candidate_count(count)
-        if len(eligible) > max(wanted, self.exact_numbers // self.dimensions):
+        candidate_count = self.sketch.candidate_count(count)
+        if len(eligible) > max(candidate_count, self.exact_numbers // self.dimensions):
             everything = len(eligible) == self.size
             _, estimates = query.combine(self.sketch.estimate(query.vectors))
-            near = top_positions(estimates, None if everything else mask, wanted)
+            near = top_positions(estimates, None if everything else mask, candidate_count)
         return Candidates.of(self, query, eligible=eligible, near=near, count=count)
 
     def _scan(self, query: VectorQuery, mask: Mask, count: int) -> Candidates:
         cosines, strengths = query.combine(cosines_of(self.matrix, query.vectors))
-        seen, ranked, present, positions = cosines, strengths, self.present, None
+        eligible_cosines, ranked, present, positions = cosines, strengths, self.present, None
         if not passes_all(mask):
             positions = np.flatnonzero(mask)
-            seen = cosines[positions]
-            ranked = seen if strengths is cosines else strengths[positions]
+            eligible_cosines = cosines[positions]
+            ranked = eligible_cosines if strengths is cosines else strengths[positions]
             present = present if present is None else present[positions]
         best = top(ranked, count)
         return Candidates(
             index=self,
             query=query,
             pool=best if positions is None else positions[best],
-            cosines=seen[best],
+            cosines=eligible_cosines[best],
             strengths=ranked[best],
-            moments=Moments.of(seen, ranked, present),
-            eligible=len(seen),
+            moments=Moments.of(eligible_cosines, ranked, present),
+            eligible=len(eligible_cosines),
             scored=len(cosines),
             dense=(cosines, strengths),
         )
 
 
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:
-    """Return the positions of the *count* largest scores, ascending; ties of the last come along.
+    """Return the positions of the *count* largest scores, ascending, with all ties of the last.
 
     Args:
         scores: Shape (n,).
-        mask: Which positions count, at least *count* of them; None for all.
+        mask: True for positions that count, at least *count* of them. None: all positions count.
         count: >= 1, <= n.
     """
     if mask is None:
         return np.flatnonzero(scores >= placed(scores, len(scores) - count))
-    # Those left out are taken away: equal values in their place would slow the choice down.
+    # Remove masked scores instead of overwriting them, because many equal values slow `placed`
+    # down.
     positions = np.flatnonzero(mask)
     scores = scores[positions]
     return positions[scores >= placed(scores, len(scores) - count)]
 
 
-def _packed(turned: Matrix) -> NDArray[np.uint64]:
+def _pack_bits(turned: Matrix) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(turned > 0, axis=1).view(np.uint64).T)

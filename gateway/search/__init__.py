@@ -1,4 +1,4 @@
-"""Search: query, candidates, signals, confidence and supplements."""
+"""Search: queries, candidates, signals, confidence and supplements."""
 
 from gateway.search.cached_search import Caches as Caches
 from gateway.search.confidence import ANY_MODEL as ANY_MODEL

@@ -1,6 +1,6 @@
-"""A search that is traced, measured and cached.
+"""A search with tracing, metrics and a result cache.
 
-Equal requests on an equal index are answered by the cache; degraded results are not kept.
+The cache key contains the request and the version of the index. Degraded results are not cached.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ _FALLBACK_REASONS = (
     "vectors_incomplete",
     "vectors_unavailable",
 )
-"""Why words or the graph rank instead of vectors; the first of these that is noted is reported."""
+"""Diagnostic codes that explain a fallback to words or the graph. The first one present is
+reported."""
 
-_WEAK = frozenset({"no_match", "low_confidence_results"})
-"""What says that a result may not be what was wanted."""
+_WEAK_RESULT_CODES = frozenset({"no_match", "low_confidence_results"})
+"""Diagnostic codes that mark a result as unreliable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Caches:
-    """The process-local caches. Several gateways may share them: keys hold the gateway."""
+    """Caches of one process. Gateways can share them; keys of results contain the gateway."""
 
     normalized: Cache[str]
     embeddings: Cache[Vector]
@@ -62,11 +63,11 @@ class Caches:
         clock: Clock = time.monotonic,
         on_event: CacheListener | None = None,
     ) -> Caches:
-        """Make the caches that *options* describe.
+        """Create the caches that *options* describe.
 
         Args:
             options: Sizes and lifetimes.
-            clock: Seconds that only grow.
+            clock: Monotonic clock, in seconds.
             on_event: Called on each hit and miss.
         """
         cache = partial(Cache[Any], clock=clock, on_event=on_event)
@@ -83,25 +84,25 @@ class Caches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedSearch:
-    """Runs a `Search` once for equal requests on an equal index."""
+    """A `Search` with a cache: equal requests on an equal index run once."""
 
     search: Search
     cache: Cache[SearchResult]
     telemetry: Telemetry
     usage: UsageLog | None
-    """The log of calls and searches; None notes nothing and has no signals."""
+    """Log of calls and searches. None: searches are not logged, and past calls have no effect."""
     identity: tuple[str, ...]
-    """Gateway, embedder and normalizer. Part of every key."""
+    """Ids of gateway, embedder and normalizer. Part of every cache key."""
     queue: Sized | None = None
-    """The queries that are being embedded; None without an embedder."""
+    """Queries that are being embedded. None without an embedder."""
 
     def without_normalizer(self) -> CachedSearch:
-        """Return the same search for queries as they are, with cached results of its own."""
+        """Return the same search without query rewriting. It does not share cached results."""
         search = replace(self.search, normalize=None)
         return replace(self, search=search, identity=_identity(search))
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return how long the queue of the embedder is."""
+        """Return the number of queries that wait for the embedder, as a gauge."""
         queue = self.queue
         return {} if queue is None else {"gateway.embedding.queue": {"query": len(queue)}}
 
@@ -113,13 +114,13 @@ class CachedSearch:
         *,
         task: str | None = "",
     ) -> SearchResult:
-        """Return the cached result of *request*, or search.
+        """Return the cached result of *request*, or run the search.
 
         Args:
-            snapshot: The index.
-            request: Checked by `gateway.search.request`.
-            diagnostics: Those that the caller has already.
-            task: What it belongs to, for the log of calls; None keeps it out of that.
+            snapshot: The index to search.
+            request: Request checked by `gateway.search.request`.
+            diagnostics: Diagnostics from before the search. They come first in the result.
+            task: Id of the task, for the usage log. None: the search is not logged.
         """
         strategy = self.search.strategy
         labels: Labels = {"gateway.search.strategy": strategy}
@@ -136,24 +137,24 @@ class CachedSearch:
             key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
             cached = self.cache.get(key)
             if cached is not None:
-                result = _copy(cached)
+                result = _copy_result(cached)
             else:
                 result = await self.search(snapshot, request, notes, usage=signals)
                 if not result.degraded:
-                    self.cache.put(key, _copy(result))
+                    self.cache.put(key, _copy_result(result))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if search.is_recording:
                 self._describe(search, request.queries, result)
-        for code in {note.code for note in result.diagnostics} & _WEAK:
+        for code in {note.code for note in result.diagnostics} & _WEAK_RESULT_CODES:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
-            self._measure(result)
+            self._record_metrics(result)
         if self.usage is not None and task is not None:
             self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
         return result
 
     async def signals(self, snapshot: Snapshot, tenant: str) -> UsageSignals:
-        """Return the lessons of past calls; see `UsageLog.signals`."""
+        """Return the signals learned from past calls."""
         return NO_SIGNALS if self.usage is None else await self.usage.signals(snapshot, tenant)
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
@@ -169,7 +170,7 @@ class CachedSearch:
             described[CONTENT_ATTRIBUTES.documents] = json.dumps(matches)
         search.describe(described)
 
-    def _measure(self, result: SearchResult) -> None:
+    def _record_metrics(self, result: SearchResult) -> None:
         record = self.telemetry.record
         for stage, spent in result.stages.items():
             record("gateway.search.stage.duration", spent, {"gateway.search.stage": stage})
@@ -188,40 +189,40 @@ class CachedSearch:
             self.telemetry.add("gateway.search.fallbacks", attributes=labels)
 
 
-def _copy(result: SearchResult) -> SearchResult:
-    """Return *result* for the cache, or from it: what its caller may change is a copy."""
+def _copy_result(result: SearchResult) -> SearchResult:
+    """Copy *result* into or out of the cache, because callers may change its mutable parts."""
     return replace(result, cached=True, stages=dict(result.stages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchParts:
-    """What a search is put together from."""
+    """Components from which a gateway builds its search."""
 
     options: SearchOptions
     strategy: Strategy
     embedder: Embedder | None
-    """None for a search without vectors."""
+    """Embedder of queries. None: search without vectors."""
     normalizer: Normalizer | None
-    """None for queries as they are."""
+    """Rewriter of queries. None: queries are not rewritten."""
     correct: Correct | None
-    """None for a search that corrects no spelling."""
+    """Spelling corrector. None: spelling is not corrected."""
     signals: Sequence[Signal]
-    """Those of plugins."""
+    """Ranking signals of plugins."""
     rankings: Mapping[str, Callable[[], CatalogRanking]]
-    """Functions of plugins that make ranking policies, keyed by name."""
+    """Factories of the plugins' ranking policies, keyed by name."""
     usage: UsageLog | None
-    """None for a search that nobody notes, and that learns nothing from calls."""
+    """Log of calls and searches. None: searches are not logged, and past calls have no effect."""
     caches: Caches
     submit: Submit[Any]
-    """Starts work on the gateway's own loop."""
+    """Starts work on the gateway's own event loop."""
     telemetry: Telemetry
 
 
 def cached_search(parts: SearchParts) -> CachedSearch:
-    """Put a search together from what a gateway has.
+    """Build the search of a gateway from its components.
 
     Raises:
-        ConfigError: The normalizer is none, or the caches are.
+        ConfigError: If the normalizer or the caches have the wrong type.
     """
     search, queue = _make_search(parts)
     return CachedSearch(
@@ -239,15 +240,15 @@ def _identity(search: Search, normalizer: Normalizer | None = None) -> tuple[str
 
 
 def _make_search(parts: SearchParts) -> tuple[Search, Sized | None]:
-    """Make the stages of a search.
+    """Build the uncached search.
 
     Returns:
-        The search, and the queries that are being embedded; None without an embedder.
+        The search and the queue of queries that are being embedded; None without an embedder.
     """
     embedder, normalizer, caches = parts.embedder, parts.normalizer, parts.caches
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
-    # Shared work outlives a search that gave it up: a late caller still waits for something, and a
-    # request without an answer is not waited for by all to come.
+    # A shared request may outlive the search that started it, so that a late caller can still use
+    # its answer. The timeout bounds the wait for a request that is never answered.
     patience_s = parts.options.query_timeout_s
     shared: dict[str, Any] = {"telemetry": parts.telemetry, "timeout_s": 3 * patience_s}
     flights = partial(SingleFlight[Any], parts.submit, on_event=parts.telemetry.cache_event)

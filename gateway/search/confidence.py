@@ -1,10 +1,12 @@
-"""How likely a match is what was asked for, 0 to 1, comparable between queries and modes. Pure.
+"""Confidence: probability, 0 to 1, that a match is the requested tool. Pure.
 
-* A logistic regression over how similar the match is, how many of the query's words it holds and
-  how well, and of how many entities it is the best, by the row of `COEFFICIENTS` that fits what is
-  known of the model. The graph's agreement only raises the number, and an exact name makes it 1.
-* A near spelling is no evidence, nor are digits: in a small catalog some word is always near.
-* It moves no rank. A result is judged by the best of its matches.
+Values are comparable between queries and ranking modes.
+
+* Confidence is a logistic regression over similarity, words of the query in the match, their BM25F
+  score, and the number of eligible entities. `COEFFICIENTS` has one row for each kind of model.
+  Agreement of the graph can only raise the value. An exact name sets it to 1.
+* Near spellings and digits are not evidence, because a small catalog always has a similar word.
+* Confidence does not change ranks. The best match of a result decides how a result is judged.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ WORDS = "words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """One row of the table."""
+    """Coefficients of the regression for one kind of model."""
 
     bias: float
     similarity: float = 0.0
@@ -47,10 +49,11 @@ COEFFICIENTS: Mapping[str, Coefficients] = {
     ),
     WORDS: Coefficients(bias=-0.479, coverage=6.953, strength=0.155, count=-0.643),
 }
-"""By model id: the local model by its cosines, any other by deviations, and without vectors.
+"""Coefficients, keyed by model id.
 
-Fitted on 200 requests of each of the eight development sets against 60 of each other set, three of
-four being served; the small catalogs of ``benchmarks/small`` had no part in it:
+The row of the local model expects cosines, the row `ANY_MODEL` deviations. `WORDS` is used without
+vectors. Fitted on 200 requests of each of the eight development sets against 60 of each other set,
+with three of four sets in the catalog. The small catalogs of ``benchmarks/small`` were not used:
 
     python -m benchmarks.confidence fit --data DIR --data DIR … --related acebench_en,acebench_zh
 """
@@ -58,19 +61,20 @@ four being served; the small catalogs of ``benchmarks/small`` had no part in it:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What speaks for one match."""
+    """Features of one match, the input of the regression."""
 
     similarity: float | None = None
-    """See `closeness`; None without vectors."""
+    """Similarity to the query, as returned by `closeness`. None without vectors."""
     coverage: float = 0.0
-    """The share of the query's words that it holds as they are spelt, by rarity, 0 to 1."""
+    """Share of the query's words in the match, weighted by rarity, 0 to 1. Near spellings do not
+    count."""
     strength: float = 0.0
-    """Its BM25F score; 0 if it holds none of the words as they are spelt."""
+    """BM25F score of the match. 0 if all its words of the query are near spellings."""
     count: int = 1
-    """How many entities are eligible."""
+    """Number of eligible entities."""
 
     def values(self) -> tuple[float, float, float, float]:
-        """Return what the coefficients are multiplied with, in the order of their fields."""
+        """Return the transformed features, in the order of the coefficients."""
         count = math.log(max(self.count, MIN_CONFIDENCE_COUNT))
         return self.similarity or 0.0, math.sqrt(self.coverage), self.strength, count
 
@@ -78,13 +82,13 @@ class Features:
 def estimate(
     features: Features, *, graph: float | None = None, exact_name: bool = False, model: str = ""
 ) -> float:
-    """Return how likely a match is what was asked for, 0 to 1.
+    """Return the probability, 0 to 1, that a match is the requested tool.
 
     Args:
-        features: What speaks for it.
-        graph: Share of the query's words that its graph node holds, 0 to 1; None if there is none.
-        exact_name: Whether the query calls it by its exact name.
-        model: The id of the embedder.
+        features: Features of the match.
+        graph: Share of the query's words in the graph node of the match, 0 to 1. None without one.
+        exact_name: True if the query contains the exact name of the match.
+        model: Model id of the embedder.
     """
     if exact_name:
         return 1.0
@@ -98,18 +102,19 @@ def estimate(
 
 
 def closeness(cosine: float, *, mean: float, spread: float, count: int, model: str) -> float:
-    """Return how much nearer a match is to the query than the catalog as a whole.
+    """Return how much closer a match is to the query than the rest of the catalog.
 
-    Of a model in the table: the cosine, less a share of the mean. In a small catalog the mean says
-    how near anything is to this query; in a large one, and in a tiny one, it says little. Of any
-    other model, whose cosines have a scale of their own: deviations, fewer in a tiny catalog.
+    For a model in `COEFFICIENTS`: the cosine minus a share of the mean cosine. In a small catalog
+    the mean shows how near any tool is to the query. In a large or a tiny catalog it shows little.
+    Other models have their own scale of cosines. For them: deviations from the mean, reduced in
+    a tiny catalog.
 
     Args:
-        cosine: The best cosine of a match with the query.
+        cosine: Best cosine of the match with the query.
         mean: Mean cosine of the eligible entities.
-        spread: Standard deviation of the same, >= 0.
-        count: How many entities are eligible, >= 1.
-        model: The id of the embedder.
+        spread: Standard deviation of these cosines, >= 0.
+        count: Number of eligible entities, >= 1.
+        model: Model id of the embedder.
     """
     sureness = count / (count + CONFIDENCE_SHRINKAGE)
     if model in COEFFICIENTS:

@@ -1,4 +1,4 @@
-"""The graph of a gateway, as its host looks at it and adds to it."""
+"""Access of a host to the graph of its gateway: export, drawing and proposed edges."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from gateway.types import Caller
 
 
 class Proposer(Protocol):
-    """Says which tools belong together. May be called from any task of the gateway's own loop."""
+    """Proposes edges between tools. May be called from any task of the gateway's event loop."""
 
     @property
     def model_id(self) -> str:
-        """Names model and endpoint."""
+        """Name of the model and its endpoint."""
         ...
 
     async def propose(self, tools: str) -> ModelReply:
-        """Answer a list of tools with lines ``A --requires--> B``.
+        """Answer a list of tools with lines of the form ``A --requires--> B``.
 
         Raises:
-            Exception: Anything; the batch is then left out, with a notice.
+            Exception: Of any type. The batch of tools is then skipped, with a notice.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeProposals:
-    """What came of asking."""
+    """Edges that a model proposed, as documents."""
 
     documents: tuple[graphs.Document, ...]
-    """One a server with an edge; their paths are the servers' names."""
+    """One document for each server with a proposed edge. Its path is the server's name."""
     notices: tuple[str, ...]
-    """What was dropped and why, and which batches could not be asked about."""
+    """Dropped edges with the reasons, and batches of tools whose request failed."""
     requests: int
-    """How many requests were sent, the failed ones included."""
+    """Number of requests, including failed ones."""
     input_tokens: int
     output_tokens: int
-    """As the endpoint counts them; 0 where it does not."""
+    """Number of tokens in the answers, as the endpoint reports it; 0 if not reported."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +53,7 @@ class Edges:
     """The edges between the tools of one gateway.
 
     Args:
-        snapshot: Returns the index as it is now.
+        snapshot: Returns the current index.
         telemetry: Traces requests to models.
         proposing: Functions of plugins; see `gateway.hookspecs.register_edge_proposals`.
     """
@@ -70,30 +70,31 @@ class Edges:
         hops: int = 1,
         caller: Caller | None = None,
     ) -> str:
-        """Write the graph as RDF, or draw it; see `gateway.index.graph_documents.export`."""
+        """Return the graph as RDF or as a drawing; see `gateway.index.graph_documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops, caller=caller)
 
     async def graph(self, *, caller: Caller | None = None) -> ToolNetwork:
-        """Return a `networkx.MultiDiGraph` of what *caller* may see; None is the host, all of it.
+        """Return the entities visible to *caller* as a `networkx.MultiDiGraph`. None: all of them.
 
-        Tools are called by their ids. Each edge has its predicate as key, and ``role``,
-        ``weight``, ``declared``, ``rule``, ``path`` and ``line`` as data.
+        Nodes are named by the ids of entities. The key of an edge is its predicate; its data are
+        ``role``, ``weight``, ``declared``, ``rule``, ``path`` and ``line``.
         """
         return graph_of(await self.snapshot(), caller).to_networkx()
 
     async def propose(
         self, proposer: Proposer, *, servers: Sequence[str] = (), caller: Caller | None = None
     ) -> EdgeProposals:
-        """Ask a chat model which tools belong together, as documents to read, edit and commit.
+        """Ask a chat model for edges between tools. Returns documents to read, edit and commit.
 
         Args:
-            proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
-            servers: Names of the servers; empty is all.
-            caller: Only tools that this party may see; None is the host, which sees all.
+            proposer: The model, such as `OpenAIProposer`. It is asked once for each few tools of
+                a server.
+            servers: Names of the servers; empty for all.
+            caller: Only tools visible to this caller are sent. None: all tools.
 
         Raises:
-            ConfigError: The plugin ``graph_tools`` is not loaded.
-            InvalidRequestError: A server does not exist.
+            ConfigError: If the plugin ``graph_tools`` is not loaded.
+            InvalidRequestError: If a server does not exist.
         """
         propose = self.proposing.get("propose")
         if propose is None:

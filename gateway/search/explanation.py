@@ -1,4 +1,4 @@
-"""Why each match was found and stands where it stands, and what filters left out. Pure."""
+"""Explanation of a result: the evidence for each match and the filtered entities. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gateway.search.state import SearchState
 from gateway.types import EvidenceRanks, FilteredEntity, Match, PathStep
 
 MAX_FILTERED = 5
-"""How many entities are named that filters left out."""
+"""Maximum number of filtered entities in an explanation."""
 
 
 def evidence_ranks(
     state: SearchState, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int, float]]
 ) -> tuple[EvidenceRanks, ...]:
-    """Return the places of each match.
+    """Return the rank of each match under each kind of evidence.
 
     Args:
         state: The search.
-        rankings: One for each query, with their scores.
-        chosen: As for `gateway.search.results.build_result`.
+        rankings: One ranking for each query, with its scores.
+        chosen: The matches, as for `gateway.search.results.build_result`.
     """
     usage = np.zeros(len(state.mask), dtype=np.float32)
     positions = state.snapshot.eligibility.by_id
@@ -38,18 +38,20 @@ def evidence_ranks(
     for final, (number, position, _) in enumerate(chosen, 1):
         ranking = rankings[number]
         candidates, scores = ranking.candidates, {**ranking.scores, "usage": usage}
-        place = None if candidates is None else _place(candidates.pool, position)
+        place = None if candidates is None else _find_rank(candidates.pool, position)
         signals = {name: float(term[place - 1]) for name, term in ranking.terms.items() if place}
         if candidates is not None and not has_vectors(candidates, np.array([position], np.intp))[0]:
             place = None
-        places = {name: _rank(each, position, state.mask) for name, each in scores.items()}
+        places = {
+            name: _rank_by_score(values, position, state.mask) for name, values in scores.items()
+        }
         ranks.append(
             EvidenceRanks(
                 vector=place,
                 lexical=places.get("lexical"),
                 graph=places.get("graph"),
                 usage=places["usage"],
-                ranked=_place(ranking.ranked.positions, position),
+                ranked=_find_rank(ranking.ranked.positions, position),
                 final=final,
                 signals=tuple(signals.items()),
             )
@@ -57,13 +59,13 @@ def evidence_ranks(
     return tuple(ranks)
 
 
-def _place(positions: Positions, position: int) -> int | None:
-    found = np.flatnonzero(positions == position)
-    return int(found[0]) + 1 if found.size else None
+def _find_rank(positions: Positions, position: int) -> int | None:
+    indices = np.flatnonzero(positions == position)
+    return int(indices[0]) + 1 if indices.size else None
 
 
-def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
-    """Return the place of *position* among the eligible; ties by position."""
+def _rank_by_score(scores: Vector, position: int, mask: Mask) -> int | None:
+    """Return the rank of *position* among the eligible entities. Ties are ordered by position."""
     score = scores[position]
     if score <= 0:
         return None
@@ -75,11 +77,11 @@ def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
 def filtered_entities(
     state: SearchState, rankings: Sequence[Ranking]
 ) -> tuple[FilteredEntity, ...]:
-    """Return what filters left out of the matches, best first.
+    """Return the entities that would be matches without the filters, best first.
 
     Args:
-        state: The search, with its own filters.
-        rankings: The same queries, ranked without these filters.
+        state: The search, with its filters.
+        rankings: Rankings of the same queries without these filters.
     """
     entities, filters = state.snapshot.entities, state.request.filters
     best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)
@@ -99,21 +101,23 @@ def filtered_entities(
 
 
 def reasons(match: Match) -> tuple[str, ...]:
-    """Return why *match* was found, a sentence each."""
-    evidence, found = match.evidence, []
+    """Return the evidence for *match* as sentences."""
+    evidence, sentences = match.evidence, []
     if evidence.exact_name:
-        found.append("The request calls it by its name.")
+        sentences.append("The request contains its exact name.")
     if evidence.vector is not None:
-        found.append(f"Its meaning is near to the request's: {evidence.vector:.2f} (cosine).")
+        sentences.append(f"Its meaning is similar to the request: cosine {evidence.vector:.2f}.")
     if evidence.lexical:
         words = ", ".join(evidence.words)
-        found.append(f"It holds {evidence.lexical:.0%} of the request's words, by rarity: {words}.")
+        sentences.append(
+            f"It contains {evidence.lexical:.0%} of the request's words, by rarity: {words}."
+        )
     if evidence.graph:
-        found.append(f"Its node in the graph holds {evidence.graph:.0%} of them.")
-    return (*found, *map(_in_words, evidence.path))
+        sentences.append(f"Its graph node contains {evidence.graph:.0%} of the request's words.")
+    return (*sentences, *map(_describe_step, evidence.path))
 
 
-def _in_words(step: PathStep) -> str:
+def _describe_step(step: PathStep) -> str:
     source = step.source or "a rule"
     origin = f"the host in {source}" if step.declared else source
-    return f"{step.subject} {step.predicate} {step.object}, says {origin}."
+    return f"{step.subject} {step.predicate} {step.object} (source: {origin})."

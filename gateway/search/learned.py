@@ -1,4 +1,4 @@
-"""The lessons of past calls for a search, and the face of the plugin that gives them."""
+"""Signals learned from past calls, and the interface of the plugin that logs calls."""
 
 from __future__ import annotations
 
@@ -15,82 +15,82 @@ from gateway.types import SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """An edge that calls have shown: one tool was called right after another."""
+    """A learned edge: one tool was called directly after another."""
 
     before: str
-    """The canonical id of the first tool."""
+    """Canonical id of the first tool."""
     after: str
-    """The canonical id of the second tool."""
+    """Canonical id of the second tool."""
     count: int
-    """In how many tasks."""
+    """Number of tasks with this pair of calls."""
     of: int
-    """How often any tool came right after the first, once a task and pair."""
+    """Number of times that any tool came directly after the first one, once for each task and
+    pair."""
     confidence: float
-    """Its share of that, discounted, decayed and shrunk, in (0, 1)."""
+    """Share of this pair, after discount, decay and shrinkage, in (0, 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedSteps:
-    """The next steps of a history."""
+    """Next steps learned from a history of calls."""
 
     edges: Mapping[str, Sequence[Transition]] = field(default_factory=dict)
-    """What follows each tool, by the id of the tool before, the surest first."""
+    """Learned edges, keyed by the id of the first tool, highest confidence first."""
     open: Mapping[str, float] = field(default_factory=dict)
-    """The share of its next steps that the edges of a tool leave open, (0, 1]; 1 if unknown."""
+    """Share of a tool's next steps not covered by its edges, (0, 1], keyed by id. 1 if absent."""
     often: Mapping[str, float] = field(default_factory=dict)
-    """How often each tool comes after others: its share of all pairs, (0, 1]."""
+    """Share of all pairs in which a tool is the second one, (0, 1], keyed by id."""
 
     def __bool__(self) -> bool:
-        """Return whether there is any edge."""
+        """Return whether there are learned edges."""
         return bool(self.edges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSignals:
-    """The lessons of past calls that one tenant may know."""
+    """Signals learned from the past calls that one tenant may use."""
 
     multipliers: Mapping[str, float] = field(default_factory=dict)
-    """Factors of scores, 0.85 to 1.15, by canonical id of the tool; 1 for an absent tool."""
+    """Score factors, 0.85 to 1.15, keyed by canonical tool id. 1 for an absent tool."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
-    """Next steps that calls have shown."""
     fingerprint: int = 0
-    """Equal for equal signals, in this process."""
+    """Hash of the signals. Equal signals of one process have equal fingerprints."""
 
 
 NO_SIGNALS = UsageSignals()
 
 
 class UsageLog(CallHook, ABC):
-    """A log of calls and searches, and of their lessons. Its ``around`` notes how a call ends."""
+    """A log of calls and searches that also learns from them. Its ``around`` logs call outcomes."""
 
     @abstractmethod
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return the lessons of past calls. Never raises.
+        """Return the signals learned from past calls. Never raises.
 
         Args:
             snapshot: The catalog.
-            tenant: The tenant whose calls count, beside those that were noted without a tenant.
+            tenant: Tenant whose calls count, together with calls logged without a tenant.
         """
 
     @abstractmethod
     def note_search(
         self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
     ) -> None:
-        """Note a search that has ended. Never raises, and does not wait."""
+        """Log a completed search. Never raises or blocks."""
 
 
 def make_usage_log(
     factories: Mapping[str, Callable[..., UsageLog | None]], options: UsageOptions, **parts: object
 ) -> UsageLog | None:
-    """Return the log of calls; None if nothing gives one, and *options* need none.
+    """Create the usage log. None if *options* require none and no plugin provides one.
 
     Args:
-        factories: From the hook ``register_usage_log``.
-        options: Say whether calls are noted and change anything.
-        parts: The other arguments of the factory; see the hook.
+        factories: Factories from the hook ``register_usage_log``.
+        options: Options that say whether calls are logged, and whether the log affects results.
+        parts: Other arguments of the factory, as described at the hook.
 
     Raises:
-        ConfigError: *options* need a log, and no plugin or no store has one.
+        ConfigError: If *options* require a log, but the plugin or its store is missing.
     """
     if "usage" in factories:
         return factories["usage"](options=options, **parts)

@@ -1,7 +1,7 @@
-"""The normalizer: a chat model of the host's choice that rewrites queries in English.
+"""The normalizer: rewrites queries in English with a chat model chosen by the host.
 
-It is named apart from the chat client that the conversation runs on, and nothing falls back from
-one to the other. Rewrites are cached, and literals survive whatever a model says.
+It is configured separately from the chat client of the conversation, and neither replaces the
+other. Rewrites are cached. Literals of the query are kept even if the model drops them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
-"""A longer answer is no rewrite …"""
+"""Maximum length of a rewrite, in characters. A longer answer is not a rewrite."""
 MAX_GROWTH, MIN_CHARS = 4, 100
-"""… nor is one of so many times the query's characters, if it has more than so many."""
+"""A rewrite may be at most `MAX_GROWTH` times as long as the query, or `MIN_CHARS` characters."""
 _LABEL = (
     r"(?i)^(?:(?:sure|certainly|here|is|s|the|your|an?|in|short|concise|english|search|rewritten"
     r"|normalized|corrected|final)[\W_]+)*"
     r"(?:query|request|rewrite|translation|output|answer|search|english)[\W_]*?[:\uff1a][\W_]*"
 )
-"""What a model puts before a query, though nobody asked for it."""
+"""Labels that models put before a query, such as ``Search query:``."""
 _REFUSAL = (
     r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|(?:unable|not able) to "
     r"(?:help|assist|comply|do that))\b"
@@ -43,9 +43,9 @@ _CHAT = (
     r"|here(?: is| are|\W?s) (?:what|how|some|your)"
     r"|you (?:can|could|may|might|should)|i (?:can(?!\W?t)|could|suggest|understand))\b"
 )
-"""How a model begins that talks to the user instead of rewriting."""
+"""Openings of an answer that talks to the user instead of rewriting the query."""
 _MARKS = "`\"'\u201c\u201d\u201e\u00ab\u00bb*#> "
-"""Quotes, fences and Markdown around a line."""
+"""Quotes, code fences and Markdown marks around a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +53,29 @@ class ModelReply:
     """One answer of a chat model."""
 
     text: str
-    """Of a normalizer a short English search query; blank means that the query stays as it is."""
+    """The answer. For a normalizer: a short English query; blank keeps the original query."""
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
 class Normalizer(Protocol):
-    """Rewrites a query in English. May be called from any task of the gateway's own loop."""
+    """Rewrites a query in English. May be called from any task of the gateway's event loop."""
 
     @property
     def model_id(self) -> str:
-        """Names model and endpoint: part of the key of cached rewrites."""
+        """Name of the model and its endpoint. Part of the key of cached rewrites."""
         ...
 
     @property
     def provider(self) -> str:
-        """For telemetry."""
+        """Name of the provider, for telemetry."""
         ...
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Rewrite *query* (not blank).
+        """Rewrite *query*, which is not blank.
 
         Raises:
-            Exception: Anything; the original query is then used.
+            Exception: Of any type. The original query is then used.
         """
         ...
 
@@ -88,15 +88,15 @@ async def ask(
     *,
     timeout_s: float | None = None,
 ) -> ModelReply:
-    """Await a chat model's reply as a request that is traced and measured.
+    """Await a chat model's reply and record the request with *telemetry*.
 
     Args:
-        model: The normalizer or proposer. What it has of ``endpoint``, or of ``provider`` and
-            ``model_id``, says which model is asked.
+        model: The normalizer or proposer. Its attribute ``endpoint``, or else its ``provider``
+            and ``model_id``, identify the model in telemetry.
         work: The request.
-        telemetry: Records it.
-        attributes: Others of its span.
-        timeout_s: Seconds until it is given up; None is never.
+        telemetry: Records the request.
+        attributes: Further attributes of the span.
+        timeout_s: Timeout in seconds. None: no timeout.
     """
     endpoint = getattr(model, "endpoint", None)
     if not isinstance(endpoint, ModelEndpoint):
@@ -110,11 +110,11 @@ async def ask(
 
 
 def settle(query: str, answer: str) -> str:
-    """Make a query of what a model answered; the original if that is no rewrite of it.
+    """Extract a query from the model's *answer*. Return *query* if the answer is not a rewrite.
 
-    The first line counts that holds more than a label, without quotes or fences. A refusal, chat, a
-    text that is too long and one that is not in Latin letters are none. Literals of the original
-    that the rewriting lost are put back at its end.
+    The rewrite is the first line that contains more than a label, without quotes and fences. An
+    answer is rejected if it is a refusal, is chat, is too long or has few Latin letters.
+    Literals of *query* that the rewrite lost are appended.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
     first = next(filter(None, (line.strip(_MARKS) for line in lines)), "")
@@ -126,7 +126,7 @@ def settle(query: str, answer: str) -> str:
 
 
 def _is_rewrite(query: str, text: str) -> bool:
-    # Vowel signs of many scripts are marks.
+    # Marks count as letters, because vowel signs of many scripts are marks.
     letters = [char for char in text if unicodedata.category(char)[0] in "LM"]
     latin = sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
     is_short = len(text) <= min(MAX_CHARS, max(MIN_CHARS, MAX_GROWTH * len(query)))
@@ -136,22 +136,22 @@ def _is_rewrite(query: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedNormalizer:
-    """Rewrites each query once while the cache remembers it; failures are not remembered."""
+    """A normalizer with a cache. Failures are not cached."""
 
     normalizer: Normalizer
     cache: Cache[str]
     share: Share[str]
-    """Joins equal queries."""
+    """Lets equal queries share one request."""
     telemetry: Telemetry
     timeout_s: float | None = None
-    """Seconds until an unanswered request is given up; None is never."""
+    """Timeout of a request, in seconds. None: no timeout."""
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.
 
         Raises:
-            GatewayError: The normalizer is skipped, since it hangs.
-            Exception: Whatever the normalizer raises.
+            GatewayError: If the circuit breaker skips the normalizer because it hangs.
+            Exception: Any exception of the normalizer.
         """
         key = (self.normalizer.model_id, query)
         rewritten = self.cache.get(key)
@@ -161,9 +161,9 @@ class CachedNormalizer:
 
     async def _rewrite(self, query: str) -> str:
         key = (self.normalizer.model_id, query)
-        # An equal request may have ended since its caller looked.
-        if (found := self.cache.peek(key)) is not None:
-            return found
+        # An equal request may have finished in the meantime.
+        if (cached := self.cache.peek(key)) is not None:
+            return cached
         work = self.normalizer.rewrite(query)
         attributes = {"gateway.search.stage": "normalize"}
         answer = await ask(

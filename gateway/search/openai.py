@@ -1,4 +1,4 @@
-"""Queries -> English, by a chat model that speaks the OpenAI wire format."""
+"""Chat models with an OpenAI-compatible API, and the normalizer that uses one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _OPENAI_URL = "https://api.openai.com/v1"
 
 
 class ChatModel:
-    """A chat model behind an OpenAI-compatible endpoint.
+    """A chat model at an OpenAI-compatible endpoint.
 
     Args:
-        client: Sync or async. A sync client is called in a worker thread; an async one must be
-            for the gateway alone, since its connections belong to the gateway's loop.
-        model: The chat model's name.
+        client: Sync or async client. A sync client is called in a worker thread. An async client
+            must be used only by the gateway, because its connections belong to the gateway's loop.
+        model: Name of the chat model.
     """
 
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
@@ -43,15 +43,15 @@ class ChatModel:
         self.model_id = f"{client.base_url.netloc.decode()}/{model}"
         """Endpoint and model."""
         self.endpoint = endpoint_of(client, model)
-        """For telemetry."""
+        """Endpoint description for telemetry."""
         self.provider = self.endpoint.provider
         self._temperature: float | Omit = 0
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
-        """Ask the model once, at temperature 0 if it takes that.
+        """Send one request to the model, at temperature 0 if the model accepts that.
 
         Raises:
-            openai.OpenAIError: As the client raises it, after its own retries.
+            openai.OpenAIError: From the client, after its own retries.
         """
         messages: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": instructions},
@@ -71,7 +71,7 @@ class ChatModel:
             except BadRequestError as error:
                 if self._temperature is omit or "temperature" not in str(error):
                     raise
-                # A model that reasons takes none but its own.
+                # Reasoning models accept only their default temperature.
                 answer = await create()
                 self._temperature = omit
         usage = answer.usage
@@ -83,13 +83,23 @@ class ChatModel:
 
 
 class OpenAINormalizer(ChatModel):
-    """Rewrites by a chat model behind an OpenAI-compatible endpoint; see `ChatModel`."""
+    """Rewrites queries with a chat model at an OpenAI-compatible endpoint.
+
+    Args:
+        client: Sync or async client, as for `ChatModel`.
+        model: Name of the chat model.
+
+    Example:
+        >>> with OpenAI(base_url="https://models.example/v1", api_key="key") as client:
+        ...     OpenAINormalizer(client, model="small").model_id
+        'models.example/small'
+    """
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Ask the model once, at temperature 0 if it takes that.
+        """Rewrite *query* with one request, at temperature 0 if the model accepts that.
 
         Raises:
-            openai.OpenAIError: As the client raises it, after its own retries.
+            openai.OpenAIError: From the client, after its own retries.
         """
         return await self.ask(INSTRUCTIONS, query, max_tokens=96)
 
@@ -98,22 +108,22 @@ class OpenAINormalizer(ChatModel):
 def connected_normalizer(
     settings: NormalizerSettings, *, timeout_s: float
 ) -> Iterator[OpenAINormalizer]:
-    """Return a normalizer with a client of its own; nothing of the host's main client is used.
+    """Yield a normalizer with its own client, which shares nothing with the host's main client.
 
     Args:
-        settings: Where they name no address, the environment or else OpenAI's is taken.
-        timeout_s: Seconds that one request may take.
+        settings: Without a URL, the environment's URL or else OpenAI's is used.
+        timeout_s: Timeout of one request, in seconds.
 
     Raises:
-        ConfigError: If there is no key.
+        ConfigError: If the API key is missing.
     """
-    own = environment()
-    key = settings.api_key or own.normalizer_key
+    variables = environment()
+    key = settings.api_key or variables.normalizer_key
     if not key:
         raise ConfigError(
-            "no key for the normalizer: set GATEWAY_NORMALIZE_API_KEY, to any text if its service "
-            "wants none"
+            "the API key of the normalizer is missing: set GATEWAY_NORMALIZE_API_KEY (to any text "
+            "if the service does not need a key)"
         )
-    url = settings.base_url or own.normalizer_url or _OPENAI_URL
+    url = settings.base_url or variables.normalizer_url or _OPENAI_URL
     with OpenAI(base_url=url, api_key=key, timeout=timeout_s, max_retries=1) as client:
         yield OpenAINormalizer(client, model=settings.model)

@@ -2,10 +2,10 @@
 
     eligible -> normalize, correct -> embed -> vector rank -> words re-score -> graph -> result
 
-* This file awaits and decides; the numbers are computed elsewhere.
-* An optional stage that fails returns nothing and leaves a `Diagnostic`.
-* Vectors choose the candidates. Words re-score them. The graph adds, and never reorders.
-* Without usable vectors the graph answers, this once: the next request tries again.
+* This file awaits and decides. Other modules compute the numbers.
+* A failing optional stage leaves a `Diagnostic`, and the search continues without its output.
+* Vectors choose the candidates. Words re-score them. The graph adds entities, but never reorders.
+* Without usable vectors, the graph ranks this one search. The next search tries vectors again.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ Rewrite = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The stages of a search. Leave one out, and the search does without it."""
+    """The stages of a search. Optional stages can be left out."""
 
     options: SearchOptions
     strategy: Strategy
     embed: Embed | None = None
     normalize: Rewrite | None = None
     correct: Correct | None = None
-    """The correction of spelling."""
+    """Spelling corrector."""
     model: str = ""
-    """The embedder's model id; empty without one."""
+    """Model id of the embedder; empty without an embedder."""
     is_preparing: Callable[[], bool] = lambda: False
-    """Whether the model is not ready yet: the search does without."""
+    """Returns True while the model is being prepared. Searches then do not use vectors."""
     signals: Sequence[Signal] = field(default_factory=lambda: all_signals(SearchOptions()))
-    """The terms of the score of `auto`."""
+    """The signals whose weighted sum is the score of `auto`."""
     rankings: Mapping[str, policies.CatalogRanking] = field(
         default_factory=lambda: policies.OWN_RANKINGS
     )
-    """The ranking policies of the catalog, keyed by name."""
+    """Ranking policies of the catalog, keyed by name."""
 
     async def __call__(
         self,
@@ -73,17 +73,17 @@ class Search:
         *,
         usage: UsageSignals = NO_SIGNALS,
     ) -> SearchResult:
-        """Answer *request*.
+        """Search for *request*.
 
         Args:
-            snapshot: The index.
-            request: Checked by `gateway.search.request`.
-            diagnostics: Those that the caller has already; they come first.
-            usage: What past calls say of tools.
+            snapshot: The index to search.
+            request: Request checked by `gateway.search.request`.
+            diagnostics: Diagnostics from before the search. They come first in the result.
+            usage: Signals learned from past calls.
 
         Returns:
-            A result in every case. Its mode is ``empty`` without a catalog and ``browse`` without a
-            query and a context; its diagnostics name each stage that was missing or failed.
+            A result in every case. Its mode is ``empty`` without a catalog, and ``browse`` without
+            query and context. Its diagnostics name each missing or failed stage.
         """
         request, tag_notes = extract_tags(snapshot, request)
         mask = snapshot.mask(request.filters)
@@ -112,16 +112,16 @@ class Search:
     async def _answer_by_vectors(
         self, state: SearchState, queries: Sequence[Query]
     ) -> SearchResult | None:
-        """Answer the queries, those without a vector by the graph, if there is one.
+        """Answer the queries by vectors. Queries without a vector use the graph, or are dropped.
 
         Returns:
-            None if no query has a vector, or if the vectors of the catalog could not be read.
+            None if no query has a vector, or if the vectors of the catalog cannot be read.
         """
         if state.snapshot.graph is None and state.request.ranking == "strategy":
             queries = [query for query in queries if query.is_embedded]
         if not any(query.is_embedded for query in queries):
             return None
-        # A try in a thread that takes too long must leave nothing behind.
+        # A copy of the state, because an attempt that times out may still be running in its thread.
         work = partial(self._answer, state.copy(), queries)
         result = await with_vectors(state.snapshot.vectors, work, self.options.query_timeout_s)
         if not isinstance(result, Failed):
@@ -132,16 +132,16 @@ class Search:
         return None
 
     def _answer(self, state: SearchState, queries: Sequence[Query]) -> SearchResult:
-        """Rank each of *queries*, by its vectors if it has any, and write the result."""
+        """Rank each of *queries*, by its vectors if it has any, and build the result."""
         mode: RankingMode = "graph" if state.request.ranking == "strategy" else "lexical"
         if any(query.is_embedded for query in queries):
             mode = "vector" if self._ranks_by_vectors_alone(state.request) else "hybrid"
         return self._finish(state, [self._rank(state, query) for query in queries], mode)
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
-        """Return each text in all its forms: as written, corrected, and in English if rewritten.
+        """Return each text in all its forms: original, corrected, and English if rewritten.
 
-        Only a query that is alone is split into clauses: several queries are parts already.
+        Only a single query is split into clauses, because several queries are parts already.
         """
         rewritten: Sequence[str | None] = texts
         if self.normalize is not None and state.request.queries:
@@ -158,14 +158,14 @@ class Search:
         return [query.split() for query in queries] if len(queries) == 1 else queries
 
     def _correct(self, state: SearchState, text: str) -> str:
-        """Correct the spelling of *text* by the words of eligible entities."""
+        """Correct the spelling of *text* with the words of eligible entities."""
         if self.correct is None or not text:
             return text
         mask = None if state.mask.all() else state.mask
         correction = attempt_call(partial(self.correct, state.snapshot.lexical, text, mask))
         state.record_time("spelling")
         if isinstance(correction, Failed):
-            detail = f"the spelling of the query is not corrected: {correction.reason}"
+            detail = f"the spelling of the query was not corrected: {correction.reason}"
             state.add_diagnostic("spelling", "plugin_failed", detail)
             return text
         if correction.changed:
@@ -176,8 +176,8 @@ class Search:
         """Embed all texts of *queries*.
 
         Returns:
-            The queries, with vectors where these came. If any must be answered without, a
-            diagnostic says so, unless the strategy or the policy wants it so.
+            The queries, with vectors where available. A diagnostic reports queries without vectors,
+            unless the strategy or the policy uses none.
         """
         ranking, snapshot = state.request.ranking, state.snapshot
         is_strategy = ranking == "strategy"
@@ -185,7 +185,7 @@ class Search:
             return list(queries)
         rows: dict[str, Vector] = {}
         if self.embed is None:
-            state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
+            state.add_diagnostic("embed", "embedder_missing", "pass one: Gateway(embedder=…)")
         elif self.is_preparing():
             state.add_diagnostic("embed", "model_preparing")
         elif snapshot.ranks_by_vectors(state.mask):
@@ -199,15 +199,17 @@ class Search:
         return embedded
 
     def _rank(self, state: SearchState, query: Query) -> Ranking:
-        """Rank one query by vectors if it has any, else by the policy or the graph."""
+        """Rank one query by vectors if it has any, else by the graph or the policy."""
         if state.snapshot.vectors is not None and query.is_embedded:
-            return self._by_vectors(state, state.snapshot.vectors, query)
+            return self._rank_by_vectors(state, state.snapshot.vectors, query)
         if state.request.ranking == "strategy" and state.snapshot.graph is not None:
-            return self._by_graph(state, state.snapshot.graph, query)
-        return self._by_policy(state, query)
+            return self._rank_by_graph(state, state.snapshot.graph, query)
+        return self._rank_by_policy(state, query)
 
-    def _by_vectors(self, state: SearchState, vectors: CatalogVectors, query: Query) -> Ranking:
-        """Rank by vectors, and as strategy or policy want it by words too."""
+    def _rank_by_vectors(
+        self, state: SearchState, vectors: CatalogVectors, query: Query
+    ) -> Ranking:
+        """Rank by vectors, and also by words if the strategy or the policy uses them."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
             query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
@@ -215,23 +217,23 @@ class Search:
         candidates = vectors.search(query.vectors, mask=state.mask, count=count)
         state.record_time("vector")
         if request.ranking != "strategy":
-            return self._by_policy(state, query, candidates)
+            return self._rank_by_policy(state, query, candidates)
         if self._ranks_by_vectors_alone(request):
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
             reading = retrieve.read_words(snapshot.lexical, query)
-            return self._ranking(state, query, ranked, reading, candidates=candidates)
+            return self._make_ranking(state, query, ranked, reading, candidates=candidates)
         hits = retrieve.score_lexical(snapshot.lexical, query)
         pool = Pool(snapshot, query, candidates, mask=state.mask, words=hits)
         ranked, terms = fuse(pool, self.signals)
-        for name in (each.name for each in self.signals if each.name not in terms):
+        for name in (signal.name for signal in self.signals if signal.name not in terms):
             state.add_diagnostic("vector", "plugin_failed", f"the signal {name!r} is left out")
-        ranking = self._ranking(state, query, ranked, hits, candidates=candidates)
+        ranking = self._make_ranking(state, query, ranked, hits, candidates=candidates)
         return replace(ranking, terms=terms)
 
-    def _by_policy(
+    def _rank_by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
-        """Rank by the policy that the request names; without vectors words rank alone."""
+        """Rank by the policy of the request."""
         request, snapshot = state.request, state.snapshot
         policy = self.rankings[request.ranking]
         lexical = retrieve.score_lexical(snapshot.lexical, query)
@@ -246,14 +248,16 @@ class Search:
         )
         ranked, failure = policies.rank_catalog(policy, evidence)
         if failure is not None:
-            detail = f"the ranking {request.ranking!r} failed, words rank: {failure.reason}"
+            detail = (
+                f"the ranking {request.ranking!r} failed, so only words ranked: {failure.reason}"
+            )
             state.add_diagnostic("lexical", "plugin_failed", detail)
-        ranking = self._ranking(state, query, ranked, lexical, candidates=candidates)
+        ranking = self._make_ranking(state, query, ranked, lexical, candidates=candidates)
         if not request.explain or failure is not None:
             return ranking
         return replace(ranking, scoring=policies.explain_ranking(policy, evidence, ranked))
 
-    def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
+    def _rank_by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
         hits = retrieve.score_graph(graph, query)
         scores = np.where(state.mask, hits.scores, np.float32(0))
@@ -262,9 +266,9 @@ class Search:
         state.record_time("graph")
         ranked = RankedList(positions=best, scores=scores[best])
         reading = retrieve.read_words(state.snapshot.lexical, query)
-        return self._ranking(state, query, ranked, reading, hits=hits)
+        return self._make_ranking(state, query, ranked, reading, hits=hits)
 
-    def _ranking(
+    def _make_ranking(
         self,
         state: SearchState,
         query: Query,
@@ -274,7 +278,7 @@ class Search:
         candidates: Candidates | None = None,
         hits: Hits | None = None,
     ) -> Ranking:
-        """Put a ranking together, and ask the graph about the entities that may be listed."""
+        """Assemble a ranking. Adds the graph's scores of the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
         scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
@@ -307,7 +311,7 @@ class Search:
         )
 
     def _is_exact(self, request: SearchRequest) -> bool:
-        """Return whether a policy ranks whose order nothing changes."""
+        """Return whether the request's policy has an order that must not be changed."""
         return request.ranking != "strategy" and self.rankings[request.ranking].is_exact
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -316,7 +320,7 @@ class Search:
     def _finish(
         self, state: SearchState, rankings: Sequence[Ranking], mode: RankingMode
     ) -> SearchResult:
-        """Choose the matches, add the graph's supplements, and write the result."""
+        """Choose the matches, add the graph's supplements, and build the result."""
         request, kinds = state.request, state.snapshot.eligibility.kinds
         lists, limit = [ranking.ranked for ranking in rankings], request.limit
         if multipliers := state.usage.multipliers:
@@ -325,8 +329,8 @@ class Search:
                 rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
             )
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
-        least = 0.0 if self._is_exact(request) else self.options.min_confidence
-        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences, least)
+        minimum = 0.0 if self._is_exact(request) else self.options.min_confidence
+        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences, minimum)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, chosen, best_of_each(lists, chosen), window)
         state.counts = replace(
@@ -342,16 +346,16 @@ class Search:
     def _explain(
         self, state: SearchState, rankings: Sequence[Ranking], chosen: Chosen, result: SearchResult
     ) -> SearchResult:
-        """Add where each match stands, and what filters left out that the reader may see."""
+        """Add the ranks of each match, and the filtered entities that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
-        seen = state.snapshot.open_to(state.request.reader)
+        readable = state.snapshot.open_to(state.request.reader)
         if "server" not in state.request.filters.kinds:
-            seen &= ~eligibility.has("kind", "server")  # its tools say what it is
-        if not np.any(seen & ~state.mask):
+            readable &= ~eligibility.has("kind", "server")  # a server's tools describe it already
+        if not np.any(readable & ~state.mask):
             return replace(result, ranks=ranks)
         request = replace(state.request, explain=False)
-        unfiltered = replace(state, mask=seen, request=request, diagnostics=[], seconds={})
+        unfiltered = replace(state, mask=readable, request=request, diagnostics=[], seconds={})
         again = [self._rank(unfiltered, ranking.query) for ranking in rankings]
         return replace(result, ranks=ranks, filtered=filtered_entities(state, again))
 
@@ -363,7 +367,7 @@ class Search:
         seeds: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Ask the graph for what it adds to the matches, without a graph nothing."""
+        """Return the graph's supplements of the matches; empty without a graph."""
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")

@@ -1,7 +1,4 @@
-"""One query through the pipeline: its texts, its vectors and its terms. Pure.
-
-The forms of a query that plugins give.
-"""
+"""One query in the pipeline: its texts, vectors and tokens, and the spelling corrector. Pure."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ class Correction:
     """A query with its spelling corrected."""
 
     text: str
-    """The query itself if nothing was to be corrected."""
+    """The corrected query; the original if nothing was corrected."""
     changed: tuple[tuple[str, str], ...] = ()
-    """The words that were changed, each with the word that replaces it, in order."""
+    """Corrected words as pairs of old and new word, in their order in the query."""
 
     @property
     def summary(self) -> str:
-        """The changes, in one line."""
+        """The corrections in one line."""
         return ", ".join(f"{before} → {after}" for before, after in self.changed)
 
 
@@ -41,22 +38,22 @@ class Correct(Protocol):
     """Corrects the spelling of queries."""
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query* to the words of *index*. Never raises.
+        """Correct *query* with the words of *index*. Never raises.
 
         Args:
             index: The words of the catalog.
-            query: The query as it was typed.
-            mask: The eligible entities: a word that only other entities hold must not be in the
-                answer. None is all.
+            query: The query as typed.
+            mask: Eligible entities. The answer must not contain words that only other entities
+                have. None: all entities are eligible.
         """
 
 
 _STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
-"""Ends of sentences and of list items, Chinese and Japanese ones too."""
+"""Characters that end a sentence or list item, including Chinese and Japanese ones."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _CLAUSE_END = (
-    # A full stop inside a number, a version, an address or a file name ends nothing.
+    # A full stop inside a number, version, address or file name does not end a clause.
     rf"[{_STOPS}]+\s*|\.++(?!\w)\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
     r"|\s+(?:and then|after that|and also|then)\s+"
@@ -73,74 +70,77 @@ class Query:
     """One query in all its forms."""
 
     text: str
-    """As the user wrote it; blank if there is only a context."""
+    """The original form, as the user wrote it. Blank if there is only a context."""
     corrected: str = ""
-    """With its spelling corrected; empty, or the text itself, if nothing was."""
+    """The form with corrected spelling. Empty or equal to `text` if nothing was corrected."""
     english: str = ""
-    """Rewritten in English; empty, or the text itself, if it was not."""
+    """The form rewritten in English. Empty or equal to `text` if not rewritten."""
     contradicts: bool = False
-    """Whether the English form seems to say something else. It then ranks beside the original, by
-    `REWRITE_SHARE`, instead of in its place."""
+    """True if the English form seems to have another meaning. It is then weighted by
+    `REWRITE_SHARE` next to the original instead of replacing it."""
     context: str = ""
-    """What the caller said besides; empty if nothing."""
+    """The caller's additional context; empty if missing."""
     clauses: tuple[str, ...] = ()
-    """The parts of a long request, as written and, where that differs, as corrected; empty for a
-    short one."""
+    """Clauses of a long request, original and corrected if different. Empty for a short request."""
     clause_count: int = 0
-    """How many parts there are, a corrected one counted once; 0 for a short request."""
+    """Number of clauses. A corrected clause is not counted twice. 0 for a short request."""
     vectors: VectorQuery = _NO_VECTORS
-    """The vectors of `texts` and `clauses`; without rows if they were not embedded."""
+    """Vectors of `texts` and `clauses`; without rows if not embedded."""
     _tokens: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All forms with the context, as vectors and words see them; the graph's form last."""
+        """All forms with the context, for vectors and words. The last one is for the graph."""
         if not self.context:
             return self.forms
         return tuple(f"{form}. {self.context}" if form else self.context for form in self.forms)
 
     @property
     def texts_to_embed(self) -> tuple[str, ...]:
-        """The texts and the clauses, possibly with repetitions."""
+        """The texts and the clauses, possibly with duplicates."""
         return (*self.texts, *self.clauses)
 
     @property
     def graph_text(self) -> str:
-        """The English form, else the corrected one, with the context."""
+        """The last form, English if rewritten, with the context."""
         return self.texts[-1]
 
     @property
     def confidence_texts(self) -> tuple[str, ...]:
-        """What confidence is measured on: the query without its context, if there is one."""
+        """Texts used to measure confidence: the forms without context; only the context if
+        blank.
+        """
         return self.forms if self.text else (self.context,)
 
     @property
     def normalized(self) -> str:
-        """The English form, or the query itself."""
+        """The English form, or the original."""
         return self.english or self.text
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The original, the corrected and the English form, each once."""
+        """The original, corrected and English forms, without duplicates."""
         return tuple(dict.fromkeys((self.text, self.corrected or self.text, self.normalized)))
 
     def compare_words(self) -> Query:
-        """Return the same query; it contradicts if too few words of its English form are its own.
+        """Return the query with `contradicts` set from the words shared with the English form.
 
-        A literal is no word here: it was put back, whatever the form says.
+        Literals do not count, because they are always copied into the English form.
         """
         if self.normalized == self.text:
             return self
-        own = self._terms(self.text, self.corrected)
-        words = self._terms(self.english) - self._terms(*literals(self.text))
-        return replace(self, contradicts=len(words & own) <= parameters.SHARED_WORDS * len(words))
+        query_words = self._words_of(self.text, self.corrected)
+        words = self._words_of(self.english) - self._words_of(*literals(self.text))
+        return replace(
+            self, contradicts=len(words & query_words) <= parameters.SHARED_WORDS * len(words)
+        )
 
-    def _terms(self, *texts: str) -> set[str]:
-        found = chain.from_iterable(map(self.tokens, texts))
-        return {part for token in found if not token.stop for part in token.parts}
+    def _words_of(self, *texts: str) -> set[str]:
+        all_tokens = chain.from_iterable(map(self.tokens, texts))
+        return {part for token in all_tokens if not token.stop for part in token.parts}
 
     def split(self) -> Query:
-        """Return the same query with its clauses, if it is a long request."""
+        """Return the query with its clauses, if it is a long request."""
         written, corrected = split_clauses(self.text), split_clauses(self.corrected)
         return replace(
             self,
@@ -150,11 +150,15 @@ class Query:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether it has its vectors."""
+        """True if the query has vectors."""
         return len(self.vectors.texts) > 0
 
     def with_vectors(self, rows: Mapping[str, Vector]) -> Query:
-        """Return the same query with the unit vector of each of `texts_to_embed`, shape (d,)."""
+        """Return the query with the vectors of its texts.
+
+        Args:
+            rows: Unit vectors of shape (d,), keyed by text. All of `texts_to_embed` are present.
+        """
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
         vectors = VectorQuery(
@@ -163,23 +167,23 @@ class Query:
         return replace(self, vectors=vectors)
 
     def without_vectors(self) -> Query:
-        """Return the same query as words alone see it."""
+        """Return the query without its vectors."""
         return replace(self, vectors=_NO_VECTORS)
 
     def tokens(self, text: str) -> Sequence[Token]:
-        """Split one of the texts into tokens, once for all indexes that it is looked up in.
+        """Split one of the texts into tokens. The tokens are cached for all indexes.
 
-        Bare numbers are left out: they are arguments, and meet tools by chance.
+        Bare numbers are removed, because they are arguments and match tools by chance.
         """
         if text not in self._tokens:
-            every = tokens(text)
-            words = [token for token in every if not token.surface.isdigit()]
-            self._tokens[text] = words or every
+            all_tokens = tokens(text)
+            words = [token for token in all_tokens if not token.surface.isdigit()]
+            self._tokens[text] = words or all_tokens
         return self._tokens[text]
 
 
 def split_clauses(text: str) -> tuple[str, ...]:
-    """Split a long request into its parts; a short one, or one of a single part, has none."""
+    """Split a long request into its clauses. Empty for a short request or a single clause."""
     if _count_words(text) <= parameters.LONG_REQUEST_WORDS:
         return ()
     parts = (part.strip(" \t,:-") for part in re.split(_CLAUSE_END, text, flags=re.IGNORECASE))
@@ -188,7 +192,7 @@ def split_clauses(text: str) -> tuple[str, ...]:
 
 
 def _count_words(text: str) -> int:
-    """Count words; where a script has no spaces, two letters are about one."""
+    """Count words. In scripts without spaces, two letters count as one word."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
-    rest = re.sub(_UNSPACED, " ", text) if unspaced else text
-    return len(rest.split()) + unspaced // parameters.LETTERS_PER_WORD
+    spaced = re.sub(_UNSPACED, " ", text) if unspaced else text
+    return len(spaced.split()) + unspaced // parameters.LETTERS_PER_WORD

@@ -1,13 +1,13 @@
-"""Arguments of a caller -> a checked `SearchRequest`, and ``#tag`` in its queries -> filters. Pure.
+"""Checks of search arguments, and extraction of ``#tag`` from queries into filters. Pure.
 
-* A tag is ``#`` and what follows without a space: letters of any script with their marks, digits
-  and ``-_./``, at least one letter among them. Before it stands nothing, a space or an opening
-  bracket, behind it nothing, a space or a mark of the sentence. So ``C#``, ``#42``, ``page#part``,
-  ``# heading`` and colours of digits are none, nor is what stands in quotes or backticks.
-* Only a tag that an eligible entity has is one. Any other word stays in the query as it is: a
-  channel is called ``#general`` too.
-* A tag is compared without case; a blank in it is written ``-`` or ``_``.
-* Of several queries, which are steps of one task, only what all of them say is a filter.
+* A tag is ``#`` followed by letters of any script with their marks, digits and ``-_./``. At least
+  one character is a letter. The tag begins at the start, after a space or after an opening bracket,
+  and ends at the end, before a space or before punctuation. ``C#``, ``#42``, ``page#part``,
+  ``# heading`` and ``#123`` are not tags; nor is any text in quotes or backticks.
+* Only tags of eligible entities are extracted. Other words stay in the query, because a channel may
+  be called ``#general``.
+* Tags are compared without case. A space in a tag is written ``-`` or ``_``.
+* Several queries are steps of one task. Only tags that all of them contain become filters.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from gateway.runtime.text import clean, near
 from gateway.types import ANYONE, Caller, Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
-_WRITTEN = r"""
+_TAG = r"""
     (?<![^\s(\[{\uff08\u300c])\#            # at a boundary
     ([^\s\#"'`()\[\]{}<>,;:!?|\\&*+=@$%^~\u3001\u3002\uff0c\uff01\uff1f\uff08\uff09\u300c\u300d]+)
     (?=$|[\s)\]},;:!?\u3001\u3002\uff0c\uff01\uff1f\uff09\u300d])
 """
-_EDGES = "-_./"
+_TAG_ENDINGS = "-_./"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments:
-    """The arguments of `Gateway.search`, as they came."""
+    """The unchecked arguments of `Gateway.search`."""
 
     query: str | None = None
     _: KW_ONLY
@@ -51,13 +51,13 @@ class SearchArguments:
     explain: bool | Caller = False
 
     def texts(self, max_queries: int) -> tuple[str, ...]:
-        """Check the arguments that must fit each other, and return the queries."""
+        """Check the arguments that depend on each other, and return the queries."""
         if self.query is not None and self.queries:
             raise InvalidRequestError("give one query or several queries, not both")
         if isinstance(self.queries, str):
             raise InvalidRequestError("queries is a list of texts; for one text use query")
         texts = tuple(self.queries) if self.queries or self.query is None else (self.query,)
-        if _count("display_limit", self.display_limit, 0) and len(texts) > 1:
+        if _check_count("display_limit", self.display_limit, 0) and len(texts) > 1:
             raise InvalidRequestError("display_limit applies to one ranking: give one query")
         if len(texts) > max_queries:
             raise InvalidRequestError(f"{len(texts)} queries; a search takes at most {max_queries}")
@@ -65,55 +65,57 @@ class SearchArguments:
 
 
 def prepare(
-    asked: SearchArguments, options: SearchOptions
+    arguments: SearchArguments, options: SearchOptions
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Check and clean what a caller asks.
+    """Check and clean the arguments of a search.
 
-    Blank queries are dropped; with none left and no context the search browses.
+    Blank queries are dropped. Without queries and context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *display_limit* below 0 or given with several
-            queries, both *query* and *queries* are given, there are too many queries, or one is not
-            a text.
+        InvalidRequestError: If *limit* is below 1, *display_limit* is below 0 or given with several
+            queries, both *query* and *queries* are given, there are too many queries, or a query is
+            not a text.
     """
     notes: list[Diagnostic] = []
-    texts, filters = asked.texts(options.max_queries), asked.filters
-    if asked.ranking != "strategy":
-        # A policy searches the catalog; a strategy what can be called.
+    texts, filters = arguments.texts(options.max_queries), arguments.filters
+    if arguments.ranking != "strategy":
+        # A policy ranks the whole catalog; the strategy ranks only callable entities.
         filters = replace(filters, include_described=True)
-    filters = asked.caller.filters(filters)
+    filters = arguments.caller.filters(filters)
     request = SearchRequest(
-        queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
-        context=_context(asked.context, asked.context_summary, options.max_query_chars, notes),
-        limit=_limit(asked.limit, options, notes),
+        queries=tuple(dict.fromkeys(_clean_queries(texts, options.max_query_chars, notes))),
+        context=_clean_context(
+            arguments.context, arguments.context_summary, options.max_query_chars, notes
+        ),
+        limit=_clamp_limit(arguments.limit, options, notes),
         filters=filters,
-        ranking=asked.ranking,
-        diversify=asked.diversify,
-        display_limit=asked.display_limit,
-        tenant=asked.caller.tenant,
-        explain=bool(asked.explain),
-        reader=_reader(asked.explain, filters),
+        ranking=arguments.ranking,
+        diversify=arguments.diversify,
+        display_limit=arguments.display_limit,
+        tenant=arguments.caller.tenant,
+        explain=bool(arguments.explain),
+        reader=_reader_filters(arguments.explain, filters),
     )
     return request, tuple(notes)
 
 
-def _reader(explain: bool | Caller, filters: Filters) -> Filters:
-    """Return the filters of the party that reads the explanation; the default ones for none."""
+def _reader_filters(explain: bool | Caller, filters: Filters) -> Filters:
+    """Return the filters of the reader of the explanation; the default ones without explanation."""
     if isinstance(explain, Caller):
         return explain.filters()
     return filters if explain else Filters()
 
 
-def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
+def _clamp_limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
     if limit is None:
         return options.limit
-    if _count("limit", limit, 1) > options.max_limit:
-        detail = f"{limit} asked, {options.max_limit} given"
+    if _check_count("limit", limit, 1) > options.max_limit:
+        detail = f"limit {limit} reduced to {options.max_limit}"
         notes.append(Diagnostic(stage="catalog", code="limit_clamped", detail=detail))
     return min(limit, options.max_limit)
 
 
-def _count(name: str, value: object, minimum: int) -> int:
+def _check_count(name: str, value: object, minimum: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise InvalidRequestError(
             f"{name} must be a whole number of at least {minimum}, got {value!r}"
@@ -121,7 +123,9 @@ def _count(name: str, value: object, minimum: int) -> int:
     return value
 
 
-def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
+def _clean_queries(
+    texts: Iterable[object], max_chars: int, notes: list[Diagnostic]
+) -> Iterable[str]:
     for text in texts:
         if not isinstance(text, str):
             raise InvalidRequestError(f"a query must be a text, got {type(text).__name__}")
@@ -133,7 +137,7 @@ def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> 
             yield cleaned
 
 
-def _context(
+def _clean_context(
     context: Mapping[str, object] | None, summary: str, max_chars: int, notes: list[Diagnostic]
 ) -> str:
     if not context and not summary:
@@ -143,7 +147,7 @@ def _context(
         try:
             plain = json.loads(json.dumps(context, ensure_ascii=False))
         except (TypeError, ValueError, RecursionError):
-            detail = "it does not serialize as JSON"
+            detail = "the context cannot be written as JSON"
             notes.append(Diagnostic(stage="normalize", code="context_ignored", detail=detail))
         else:
             parts.append(clean("; ".join(_flatten(plain, "")), limit=max_chars))
@@ -151,7 +155,7 @@ def _context(
 
 
 def _flatten(value: object, key: str) -> Iterable[str]:
-    """``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
+    """Flatten JSON: ``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _flatten(item, f"{key} {inner}".strip())
@@ -165,16 +169,15 @@ def _flatten(value: object, key: str) -> Iterable[str]:
 def extract_tags(
     snapshot: Snapshot, request: SearchRequest
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Take the tags out of the queries of *request* into its filters.
+    """Move tags from the queries of *request* into its filters.
 
     Args:
-        snapshot: The index: says which tags there are.
-        request: A query that was nothing but tags is gone afterwards; without any left and
-            without a context, the search browses.
+        snapshot: The index that contains the known tags.
+        request: The request. A query that contains only tags is removed. Without any query and
+            context left, the search browses.
 
     Returns:
-        The request, and diagnostics: which tags were taken, and of a filter that no entity
-        has, which there are like it.
+        The new request, and diagnostics: extracted tags, and similar tags for each unknown one.
     """
     filters = request.filters
     if not filters.tags and not any("#" in query for query in request.queries):
@@ -186,9 +189,9 @@ def extract_tags(
     for _, _, tag in chain.from_iterable(written):
         if tag not in tags and near(tag, tags):
             unknown.append(tag)
-    notes = [_unknown(tag, tags) for tag in unknown]
+    notes = [_unknown_tag(tag, tags) for tag in unknown]
     tags_by_query = [
-        frozenset(tags[tag] for _, _, tag in found if tag in tags) for found in written
+        frozenset(tags[tag] for _, _, tag in query_tags if tag in tags) for query_tags in written
     ]
     common = frozenset.intersection(*tags_by_query) if tags_by_query else frozenset()
     if not common:
@@ -196,38 +199,39 @@ def extract_tags(
     detail = f"filtered by {', '.join(sorted(common))}"
     notes.append(Diagnostic(stage="catalog", code="query_tagged", detail=detail))
     removed = [
-        [(start, end) for start, end, tag in found if tags.get(tag) in common] for found in written
+        [(start, end) for start, end, tag in query_tags if tags.get(tag) in common]
+        for query_tags in written
     ]
-    rest = map(_without, request.queries, removed)
-    queries = tuple(dict.fromkeys(query for query in rest if query))
+    remaining = map(_remove_spans, request.queries, removed)
+    queries = tuple(dict.fromkeys(query for query in remaining if query))
     filters = replace(filters, tags=filters.tags | common)
     return replace(request, queries=queries, filters=filters), tuple(notes)
 
 
 def words(query: str) -> Iterator[tuple[int, int, str]]:
-    """Return what may be tags in *query*: start, end and the tag, casefolded."""
+    """Yield possible tags in *query*: start, end and the tag, casefolded."""
     quoted = [match.span() for match in re.finditer(_QUOTED, query)]
-    for match in re.finditer(_WRITTEN, query, re.VERBOSE):
-        tag = match.group(1).rstrip(_EDGES)
+    for match in re.finditer(_TAG, query, re.VERBOSE):
+        tag = match.group(1).rstrip(_TAG_ENDINGS)
         inside = any(start <= match.start() < stop for start, stop in quoted)
         if not inside and any(char.isalpha() for char in tag):
             yield match.start(), match.start(1) + len(tag), tag.casefold()
 
 
 def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
-    """Return *tags* by each way of writing them."""
+    """Return *tags*, keyed by each allowed spelling."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 
 
-def _without(query: str, spans: Sequence[tuple[int, int]]) -> str:
+def _remove_spans(query: str, spans: Sequence[tuple[int, int]]) -> str:
     for start, end in reversed(spans):
         query = f"{query[:start]} {query[end:]}"
     return " ".join(query.split()).strip(" ,;:.!?")
 
 
-def _unknown(tag: str, tags: Mapping[str, str]) -> Diagnostic:
-    like = dict.fromkeys(tags[each] for each in near(tag, tags))
+def _unknown_tag(tag: str, tags: Mapping[str, str]) -> Diagnostic:
+    like = dict.fromkeys(tags[spelling] for spelling in near(tag, tags))
     suffix = f"; near: {', '.join(like)}" if like else ""
     detail = f"nobody has the tag {tag!r}{suffix}"
     return Diagnostic(stage="catalog", code="unknown_tag", detail=detail)

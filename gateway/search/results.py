@@ -1,9 +1,9 @@
-"""A ranking, with its evidence -> the values that a caller sees. Pure.
+"""Conversion of rankings and their evidence into search results. Pure.
 
-A *position* is an entity's number in the snapshot.
+A *position* is the index of an entity in the snapshot.
 
-A result says nothing that only hidden entities know. How rare a word is may rest on all of them;
-which words there are, and which servers, may not.
+A result does not reveal hidden entities. The rarity of a word may depend on all entities, but words
+and servers of hidden entities are not mentioned.
 """
 
 from __future__ import annotations
@@ -43,63 +43,69 @@ _NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
-    """One query, ranked, with the evidence for the order and for confidence."""
+    """The ranking of one query, with the evidence for its order and for confidence."""
 
     query: Query
     ranked: RankedList
     lexical: BM25Index
     reading: AnalyzedQuery
-    """The query in the words of that index."""
+    """The query, analyzed with the words of `lexical`."""
     eligible: int
-    """How many entities could be found."""
+    """Number of eligible entities."""
     window: frozenset[int] = frozenset()
-    """The positions that supplements may come from."""
+    """Positions from which supplements may be taken."""
     named: frozenset[int] = frozenset()
-    """The positions of entities that the query calls by their exact names."""
+    """Positions of entities whose exact name is in the query."""
     candidates: Candidates | None = None
-    """The vector candidates; None if words or the graph ranked alone."""
+    """The vector candidates. None if only words or the graph ranked."""
     model: str = ""
-    """The id of the model that made the vectors; empty without."""
+    """Model id of the embedder; empty without vectors."""
     graph: Mapping[int, float] = field(default_factory=dict)
-    """Which share of the query's words the graph nodes of entities hold that may be listed, by
-    position, best first."""
+    """Share of the query's words in the graph node of an entity, keyed by position, best first.
+    Contains only entities that may be listed."""
     scoring: Mapping[int, Scoring] = field(default_factory=dict)
-    """How the policy made its scores, by position, if the request wants to know."""
+    """The policy's explanation of its scores, keyed by position. Empty unless requested."""
     scores: Mapping[str, Vector] = field(default_factory=dict)
-    """The scores of all entities by ``lexical`` and ``graph``, if the request wants to know."""
+    """Scores of all entities, keyed by ``lexical`` and ``graph``. Empty unless requested."""
     terms: Mapping[str, Vector] = field(default_factory=dict)
-    """What each signal adds to the score of each vector candidate, by the signal's name; empty if
-    no sum of signals ranked."""
+    """Contribution of each signal to the scores of the vector candidates, keyed by signal name.
+    Empty if the ranking does not use signals."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
-        """Return how near entities are to the query, by vectors if there are any.
+        """Return how near the entities are to the query.
 
         Returns:
-            Strengths, or shares of the query's words; comparable within one search.
+            Strengths of vectors if available, else shares of the query's words. Comparable within
+            one search.
         """
         if self.candidates is not None:
             return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
-        held = self.lexical.document_matches(self.reading, positions)
-        return np.asarray(held.coverage, dtype=np.float32)
+        word_matches = self.lexical.document_matches(self.reading, positions)
+        return np.asarray(word_matches.coverage, dtype=np.float32)
 
     def confidences(self, positions: Sequence[int]) -> list[float]:
-        """Return how likely each of *positions* is what was asked for, 0 to 1."""
+        """Return the confidence of each of *positions*, 0 to 1."""
         return [confidence for confidence, _ in self.assess(positions)]
 
     def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
-        """Return how likely each of *positions* is what was asked for, 0 to 1, and the evidence."""
-        held = self.lexical.document_matches(self.reading, positions)
+        """Return the confidence, 0 to 1, and the evidence of each of *positions*."""
+        word_matches = self.lexical.document_matches(self.reading, positions)
         cosines: Sequence[float | None] = [None] * len(positions)
         if self.candidates is not None:
             cosines = self.candidates.cosines_at(positions)
         assessed = []
         for position, cosine, coverage, score, words in zip(
-            positions, cosines, held.coverage, held.scores, held.words, strict=True
+            positions,
+            cosines,
+            word_matches.coverage,
+            word_matches.scores,
+            word_matches.words,
+            strict=True,
         ):
             agreement, exact_name = self.graph.get(position), position in self.named
             features = self.features(cosine, score, words)
             if cosine is None and agreement is not None and agreement > coverage:
-                # The graph knows words of the entity's groups and documents, too.
+                # The graph node also contains words of the entity's groups and documents.
                 features = replace(features, coverage=agreement)
             confidence = estimate(
                 features, graph=agreement, exact_name=exact_name, model=self.model
@@ -111,14 +117,14 @@ class Ranking:
         return assessed
 
     def features(self, cosine: float | None, score: float, words: Sequence[str]) -> Features:
-        """Return what confidence reads of a match.
+        """Return the confidence features of a match.
 
         Args:
-            cosine: None without vectors.
-            score: By BM25F.
-            words: Those of the query that it holds, in a near spelling too.
+            cosine: Cosine with the query; None without vectors.
+            score: BM25F score.
+            words: Words of the query in the match, including near spellings.
         """
-        held = sum(
+        weight = sum(
             term.weight
             for term in self.reading.terms
             if term.word in words and not term.is_spelling_correction and not term.word.isdigit()
@@ -126,7 +132,7 @@ class Ranking:
         similarity = None
         if cosine is not None and self.candidates is not None:
             cosines = self.candidates.moments.cosines
-            # Something is always near to a bare number: words count.
+            # A bare number is always near to some vector, so only words count.
             if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(
                     cosine,
@@ -137,14 +143,14 @@ class Ranking:
                 )
         return Features(
             similarity=similarity,
-            coverage=min(held / self.reading.weight, 1.0),
-            strength=score if held else 0.0,
+            coverage=min(weight / self.reading.weight, 1.0),
+            strength=score if weight else 0.0,
             count=self.eligible,
         )
 
 
 def browse(state: SearchState) -> SearchResult:
-    """Return the first eligible entities by name: there is no query, and nothing is ranked."""
+    """Return the first eligible entities in the order of names, for a request without query."""
     request, entities = state.request, state.snapshot.entities
     limit = min(request.limit, request.display_limit or request.limit)
     positions = np.flatnonzero(state.mask)[:limit].tolist()
@@ -162,53 +168,55 @@ def build_result(
     *,
     mode: RankingMode,
 ) -> SearchResult:
-    """Write matches and supplements, with their confidence and evidence.
+    """Build the result: matches and supplements with their confidence and evidence.
 
     Args:
         state: The search.
-        rankings: One for each query.
-        chosen: The matches, best first: the number of the ranking, the position and the score.
-        added: The graph's supplements. Of several rankings the one that is surest of a supplement
-            says how likely it is.
-        mode: What ranked.
+        rankings: One ranking for each query.
+        chosen: The matches, best first: number of the ranking, position and score.
+        added: The graph's supplements. With several rankings, the highest confidence of
+            a supplement counts.
+        mode: The kind of ranking.
     """
     entities = state.snapshot.entities
     extra = (*added.prerequisites, *added.related, *added.next_steps)
-    positions = [position for _, position, _ in chosen] + [each.position for each in extra]
+    positions = [position for _, position, _ in chosen] + [
+        supplement.position for supplement in extra
+    ]
     assessed = [ranking.assess(positions) for ranking in rankings]
     matches: list[Match] = []
     for index, (number, position, score) in enumerate(chosen):
         confidence, evidence = assessed[number][index]
         match = to_match(entities[position], score=score, confidence=confidence, evidence=evidence)
         matches.append(match)
-    for index, each in enumerate(extra, start=len(chosen)):
+    for index, supplement in enumerate(extra, start=len(chosen)):
         confidence, evidence = max((scores[index] for scores in assessed), key=itemgetter(0))
         match = to_match(
-            entities[each.position],
-            score=each.score,
+            entities[supplement.position],
+            score=supplement.score,
             confidence=confidence,
-            evidence=replace(evidence, path=each.path),
-            direct=each.direct,
+            evidence=replace(evidence, path=supplement.path),
+            direct=supplement.direct,
         )
         matches.append(match)
-    rest = iter(matches)
+    remaining = iter(matches)
     scoring = (rankings[number].scoring.get(position) for number, position, _ in chosen)
     return replace(
         state.result(mode),
-        matches=tuple(islice(rest, len(chosen))),
-        prerequisites=tuple(islice(rest, len(added.prerequisites))),
-        related=tuple(islice(rest, len(added.related))),
-        next_steps=tuple(rest),
+        matches=tuple(islice(remaining, len(chosen))),
+        prerequisites=tuple(islice(remaining, len(added.prerequisites))),
+        related=tuple(islice(remaining, len(added.related))),
+        next_steps=tuple(remaining),
         scoring=tuple(filter(None, scoring)),
         normalized=tuple(ranking.query.normalized for ranking in rankings),
     )
 
 
 def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult) -> SearchResult:
-    """Note how far *result* can be trusted; take its lists out if nothing serves the request.
+    """Add diagnostics about the confidence of *result*, and empty its lists if nothing matches.
 
-    In their place come the nearest match, the words that no entity holds, and the servers there
-    are.
+    An empty result contains the nearest match, the words that no entity has, and the eligible
+    servers.
     """
     best = max((match.confidence for match in result.matches), default=0.0)
     unlikely = state.request.ranking == "strategy" and best < state.options.no_match_confidence
@@ -241,35 +249,37 @@ def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult)
 def unmatched_terms(
     index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask
 ) -> tuple[str, ...]:
-    """Return the words of queries that no eligible entity holds, as they were written.
+    """Return the words of the queries that no eligible entity has, as written.
 
     Args:
-        index: The catalog's words.
-        readings: The queries, resolved against it.
+        index: The words of the catalog.
+        readings: The queries, analyzed with *index*.
         mask: Eligible entities.
     """
     terms = (word for reading in readings for word in reading.terms)
-    return tuple(dict.fromkeys(word.word for word in terms if not _occurs(index, word, mask)))
+    return tuple(
+        dict.fromkeys(word.word for word in terms if not _is_in_catalog(index, word, mask))
+    )
 
 
 def lacking_words(snapshot: Snapshot, text: str, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Return the words of *text* that each entity at *positions* lacks, as they are written."""
+    """Return the words of *text* that are missing in each entity at *positions*, as written."""
     query = Query(text=text)
     reading = snapshot.lexical.analyze(query.tokens(text))
-    held = snapshot.lexical.document_matches(reading, positions).words
-    return [tuple(word for word in reading.words if word not in words) for words in held]
+    matched_words = snapshot.lexical.document_matches(reading, positions).words
+    return [tuple(word for word in reading.words if word not in words) for words in matched_words]
 
 
-def _occurs(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
+def _is_in_catalog(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
     return any(index.occurs_in(row, mask) for rows, _ in terms.expansions for row in rows)
 
 
 def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
-    """Return what a search repeats of the notes that the index build left.
+    """Return the diagnostics of the index build that a search repeats.
 
-    What a note of the catalog or of a graph document says in detail names servers: it is left out
-    where one of them has no eligible entity of any kind, or is none of those that are
-    asked for.
+    Details of catalog and graph diagnostics may name servers. A detail is removed if it names
+    a server without any eligible entity. If the filters name servers, a detail is also removed
+    unless it names one of them.
     """
     diagnostics = list(snapshot.recurring_diagnostics)
     if not diagnostics or mask.all():
@@ -279,11 +289,12 @@ def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> lis
     eligible = snapshot.mask(replace(filters, kinds=kinds))
     hidden = servers_of(np.ones_like(mask)) - servers_of(eligible)
     return [
-        replace(note, detail="") if _names(note, hidden, filters) else note for note in diagnostics
+        replace(note, detail="") if _reveals_server(note, hidden, filters) else note
+        for note in diagnostics
     ]
 
 
-def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
+def _reveals_server(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
     if note.stage not in {"catalog", "graph"}:
         return False
     if filters.servers and not any(map(note.detail.__contains__, filters.servers)):
@@ -292,9 +303,11 @@ def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
 
 
 def suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
-    """Return what is to be said of the definitions of the entities at *positions*."""
+    """Return the diagnostics of the definitions of the entities at *positions*."""
     definitions = (snapshot.entities[position].definition for position in positions)
-    return tuple(dict.fromkeys(note for each in definitions for note in each.diagnostics))
+    return tuple(
+        dict.fromkeys(note for definition in definitions for note in definition.diagnostics)
+    )
 
 
 def to_match(
@@ -305,7 +318,7 @@ def to_match(
     evidence: Evidence = _NO_EVIDENCE,
     direct: bool = True,
 ) -> Match:
-    """Write *entity* as a match, with the numbers that it was found by."""
+    """Return *entity* as a match, with its score, confidence and evidence."""
     suspicious = entity.suspicious
     return Match(
         id=entity.id,

@@ -1,6 +1,7 @@
-"""Query -> evidence: vectors, words, the graph's words, and exact names. Pure.
+"""Retrieval of evidence for a query: vectors, words, the graph's words and exact names. Pure.
 
-Each looks at the eligible entities alone, or scores all and leaves the choice to the ranking.
+Each function either considers only eligible entities, or scores all and leaves the filtering to the
+ranking.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 def compare_vectors(
     index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
 ) -> Query:
-    """Weigh a rewrite that contradicts in words by its vector.
+    """Weight the vector of a rewrite that contradicts the query by its words.
 
-    It does not contradict if it is nearer to the query than any entity. Else its vector counts by
-    its share; or whole, if the query is foreign and less near to the entities than the rewrite is,
-    as where the model does not know the query's language.
+    The rewrite does not contradict if it is nearer to the query than any entity. Otherwise its
+    vector counts by `REWRITE_SHARE`. It counts in full if the catalog has few of the query's words
+    and the rewrite is nearer to the entities, because the model may not know the query's language.
     """
     *_, original, english = query.vectors.texts
     alone = [
@@ -55,14 +56,14 @@ def compare_vectors(
 
 
 def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
-    """Return whether the catalog knows hardly a word of a query, but words of its rewrite."""
+    """Return whether the catalog has few words of the query, but words of its rewrite."""
     return original.known_share < REWRITE_SHARE * english.known_share
 
 
 def supplement_window(
     state: SearchState, ranked: RankedList, candidates: Candidates | None
 ) -> frozenset[int]:
-    """Return the positions of *ranked* that supplements may come from."""
+    """Return the positions of *ranked* from which supplements may be taken."""
     limit, options = state.request.limit, state.options
     if candidates is not None:
         return candidate_window(candidates, limit, options)
@@ -71,7 +72,7 @@ def supplement_window(
 
 
 def candidate_window(candidates: Candidates, limit: int, options: SearchOptions) -> frozenset[int]:
-    """Return the positions that the supplements of *limit* matches may come from."""
+    """Return the candidates from which the supplements of *limit* matches may be taken."""
     return window_of(
         candidates.pool,
         candidates.strengths,
@@ -91,16 +92,18 @@ def window_of(
     eligible: int,
     mean: float = 0.0,
 ) -> frozenset[int]:
-    """Return the head of a ranking that supplements may come from, bounded by rank and score.
+    """Return the head of a ranking from which supplements may be taken.
+
+    The head is bounded by rank and by score.
 
     Args:
-        positions: Best first.
-        scores: What they were ranked by.
-        limit: How many matches are wanted.
+        positions: Ranked entities, best first.
+        scores: Scores of *positions*.
+        limit: Maximum number of matches.
         options: Size and margin of the window.
-        eligible: How many entities were ranked: among few, relatives of a match lie far from the
-            best, and the margin counts in proportion.
-        mean: The score from which the margin counts.
+        eligible: Number of eligible entities. In a small catalog the margin is reduced in
+            proportion, because entities related to a match score far below it.
+        mean: Score from which the margin is measured.
     """
     head = scores[: options.window(limit)]
     if head.size == 0:
@@ -111,46 +114,46 @@ def window_of(
 
 
 def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
-    """Resolve the words of *query* without scoring anything, if it has one form."""
+    """Analyze the words of *query*. Scores are computed only if the query has several forms."""
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
-    return max(_match(index, query, texts), key=_max_coverage)
+    return max(_match_texts(index, query, texts), key=_max_coverage)
 
 
 def score_lexical(index: BM25Index, query: Query) -> Hits:
     """Score every entity by the words of *query*.
 
     Returns:
-        The form of the query that the catalog matches most of, by which confidence is measured;
-        its scores are the best over all forms.
+        The form of the query that the catalog matches best, for confidence. Its scores are the
+        best over all forms.
     """
-    forms = _match(index, query, query.confidence_texts)
-    with_context = _match(index, query, query.texts) if query.context else []
+    forms = _match_texts(index, query, query.confidence_texts)
+    with_context = _match_texts(index, query, query.texts) if query.context else []
     scores = np.maximum.reduce([form.scores for form in (*forms, *with_context)])
     return replace(max(forms, key=_max_coverage), scores=scores)
 
 
 def score_clauses(index: BM25Index, query: Query) -> list[Vector]:
-    """Return each entity's best score over the clauses of *query*; no array for a short query."""
+    """Return each entity's best score over the clauses of *query*; empty for a short query."""
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
     return [np.maximum.reduce(clauses)] if clauses else []
 
 
-def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
-    """Match each of *texts*, forms of *query* of which the English one is the last."""
+def _match_texts(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
+    """Match each text form of *query*. The last one is English if rewritten."""
     hits = [index.match(query.tokens(text)) for text in texts]
     if query.contradicts:
-        hits[-1] = _mean(hits[-2], hits[-1])
+        hits[-1] = _blend_rewrite(hits[-2], hits[-1])
     return hits
 
 
-def _mean(original: Hits, english: Hits) -> Hits:
-    """Let a rewrite that contradicts count by its share; alone if the query is foreign."""
+def _blend_rewrite(original: Hits, english: Hits) -> Hits:
+    """Weight a contradicting rewrite by its share. A rewrite of a foreign query counts in full."""
     if _is_foreign(original, english):
         return english
     share = np.float32(REWRITE_SHARE)
-    # The scores of a long query and of a short one do not compare.
+    # Scores of a long and of a short query are not comparable, so scale them.
     scale = original.scores.max(initial=0.0) / (english.scores.max(initial=0.0) or 1.0)
     scores = original.scores + share * np.maximum(scale * english.scores - original.scores, 0)
     coverage = original.coverage + share * np.maximum(english.coverage - original.coverage, 0)
@@ -162,15 +165,15 @@ def _max_coverage(hits: Hits) -> float:
 
 
 def score_graph(graph: ToolGraph, query: Query) -> Hits:
-    """Score the node of every entity by the words of *query*."""
+    """Score the graph node of every entity by the words of *query*."""
     texts = query.texts[-2:] if query.contradicts else (query.graph_text,)
-    return _match(graph.index.texts, query, texts)[-1]
+    return _match_texts(graph.index.texts, query, texts)[-1]
 
 
 def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
-    """Return which share of the query's words the nodes at *positions* hold, by rarity, best first.
+    """Return the share of the query's words in the nodes at *positions*, by rarity, best first.
 
-    Nodes that hold none are left out.
+    Nodes without any of the words are left out.
     """
     order = positions[(-hits.scores[positions]).argsort(kind="stable")]
     order = order[hits.scores[order] > 0]
@@ -178,14 +181,14 @@ def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
 
 
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
-    """Return the positions of the eligible entities that *query* calls by name, in its order.
+    """Return positions of the eligible entities whose exact name is in *query*, in its order.
 
-    The whole query may be a name, whatever stands for its spaces. Within a longer query only words
-    that look like identifiers count, so that ``run`` in a sentence names nothing.
+    The whole query may be a name, with any separator instead of spaces. Within a longer query only
+    words that look like identifiers count, so that ``run`` in a sentence does not match a tool.
     """
     names = [query]
     if _NOT_PLAIN.search(query):
         bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
         names += (word for word in bare if _NOT_PLAIN.search(word))
-    positions = [at for name in names for at in snapshot.named(name)]
+    positions = [index for name in names for index in snapshot.named(name)]
     return [position for position in dict.fromkeys(positions) if mask[position]]

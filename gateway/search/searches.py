@@ -1,4 +1,4 @@
-"""From a checked request to a result: the newest index, the search, and notes on servers."""
+"""The searches of a gateway: fetch the newest index, search it, add diagnostics about servers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Searches:
     """The searches of one gateway.
 
     Args:
-        index: Keeps the index.
-        servers: The servers, some of which cannot be reached.
-        cached: Searches an index.
+        index: Builds the index and keeps it up to date.
+        servers: Servers of the gateway. Some may be unreachable.
+        cached: The search of an index.
         notes: Diagnostics that every report begins with.
     """
 
@@ -40,19 +40,19 @@ class Searches:
     cached: CachedSearch
     notes: tuple[Diagnostic, ...] = ()
     latest: IndexBuild | None = field(default=None, init=False)
-    """The index build of the last search; None before the first one."""
+    """Index build of the latest search; None before the first one."""
 
     @property
     def rankings(self) -> tuple[str, ...]:
-        """The names that a search can give as its ranking."""
+        """Valid names for the ranking of a search."""
         return "strategy", *self.cached.search.rankings
 
     def usual_ranking(self, kind: str = "") -> str:
-        """Return the ranking of a search that names none: the strategy for tools, else a policy.
+        """Return the default ranking: the strategy for tools, a policy for other kinds.
 
         Args:
-            kind: The searched kind; empty for several. The strategy does not rank all kinds,
-                because the graph has no node of a server.
+            kind: Kind to search; empty for several. The strategy cannot rank all kinds, because
+                the graph has no node for servers.
         """
         if kind == "tool":
             return "strategy"
@@ -61,23 +61,23 @@ class Searches:
     async def search(
         self, request: SearchRequest, notes: Sequence[Diagnostic], *, wait: bool, task: str | None
     ) -> SearchResult:
-        """Find tools.
+        """Search the newest index.
 
         Args:
-            request: Made by `gateway.search.request.prepare`.
-            notes: What that noted.
+            request: Request from `gateway.search.request.prepare`.
+            notes: Diagnostics from `prepare`.
             wait: As for `Gateway.search`.
             task: As for `Gateway.search`.
 
         Raises:
-            InvalidRequestError: The ranking is unknown, or its plugin is not loaded.
+            InvalidRequestError: If the ranking is unknown, or its plugin is not loaded.
         """
         check_ranking(request.ranking, self.cached.search.rankings)
-        wanted = bool(request.queries or request.context)
-        built = await self._built(vectors=wanted, wait=wait)
-        # To browse needs no vectors.
-        early = self.index.notes(built) if wanted else ()
-        # Equal searches of users that may see the same have one result.
+        has_query = bool(request.queries or request.context)
+        built = await self._fetch_build(vectors=has_query, wait=wait)
+        # Browsing does not use vectors.
+        early = self.index.notes(built) if has_query else ()
+        # Users with equal visibility share cached results.
         request = replace(request, filters=built.snapshot.visibility.shared(request.filters))
         result = await self.cached(built.snapshot, request, (*notes, *early), task=task)
         return self.servers.pool.note_stale(result)
@@ -91,14 +91,14 @@ class Searches:
         filters: Filters | None = None,
         caller: Caller = ANYONE,
     ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*, best first, never one of them.
+        """Suggest tools to use after *tools*, best first. *tools* are never suggested.
 
         Args:
-            tools: Those just used, the last one last, each as `invoke` takes it.
-            query: The task, if it is known.
-            limit: How many suggestions at most.
-            filters: What may be suggested; None as for `search`.
-            caller: The party that they are for.
+            tools: The tools just used, the last one last, each as `invoke` takes it.
+            query: The task, if known.
+            limit: Maximum number of suggestions.
+            filters: Tools that may be suggested; None as for `search`.
+            caller: The caller who receives the suggestions.
 
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
@@ -118,37 +118,38 @@ class Searches:
     async def list_tools(
         self, filters: Filters | None = None, *, caller: Caller = ANYONE
     ) -> tuple[Entity, ...]:
-        """Return all tools that *caller* may find, ordered by exposed name."""
+        """Return all tools visible to *caller*, ordered by exposed name."""
         snapshot = await self.snapshot()
         return snapshot.visible(caller.filters(self.servers.pool.resolve_filters(filters)))
 
     async def refresh(self) -> IndexReport:
-        """List every server again, rebuild the index, and report on that."""
+        """List every server again, rebuild the index, and return its report."""
         self.servers.bridge.check_open()
         self.servers.pool.expire()
-        return self._noted((await self.index.refresh()).report)
+        return self._with_notes((await self.index.refresh()).report)
 
     async def report(self, *, wait: bool = True) -> IndexReport:
-        """Report on the newest index build, with all changes and all vectors in it.
+        """Return the report of the newest index build, with all changes and vectors.
 
-        Without *wait* it reports on what there is; ``index_building`` names what is being made.
+        Without *wait*, the report describes the current index. Its diagnostic ``index_building``
+        says what is still being built.
         """
         self.servers.bridge.check_open()
         report = (await self.index.current()).report if wait else self.index.report()
-        return self._noted(report)
+        return self._with_notes(report)
 
-    def _noted(self, report: IndexReport) -> IndexReport:
+    def _with_notes(self, report: IndexReport) -> IndexReport:
         return replace(report, diagnostics=(*self.notes, *report.diagnostics))
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index as calls read it; with *vectors*, wait for those as a search does."""
-        return (await self._built(vectors=vectors)).snapshot
+        """Return the index without waiting for vectors; with *vectors*, wait as a search does."""
+        return (await self._fetch_build(vectors=vectors)).snapshot
 
     async def newest(self) -> IndexBuild:
-        """Return the newest index build, whose vectors may be made still."""
-        return await self._built(vectors=False)
+        """Return the newest index build. Its vectors may be incomplete."""
+        return await self._fetch_build(vectors=False)
 
-    async def _built(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
+    async def _fetch_build(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
         self.servers.bridge.check_open()
         self.servers.pool.refresh_stale()
         search = self.cached.search

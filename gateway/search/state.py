@@ -1,7 +1,4 @@
-"""The state of one search: its diagnostics, its costs, and where its time went.
-
-The vectors of the queries of one search.
-"""
+"""The state of one search (diagnostics, counts, times), and embedding of its queries."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SearchState:
-    """The state of one search, while it runs."""
+    """The state of a running search."""
 
     options: SearchOptions
     snapshot: Snapshot
@@ -48,37 +45,37 @@ class SearchState:
     mask: Mask
     """Eligible entities, shape (n,)."""
     diagnostics: list[Diagnostic]
-    """In the order in which the stages left them; grows."""
+    """Diagnostics in the order in which the stages add them."""
     usage: UsageSignals = NO_SIGNALS
-    """What past calls say of tools."""
+    """Signals learned from past calls."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Time spent so far, by stage."""
+    """Seconds spent so far, keyed by stage."""
     recorded_at: float = field(default_factory=time.perf_counter)
-    """When time was last recorded."""
+    """Time of the last `record_time`, from `time.perf_counter`."""
     counts: Counts = field(init=False)
-    """How much work it took so far."""
+    """Counts of the work so far."""
 
     def __post_init__(self) -> None:
         self.counts = Counts(eligible=int(np.count_nonzero(self.mask)))
 
     def record_time(self, stage: Stage) -> None:
-        """Add the time since the last call to that of *stage*."""
+        """Add the time since the last call of this method to *stage*."""
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.recorded_at
         self.recorded_at = now
 
     def add_diagnostic(self, stage: Stage, code: Code, detail: str = "") -> None:
-        """Leave a diagnostic."""
+        """Add a diagnostic."""
         self.diagnostics.append(Diagnostic(stage=stage, code=code, detail=detail))
 
     def copy(self) -> SearchState:
-        """Return the same state for a second try, which may fail: what it notes is its own."""
+        """Return a copy for an attempt that may fail. Its diagnostics and times are independent."""
         copied = replace(self, diagnostics=[*self.diagnostics], seconds={**self.seconds})
         copied.counts = self.counts
         return copied
 
     def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
-        """Return the result of a search that ranks nothing."""
+        """Return a result with the diagnostics, counts and times so far."""
         return SearchResult(
             matches=matches,
             mode=mode,
@@ -91,14 +88,14 @@ class SearchState:
     async def attempt_stage(
         self, stage: Stage, code: Code, works: Sequence[Awaitable[T]]
     ) -> list[T | None]:
-        """Await *works* of a stage that the search can do without, each as long as its time lasts.
+        """Await each of *works* of an optional stage, with the timeout of queries.
 
         Returns:
-            None for each that failed or took too long; *code*, or ``query_vector_unusable``, is
-            then left with the reason.
+            The results; None for each work that failed or timed out. A diagnostic *code*, or
+            ``query_vector_unusable``, then gives the reason.
 
         Raises:
-            ClosedError: The gateway was closed meanwhile: every later stage would fail as well.
+            ClosedError: If the gateway was closed, because all later stages would fail too.
         """
         timeout_s = self.options.query_timeout_s
         results = await asyncio.gather(*(with_timeout(work, timeout_s) for work in works))
@@ -116,10 +113,10 @@ class SearchState:
 
 
 async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
-    """Await *work* for *timeout_s* (`SearchOptions.query_timeout_s`); a hang is a failure.
+    """Await *work* with a timeout, *timeout_s* seconds from `SearchOptions.query_timeout_s`.
 
     Returns:
-        What *work* returned, or why it failed.
+        The result of *work*, or the failure.
     """
     timeout_error = GatewayError(
         f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)"
@@ -130,10 +127,11 @@ async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
 async def with_vectors(
     vectors: CatalogVectors | None, work: Callable[[], T], timeout_s: float
 ) -> T | Failed:
-    """Return what *work* computes from *vectors*: at once, or where they block, in a thread.
+    """Run *work*, which reads *vectors*; in a thread if reading them blocks.
 
     Returns:
-        Why it failed, if a database did not answer in *timeout_s*, or not as it should.
+        The result of *work*. A `Failed` if the vector database times out or raises a
+        `GatewayError`.
     """
     if vectors is None or not vectors.blocking:
         return work()
@@ -146,7 +144,7 @@ async def with_vectors(
 async def request_vectors(
     state: SearchState, embed: Embed, queries: Sequence[Query]
 ) -> dict[str, Vector]:
-    """Embed all queries in one request; if that fails or is late, each in one of its own."""
+    """Embed all queries in one request. If it fails or is late, send one request for each query."""
     groups = [list(dict.fromkeys(query.texts_to_embed)) for query in queries]
     everything, dimensions = list(dict.fromkeys(chain(*groups))), state.snapshot.dimensions
     results: list[QueryEmbeddings | None] = []
@@ -159,14 +157,16 @@ async def request_vectors(
         works = [embed(texts, dimensions) for texts in groups]
         results = await state.attempt_stage("embed", "embedding_failed", works)
     state.record_time("embed")
-    answers = [(texts, found) for texts, found in zip(groups, results, strict=True) if found]
+    answers = [
+        (texts, embeddings) for texts, embeddings in zip(groups, results, strict=True) if embeddings
+    ]
     state.counts = replace(
         state.counts,
-        embedded_texts=sum(found.embedded for _, found in answers),
-        tokens=sum(found.tokens for _, found in answers),
+        embedded_texts=sum(embeddings.embedded for _, embeddings in answers),
+        tokens=sum(embeddings.tokens for _, embeddings in answers),
     )
     return {
         text: row
-        for texts, found in answers
-        for text, row in zip(texts, found.vectors, strict=True)
+        for texts, embeddings in answers
+        for text, row in zip(texts, embeddings.vectors, strict=True)
     }

@@ -1,13 +1,13 @@
-"""The tools that are likely to be used next, after given ones, and what past calls add to that.
+"""Suggestions of the next tool after the tools just used, from the graph and past calls.
 
-Edges count first: stated and derived next steps, tools that take what was produced, and what calls
-have shown. Those that the host declares come before all others. Beside edges counts nearness: to
-the task, to the tool just used, and its server. Of a long request, the clause that the last tool
-served and what follows it count most. Without vectors only what an edge leads to, or what holds
-words of the task, is suggested.
+* Edges count most: stated and derived next steps, tools that accept the produced data, and learned
+  edges. Next steps that the host declares come before all others.
+* Similarity to the task, similarity to the tool just used and a shared server also count. For a
+  long request, the clause that the last tool served and the next clauses count most.
+* Without vectors, a suggestion needs an edge or words of the task.
 
 Only candidates are scored: the `CANDIDATES` tools nearest to the task, to its next clauses and to
-the tool just used, the tools of its server, and whatever an edge leads to.
+the tool just used; tools of the same server; and all tools that an edge leads to.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from gateway.types import Evidence, Filters, Match
 from graphs.expansion import Neighbour, expand
 
 CANDIDATES = 200
-"""Tools that each reason brings in."""
+"""Maximum number of tools that each reason adds to the candidates."""
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -60,26 +60,28 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     limit: int,
     usage: UsageSignals = NO_SIGNALS,
 ) -> tuple[Match, ...]:
-    """Suggest what may come after *tools*, best first, never one of them.
+    """Suggest tools to use after *tools*, best first. *tools* are never suggested.
 
     Args:
-        search: Its embedder embeds the task, which without one is read by its words alone.
+        search: Search whose embedder embeds the task. Without an embedder only words count.
         snapshot: The index.
-        tools: Those just used, the last one last, each as `Gateway.invoke` takes it.
-        query: The task; blank if it is unknown.
-        filters: What may be suggested.
-        limit: Suggestions at most.
-        usage: What calls have shown.
+        tools: The tools just used, the last one last, each as `Gateway.invoke` takes it.
+        query: The task; blank if unknown.
+        filters: Tools that may be suggested.
+        limit: Maximum number of suggestions.
+        usage: Signals learned from past calls.
 
     Raises:
         UnknownToolError: If one of *tools* is not in the catalog.
-        InvalidRequestError: If *limit* is below 1, or *tools* is one text.
+        InvalidRequestError: If *limit* is below 1, or *tools* is a string.
     """
     if isinstance(tools, str):
-        raise InvalidRequestError("tools is a list of ids or names; for one give a list of one")
-    # A tool that was used is known, even if tools like it may not be suggested.
-    none = frozenset[str]()
-    visible = replace(filters, tags=none, servers=none, without=none)
+        raise InvalidRequestError(
+            "tools must be a list of ids or names; for one tool pass a list with one item"
+        )
+    # Filters limit the suggestions, not the tools that were used.
+    empty = frozenset[str]()
+    visible = replace(filters, tags=empty, servers=empty, without=empty)
     used = [snapshot.position(resolve(snapshot, tool, visible).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
@@ -101,14 +103,16 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         )
 
     work = partial(suggest, snapshot)
-    found = await with_vectors(snapshot.vectors, work, options.query_timeout_s)
-    return suggest(replace(snapshot, vectors=None)) if isinstance(found, Failed) else found
+    steps = await with_vectors(snapshot.vectors, work, options.query_timeout_s)
+    return suggest(replace(snapshot, vectors=None)) if isinstance(steps, Failed) else steps
 
 
 async def _read_task(
     snapshot: Snapshot, text: str, embed: Embed | None, options: SearchOptions
 ) -> Query:
-    """Return the task as a query, with its vectors if the catalog has some and they come."""
+    """Return the task as a query, with vectors if the catalog has vectors and embedding
+    succeeds.
+    """
     query = Query(text=text).split()
     if embed is None or snapshot.vectors is None:
         return query
@@ -121,20 +125,20 @@ async def _read_task(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reason:
-    """One reason to use a tool next: it chooses candidates, and scores those of all reasons."""
+    """One reason to use a tool next. It adds candidates and scores all candidates."""
 
     nearest: Positions
-    """The eligible entities for which it speaks most, at most a few hundred."""
+    """Eligible entities with the highest scores for this reason, at most a few hundred."""
     score: Callable[[Positions], Vector]
-    """Returns what it adds to the entities at positions, in deviations."""
+    """Returns the contribution to the scores of the given positions, in deviations."""
 
 
 def _task_reasons(
     snapshot: Snapshot, used: Sequence[int], query: Query, mask: Mask, options: SearchOptions
 ) -> list[Reason]:
-    """Return what a task says of tools, as a search would, and what its next clauses say.
+    """Return the reasons given by a task: the whole task as a search sees it, and its next clauses.
 
-    Without vectors its words alone speak.
+    Without vectors only words count.
     """
     index, lexical = snapshot.vectors, snapshot.lexical
     words = [score_lexical(lexical, query).scores, *score_clauses(lexical, query)]
@@ -143,15 +147,19 @@ def _task_reasons(
     if index is None or index.mean is None or not query.is_embedded:
         distribution = Distribution.of(words[0])
         return [Reason(nearest=by_words, score=lambda at: deviations(words[0][at], distribution))]
-    masks = _masks(snapshot, used, mask)
-    near = _nearness(index, query.vectors, masks, parameters.TASK_WEIGHT)
+    masks = _masks_to_search(snapshot, used, mask)
+    near = _nearness_reason(index, query.vectors, masks, parameters.TASK_WEIGHT)
     weight = parameters.TASK_WEIGHT * options.lexical_weight
     worded = Reason(
         nearest=by_words,
-        score=lambda at: weight * np.sum([deviations_at(each, at, mask) for each in words], axis=0),
+        score=lambda at: (
+            weight * np.sum([deviations_at(scores, at, mask) for scores in words], axis=0)
+        ),
     )
     following = [
-        _nearness(index, _alone(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT)
+        _nearness_reason(
+            index, _single_vector_query(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT
+        )
         for clause in following_clauses(query.vectors.clauses, index, index.mean, used[-1])
     ]
     if not following:
@@ -163,48 +171,55 @@ def _task_reasons(
     return [near, worded, served]
 
 
-def _nearness(
+def _nearness_reason(
     index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
 ) -> Reason:
-    """Return the nearness to the vectors of one query, times *weight*, among the first mask."""
-    found = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
-    every = found[0]
+    """Return a reason: nearness to *vectors* times *weight*, measured among the first mask."""
+    results = [index.search(vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
+    nearest = results[0]
     return Reason(
-        nearest=np.concatenate([candidates.pool for candidates in found]),
-        score=lambda at: weight * every.deviations(every.strengths_at(at)),
+        nearest=np.concatenate([candidates.pool for candidates in results]),
+        score=lambda at: weight * nearest.deviations(nearest.strengths_at(at)),
     )
 
 
-def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]) -> Reason:
-    """Return the cosine with the tool at *last*, both measured from the catalog's mean.
+def _neighbour_reason(
+    index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]
+) -> Reason:
+    """Return a reason: the cosine with the tool at *last*, after subtracting the catalog's mean.
 
-    What all tools share makes no two of them neighbours.
+    Features common to all tools do not make two tools similar.
     """
     away = index.rows(np.asarray([last]))[0] - mean
     sample = sample_of(np.flatnonzero(masks[0]))
 
     def cosines(positions: Positions) -> Vector:
-        along = _products(index, away, positions) - float(away @ mean)
-        squared = 1 - 2 * _products(index, mean, positions) + float(mean @ mean)
+        along = _dot_products(index, away, positions) - float(away @ mean)
+        squared = 1 - 2 * _dot_products(index, mean, positions) + float(mean @ mean)
         length = np.sqrt(np.maximum(squared, parameters.MIN_SQUARED_LENGTH))
         return np.asarray(along / length, dtype=np.float32)
 
     distribution = Distribution.of(cosines(sample))
-    found = [index.search(_alone(away), mask=each, count=CANDIDATES).pool for each in masks]
+    pools = [
+        index.search(_single_vector_query(away), mask=eligible, count=CANDIDATES).pool
+        for eligible in masks
+    ]
     return Reason(
-        nearest=np.concatenate(found),
+        nearest=np.concatenate(pools),
         score=lambda at: parameters.NEIGHBOUR_WEIGHT * deviations(cosines(at), distribution),
     )
 
 
-def _masks(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
-    """Return *mask*, and that of the servers of *used* if not all of their tools are candidates."""
-    near = mask & _of_servers(snapshot, used)
+def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
+    """Return *mask*, and a mask of the servers of *used* if they have more than `CANDIDATES`
+    tools.
+    """
+    near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
 
 
-def _of_servers(snapshot: Snapshot, used: Sequence[int]) -> Mask:
-    """Return which entities are of a server that one of *used* is of, shape (n,)."""
+def _server_mask(snapshot: Snapshot, used: Sequence[int]) -> Mask:
+    """Return a mask of the entities that share a server with one of *used*, shape (n,)."""
     servers = {snapshot.entities[position].server for position in used}
     masks = [snapshot.eligibility.has("server", server) for server in servers]
     return np.asarray(np.any(masks, axis=0))
@@ -212,29 +227,30 @@ def _of_servers(snapshot: Snapshot, used: Sequence[int]) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextStepScores:
-    """The scores of the candidates, before what calls have shown."""
+    """Scores of the candidates, without learned edges."""
 
     graph: ToolGraph
     last: int
-    """The tool just used."""
+    """Position of the tool just used."""
     positions: Positions
-    """Those of the candidates, ascending, shape (m,); each may be suggested."""
+    """Positions of the candidates, ascending, shape (m,). All may be suggested."""
     scores: Vector
-    """Shape (m,)."""
+    """Score of each candidate, shape (m,)."""
     supported: Mask
-    """Which of them the vectors, or words of the task, speak for, shape (m,)."""
+    """True for candidates supported by vectors or by words of the task, shape (m,)."""
     edges: Mapping[int, Neighbour]
-    """The graph's next steps, by position."""
+    """Next steps from the graph, keyed by position."""
 
     def best(
         self, limit: int, learned: LearnedSteps, *, supported_only: bool = False
     ) -> tuple[Supplement, ...]:
-        """Return the best *limit* suggestions, with what calls have shown.
+        """Return the best *limit* suggestions, with learned edges added to the scores.
 
-        A learned edge changes nothing of one that the host declared, and lifts no tool above it.
+        A learned edge does not change the score of a declared next step, and does not lift another
+        tool above one.
         """
         scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
-        declared = {at for at, edge in self.edges.items() if is_declared(edge)}
+        declared = {place for place, edge in self.edges.items() if is_declared(edge)}
         ceiling = min((scores[position] for position in declared), default=math.inf)
         below = math.nextafter(ceiling, -math.inf)
         for position, confidence in confidences(self.graph, learned, self.last).items():
@@ -253,7 +269,8 @@ class NextStepScores:
             }
         best = nsmallest(limit, scores, key=lambda position: (-scores[position], position))
         return tuple(
-            Supplement(position=at, score=scores[at], path=paths.get(at, ())) for at in best
+            Supplement(position=place, score=scores[place], path=paths.get(place, ()))
+            for place in best
         )
 
 
@@ -265,27 +282,27 @@ def score_next_steps(
     mask: Mask,
     learned: LearnedSteps,
 ) -> NextStepScores:
-    """Score what may come after the tools at *used*, never one of them.
+    """Score the tools that may come after the tools at *used*, which are excluded.
 
     Args:
-        snapshot: The index, which has a graph.
+        snapshot: The index. It must have a graph.
         used: Positions of the tools just used, the last one last; not empty.
-        reasons: What the task says; none if it is unknown.
-        mask: What may be suggested.
-        learned: What calls have shown; it makes candidates, and moves no score yet.
+        reasons: Reasons given by the task; empty if the task is unknown.
+        mask: Entities that may be suggested.
+        learned: Learned edges. They add candidates, but do not change scores here.
     """
     index, graph = snapshot.vectors, snapshot.graph
     if graph is None:
         raise AssertionError
     if index is not None and index.mean is not None:
-        masks = _masks(snapshot, used, mask)
-        reasons = [*reasons, _neighbours(index, index.mean, used[-1], masks)]
-    edges, near = _edges_after(graph, used, mask), _of_servers(snapshot, used)
+        masks = _masks_to_search(snapshot, used, mask)
+        reasons = [*reasons, _neighbour_reason(index, index.mean, used[-1], masks)]
+    edges, near = _edges_after(graph, used, mask), _server_mask(snapshot, used)
     pools = [reason.nearest for reason in reasons]
     pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
     pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
     if index is None:
-        # Nothing tells the others apart but their names.
+        # Without vectors the other entities differ only by name, so take the first ones.
         pools.append(np.flatnonzero(mask)[:CANDIDATES])
     positions = np.unique(np.concatenate(pools))
     positions = positions[mask[positions] & ~np.isin(positions, used)]
@@ -301,12 +318,12 @@ def score_next_steps(
         positions=positions,
         scores=scores,
         supported=supported,
-        edges={at: edge for at, edge in edges.items() if at in positions},
+        edges={position: edge for position, edge in edges.items() if position in positions},
     )
 
 
 def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbour]) -> None:
-    """Add to *scores* what the graph says, so that declared next steps come before all others."""
+    """Add the graph's edges to *scores*. Declared next steps come before all others."""
     is_declared_step = np.zeros(len(positions), dtype=np.bool_)
     for place in np.flatnonzero(np.isin(positions, [*edges])):
         edge = edges[int(positions[place])]
@@ -319,14 +336,14 @@ def _add_edges(scores: Vector, positions: Positions, edges: Mapping[int, Neighbo
 
 
 def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
-    """Return the next steps of the graph, by position; what the host declares is read first."""
+    """Return the next steps from the graph, keyed by position. Declared edges take precedence."""
     edges: dict[int, Neighbour] = {}
     for declared in (True, False) if graph.has_declared else (False,):
         expansion = expand(
             graph.index,
             [graph.nodes[position] for position in used],
             role="next_step",
-            # What may not be suggested must not take the place of something that may.
+            # Exclude ineligible entities here, because they would take the places of eligible ones.
             excluded=graph.excluded(mask),
             declared_only=declared,
             limit=parameters.MAX_STEP_EDGES,
@@ -336,18 +353,18 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
 
 
 def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:
-    """Return the clause of a request that a tool serves, and the next two.
+    """Return the clause of a request that a tool served, and the next two clauses.
 
-    People write the clauses of a request in the order in which they are to be done.
+    People usually write the clauses of a request in the order of execution.
 
     Args:
-        clauses: Unit vectors, in their order, shape (c, d).
-        index: The rows of the catalog.
-        mean: Their mean.
-        used: The tool's position.
+        clauses: Unit vectors of the clauses, in their order, shape (c, d).
+        index: The vectors of the catalog.
+        mean: Mean vector of the catalog.
+        used: Position of the tool.
 
     Returns:
-        At most three of *clauses*; none if there are fewer than two.
+        At most three of *clauses*; empty if there are fewer than two.
     """
     if len(clauses) < 2:
         return clauses[:0]
@@ -356,11 +373,11 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
     return clauses[first : first + parameters.FOLLOWING_CLAUSES]
 
 
-def _products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
-    """Return the product of the row at each position with *vector*, shape (m,)."""
+def _dot_products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
+    """Return the dot product of *vector* with the row at each position, shape (m,)."""
     products: Vector = index.similarities(vector[None], positions)[0]
     return products
 
 
-def _alone(vector: Vector) -> VectorQuery:
+def _single_vector_query(vector: Vector) -> VectorQuery:
     return VectorQuery(texts=vector[None], clauses=vector[None][:0])

@@ -1,15 +1,16 @@
-"""Graph neighbours of the matches, as three bounded lists. Pure.
+"""Supplements: graph neighbours of the matches, as three bounded lists. Pure.
 
-* Edges are walked from the best match of each query. Those of lower matches are seldom right.
-* Edges that the host declared are listed wherever they lead, and so are the prerequisites that sure
-  rules derive for the first match. All others must lead into the window, which rank and score bound
-  at every catalog size.
-* Only entities inside the window become direct proxies. Where no vectors ranked, this holds for
-  prerequisites alone: words do not tell how near a tool without them is.
-* What the host declares takes its place in a list before anything that rules derive does.
-* What calls have shown is laid over the graph at each search: nothing is compiled, and what is
-  forgotten is gone at once. What the host declared wins, and what it forbids is never suggested.
-* Nothing here touches the matches: the graph adds, it never reorders.
+* Edges are followed only from the best match of each query. Edges of lower matches are seldom
+  useful.
+* Edges that the host declares are listed wherever they lead. So are prerequisites of the first
+  match that reliable rules derive. All other edges must lead into the window, which is bounded by
+  rank and score at every catalog size.
+* Only entities inside the window become proxies. In a ranking without vectors this is true only for
+  prerequisites, because words do not show how near a tool without them is.
+* Declared edges enter a list before derived ones.
+* Learned edges are added to the graph at each search and are not compiled, so that deleted calls
+  have no effect at once. Declared edges take precedence, and forbidden ones are never suggested.
+* The graph adds entities. It never reorders matches.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from graphs.expansion import Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
-"""Takes positions, gives how near each is to the request, shape (count,); only order counts."""
+"""Takes positions and returns how near each is to the request, shape (count,). Only the order
+counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,41 +41,40 @@ class Supplement:
     """One neighbour of the matches."""
 
     position: int
-    """Of the entity, in the snapshot."""
+    """Position of the entity in the snapshot."""
     score: float
-    """Strength of the way that led here, 0 to 1; without a way, what the graph's text search says.
-    """
+    """Strength of the path, 0 to 1. Without a path, the coverage of the graph's text search."""
     path: tuple[PathStep, ...] = ()
-    """The way; empty if the graph's text search found it."""
+    """Path from the match; empty if found by the graph's text search."""
     direct: bool = True
-    """True if it may become a proxy."""
+    """True if the entity may become a proxy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Supplements:
-    """What the graph adds to a result, each list best first."""
+    """Supplements of a result, each list best first."""
 
     prerequisites: list[Supplement] = field(default_factory=list)
     related: list[Supplement] = field(default_factory=list)
     next_steps: list[Supplement] = field(default_factory=list)
     visited: int = 0
-    """Graph nodes that were looked at."""
+    """Number of visited graph nodes."""
 
 
 @dataclass(eq=False, repr=False)
 class Gatherer:
-    """Gathers the neighbours of the matches.
+    """Collects the graph neighbours of the matches.
 
     Args:
         graph: The compiled graph.
-        primaries: The matches' positions, best first.
-        seeds: Positions of the best match of each query, from which edges are walked.
-        window: Positions that derived related tools and next steps may come from.
-        mask: Eligible entities at all, shape (n,).
-        options: The budget of each list.
-        nearness: Orders conditions that are equally far and equally sure.
-        is_semantic: True if vectors chose the window. If not, related tools and next steps that
-            the host declares are direct wherever they are.
+        primaries: Positions of the matches, best first.
+        seeds: Positions of the best match of each query. Edges are followed from them.
+        window: Positions to which derived related tools and next steps are limited.
+        mask: Eligible entities, shape (n,).
+        options: Maximum length of each list.
+        nearness: Orders prerequisites with equal distance and strength.
+        is_semantic: True if vectors chose the window. If False, declared related tools and next
+            steps become proxies even outside the window.
     """
 
     graph: ToolGraph
@@ -87,23 +88,23 @@ class Gatherer:
     is_semantic: bool = True
 
     def __post_init__(self) -> None:
-        """Begin with nothing gathered."""
+        """Start with empty lists."""
         self.inside = frozenset(position for position in self.window if self.mask[position])
-        """The eligible positions of the window."""
+        """Eligible positions of the window."""
         self.excluded = self.graph.excluded(self.mask)
-        """What may not be found. No way leads through it either, since ways are shown."""
+        """Nodes that must not be found or be part of a path, because paths are shown to callers."""
         self.listed = set(self.primaries)
-        """The positions of all matches and of all that stands in a list. An entity stands in one
-        list only; the exception are matches that other matches need."""
+        """Positions of all matches and all listed entities. An entity is in one list only, except
+        matches that other matches need."""
         self.added = Supplements()
 
     def gather(self, text_hits: Sequence[tuple[int, float]], learned: LearnedSteps) -> Supplements:
-        """Return the neighbours.
+        """Return the supplements of the matches.
 
         Args:
-            text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
-                those inside the window that hold enough of the words are related.
-            learned: Next steps that calls have shown; they stand behind those that the host wrote.
+            text_hits: Pairs of position and coverage, 0 to 1, from the graph's text search. Hits
+                inside the window with enough of the query's words are related.
+            learned: Learned next steps. They are listed after declared ones.
         """
         for declared in (True, False) if self.graph.has_declared else (False,):
             self.add_prerequisites(declared=declared)
@@ -115,43 +116,47 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List what the matches need: by match, the nearest first, all under one budget.
+        """List the prerequisites of the matches, by match and then by distance, within one budget.
 
-        A match that a better match needs is listed too, outside the budget: where all lists are
-        shown as one, it moves up.
+        A match that a better match needs is listed too, outside the budget. It moves up where all
+        lists are shown as one.
 
         Args:
-            declared: Whether those that the host declares are listed, or those with a derived edge.
+            declared: True to list declared prerequisites, False to list derived ones.
         """
         if self.options.prerequisites == "off":
             return
-        above = {each.position for each in self.added.prerequisites}
+        above = {prerequisite.position for prerequisite in self.added.prerequisites}
         room = self.options.max_prerequisites - len(above.difference(self.primaries))
         for primary in self.seeds:
             above.add(primary)
             first = primary == self.seeds[0]
             far = first and self.options.prerequisites == "derived"
             hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
-            for position, neighbour in self._needed(primary, declared=declared, hops=hops):
+            for position, neighbour in self._prerequisites_of(
+                primary, declared=declared, hops=hops
+            ):
                 matched = position in self.primaries
                 direct = matched or position in self.inside
                 is_placed = position in above or (position in self.listed and not matched)
-                if is_placed or not self._admits(neighbour, direct=direct, far=far):
+                if is_placed or not self._may_list(neighbour, direct=direct, far=far):
                     continue
                 if not matched:
                     if room <= 0:
                         continue
                     room -= 1
                 above.add(position)
-                self.added.prerequisites.append(self._of(position, neighbour, direct=direct))
+                self.added.prerequisites.append(
+                    self._make_supplement(position, neighbour, direct=direct)
+                )
         self.listed |= above
 
-    def _needed(
+    def _prerequisites_of(
         self, primary: int, *, declared: bool, hops: int
     ) -> Iterator[tuple[int, Neighbour]]:
-        """Yield what *primary* needs by distance, then strength, then nearness to the request.
+        """Yield the prerequisites of *primary*, ordered by distance, strength and nearness.
 
-        There may be more conditions than the budget has room for.
+        Their number may exceed the budget.
         """
         node = self.graph.nodes[primary]
         if not self.graph.has_prerequisites(node, declared=declared):
@@ -166,21 +171,21 @@ class Gatherer:
             limit=len(self.graph.nodes),
         )
         self.added.visited += expansion.visited
-        found = entities_of(self.graph, expansion)
-        near = self.nearness([position for position, _ in found])
-        rows = zip(found, near.tolist(), strict=True)
+        pairs = entities_of(self.graph, expansion)
+        near = self.nearness([position for position, _ in pairs])
+        rows = zip(pairs, near.tolist(), strict=True)
         ordered = sorted(
             rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
         )
         yield from (pair for pair, _ in ordered)
 
-    def _admits(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
-        """Whether a prerequisite may be listed, if there is room.
+    def _may_list(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
+        """Return whether a prerequisite may be listed, if there is room.
 
-        * A match, or inside the window: if each step is sure, or a single edge states it. Equal
-          names of data derive next steps, no prerequisites.
-        * Declared, outside the window: unless the host wants nothing from there.
-        * Derived, outside the window: if each step is sure, for the first match alone.
+        * A match, or inside the window: if each step is reliable, or a single edge states it. Equal
+          names of data derive next steps, not prerequisites.
+        * Declared and outside the window: unless the host limits prerequisites to the window.
+        * Derived and outside the window: if each step is reliable, only for the first match.
         """
         if is_declared(neighbour) and not direct:
             return self.options.prerequisites != "window"
@@ -192,18 +197,18 @@ class Gatherer:
         )
 
     def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
-        """List the neighbours that stand in no list yet, while there is room."""
-        found, limit = self.added.related, self.options.max_related
+        """List neighbours that are not in a list yet, while there is room."""
+        supplements, limit = self.added.related, self.options.max_related
         if role == "next_step":
-            found, limit = self.added.next_steps, self.options.max_next_steps
-        left = self.inside - self.listed
-        room = limit - len(found)
-        if room <= 0 or not (declared or left):
+            supplements, limit = self.added.next_steps, self.options.max_next_steps
+        unlisted = self.inside - self.listed
+        room = limit - len(supplements)
+        if room <= 0 or not (declared or unlisted):
             return
         nodes, index = self.graph.nodes, self.graph.index
 
         def is_outside(node: str) -> bool:
-            return self.graph.entity(node) not in left and not index.is_concept(node)
+            return self.graph.entity(node) not in unlisted and not index.is_concept(node)
 
         expansion = expand(
             index,
@@ -215,15 +220,17 @@ class Gatherer:
         )
         self.added.visited += expansion.visited
         free = (
-            self._of(*pair, direct=not self.is_semantic or pair[0] in self.inside)
+            self._make_supplement(*pair, direct=not self.is_semantic or pair[0] in self.inside)
             for pair in entities_of(self.graph, expansion)
             if pair[0] not in self.listed
         )
-        found += sorted(free, key=lambda each: (-each.score, not each.direct))[:room]
-        self.listed.update(each.position for each in found)
+        supplements += sorted(
+            free, key=lambda supplement: (-supplement.score, not supplement.direct)
+        )[:room]
+        self.listed.update(supplement.position for supplement in supplements)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
-        """List as related what holds nearly as much of the query's words as the best of *hits*."""
+        """List hits with nearly the coverage of the best hit as related."""
         floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
         room = self.options.max_related - len(self.added.related)
         near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
@@ -232,34 +239,36 @@ class Gatherer:
             self.added.related.append(Supplement(position=position, score=coverage))
 
     def add_learned_steps(self, learned: LearnedSteps) -> None:
-        """Put what calls have shown among the next steps: the host's first, then the strongest."""
-        steps = {each.position: each for each in self.added.next_steps}
+        """Add learned next steps to the list: declared ones first, then by strength."""
+        steps = {next_step.position: next_step for next_step in self.added.next_steps}
         self.listed -= steps.keys()
         for primary in self.seeds:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
-                    # On the scale of the graph's edges.
+                    # Scale the confidence like an edge of the graph.
                     score = PREDICATES[STEP_PREDICATE].weight * edge.confidence
-                    shown = Supplement(position=position, score=score, path=learned_path(edge))
-                    steps.setdefault(position, shown)
+                    supplement = Supplement(position=position, score=score, path=learned_path(edge))
+                    steps.setdefault(position, supplement)
         ordered = sorted(
             steps.values(),
-            key=lambda each: (
-                not all(step.declared for step in each.path),
-                -each.score,
-                each.position,
+            key=lambda next_step: (
+                not all(step.declared for step in next_step.path),
+                -next_step.score,
+                next_step.position,
             ),
         )
         self.added.next_steps = ordered[: self.options.max_next_steps]
-        self.listed.update(each.position for each in self.added.next_steps)
+        self.listed.update(next_step.position for next_step in self.added.next_steps)
 
-    def _of(self, position: int, neighbour: Neighbour, *, direct: bool = True) -> Supplement:
+    def _make_supplement(
+        self, position: int, neighbour: Neighbour, *, direct: bool = True
+    ) -> Supplement:
         path = self.graph.steps(neighbour.path)
         return Supplement(position=position, score=neighbour.score, path=path, direct=direct)
 
 
 def is_declared(neighbour: Neighbour) -> bool:
-    """Return whether the host states every step of the way to *neighbour*."""
+    """Return whether the host declares every step of the path to *neighbour*."""
     return all(step.declared for step in neighbour.path)
 
 
@@ -272,10 +281,10 @@ def entities_of(graph: ToolGraph, expansion: Expansion) -> list[tuple[int, Neigh
 def learned_steps_after(
     graph: ToolGraph, learned: LearnedSteps, position: int
 ) -> Iterator[tuple[int, Transition]]:
-    """Yield what followed the entity at *position* in past tasks, the surest first.
+    """Yield the learned edges of the entity at *position*, highest confidence first.
 
-    Each edge comes with the position of its end. Tools that are gone, and what a document of the
-    host forbids, are left out.
+    Each edge comes with the position of its second tool. Removed tools, and edges that a document
+    of the host forbids, are left out.
     """
     node = graph.nodes[position]
     for edge in learned.edges.get(graph.entity_id(node), ()):
@@ -286,28 +295,28 @@ def learned_steps_after(
 
 
 def learned_path(edge: Transition) -> tuple[PathStep, ...]:
-    """Return a learned edge as a path of one step; its counts are the source."""
+    """Return a learned edge as a path of one step. The source of the step contains the counts."""
     source = f"learned, {edge.count} of {edge.of}"
     step = PathStep(subject=edge.before, predicate=STEP_PREDICATE, object=edge.after, source=source)
     return (step,)
 
 
 def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
-    """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
+    """Return the probability, 0 to 1, that each tool follows the entity at *position*.
 
-    The learned edges say it. The share that they leave open is distributed by how many other tools
-    each tool has followed.
+    Learned edges give the probability. The share not covered by them is distributed according to
+    how often each tool follows other tools. The result is keyed by position.
     """
     if not learned:
         return {}
     node = graph.nodes[position]
-    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
+    open_share = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
     shares: dict[int, float] = {}
     for tool, share in learned.often.items():
         target = node_of(tool)
         end = graph.entity(target)
         if end is not None and (node, target) not in graph.forbidden:
-            shares[end] = left * share
+            shares[end] = open_share * share
     for end, edge in learned_steps_after(graph, learned, position):
         shares[end] = shares.get(end, 0.0) + edge.confidence
     return shares

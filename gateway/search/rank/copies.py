@@ -1,7 +1,8 @@
-"""Copies of tools give way to what they copy. Pure.
+"""Ranking of copied tools below their originals. Pure.
 
-The description of a copy says nearly the same as that of a tool of another server that was seen
-before it, or that the host wrote. Servers could else take the first places by texts of others.
+A copy is a tool whose description is nearly equal to that of a tool of another server. The original
+was seen earlier, or the host wrote it. Otherwise a server could take the first places with copied
+descriptions.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from graphs.lexical.analysis import stems
 def move_copies(
     ranked: RankedList, query: str, named: Container[int], entities: Sequence[Entity]
 ) -> RankedList:
-    """Move the copies among the first places behind the first five that are none.
+    """Move copies among the first places behind the first five tools that are not copies.
 
-    Scores still fall. What the query calls by a name that its original has not stays, and so does
-    what it calls by its server, which the host named.
+    Scores stay in descending order. A copy is not moved if the query contains its exact name,
+    unless it also contains the original's. Nor is it moved if the query names its server,
+    because the host chose that name.
 
     Args:
-        ranked: One query, ranked.
-        query: Its text.
-        named: The positions that the query calls by their exact names.
-        entities: By position.
+        ranked: Ranking of one query.
+        query: Text of the query.
+        named: Positions of entities whose exact name is in the query.
+        entities: Entities by position.
     """
     head = ranked.positions[:COPY_DEPTH].tolist()
     tools = [entities[position] for position in head]
@@ -41,7 +43,7 @@ def move_copies(
         originals = tools
         if position in named:
             originals = [entities[other] for other in head if other in named]
-        is_copy = any(_copies(tool, other) for other in originals)
+        is_copy = any(_is_copy(tool, other) for other in originals)
         is_copy = is_copy and not stems_of(tool.server) <= stems_of(query)
         (copies if is_copy else first).append(place)
     if not copies:
@@ -51,8 +53,7 @@ def move_copies(
     return RankedList(positions=moved.positions, scores=np.minimum.accumulate(moved.scores))
 
 
-def _copies(tool: Entity, other: Entity) -> bool:
-    """Return whether *tool* is a copy of *other*."""
+def _is_copy(tool: Entity, other: Entity) -> bool:
     is_later = other.trusted or 0 <= other.generation < tool.generation
     if tool.trusted or tool.generation < 0 or not is_later or tool.server == other.server:
         return False
@@ -60,13 +61,15 @@ def _copies(tool: Entity, other: Entity) -> bool:
 
 
 def are_alike(tool: Entity, other: Entity) -> bool:
-    """Return whether the descriptions of two tools say nearly the same."""
-    mine, others = stems_of(tool.description), stems_of(other.description)
-    shared = len(mine & others)
-    return len(mine) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(mine | others)
+    """Return whether the descriptions of two tools have nearly the same words."""
+    stems_of_tool, stems_of_other = stems_of(tool.description), stems_of(other.description)
+    shared = len(stems_of_tool & stems_of_other)
+    return len(stems_of_tool) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(
+        stems_of_tool | stems_of_other
+    )
 
 
 @lru_cache(maxsize=1 << 14)
 def stems_of(text: str) -> frozenset[str]:
-    """Return the stems of the words of *text*, without those that every sentence has."""
+    """Return the stems of the words of *text*, without stop words."""
     return frozenset(stems(text))

@@ -1,10 +1,8 @@
-"""A ranking as registries show it: shared by kinds, with scores for people. Pure.
+"""Choice of the matches of a search, and display scores for people. Pure.
 
 * No kind and no server takes all ranks of a result.
-* What is displayed is chosen from the first `display_depth` of each kind. Scores for people are
-  scaled over all of those, so that the last one displayed does not get 0 by definition.
-
-Rankings -> the matches of a search. Pure.
+* Displayed entities are chosen from the first `display_depth` entities of each kind. Display scores
+  are scaled over all of these, so that the last displayed entity does not always get 0.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from graphs.lexical.analysis import stems
 
 
 def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ()) -> list[int]:
-    """Choose *limit* places of a ranking, in its order, with a soft cap on each kind.
+    """Choose *limit* ranks of a ranking, in order, with a soft cap on each kind.
 
-    A kind that has its share gives way while another kind stands further down. Places that stay
-    free go back to those that gave way.
+    A kind at its cap is skipped as long as another kind follows. Free ranks are filled with the
+    skipped entities.
 
     Args:
-        kinds: The kind of each entity, best first.
-        limit: How many are wanted; below 1 gives nothing.
-        weak: The places that displace nothing: they are chosen last.
+        kinds: Kind of each entity, best first.
+        limit: Number of ranks to choose; below 1 chooses none.
+        weak: Ranks that are chosen last, because they must not displace others.
     """
     cap = math.ceil(parameters.DISPLAY_KIND_SHARE * limit)
     last = {kind: place for place, kind in enumerate(kinds) if place not in weak}
@@ -41,7 +39,7 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
     chosen: list[int] = []
     waiting: list[int] = []
     for place, kind in enumerate(kinds):
-        competes = any(at > place for other, at in last.items() if other != kind)
+        competes = any(last_place > place for other, last_place in last.items() if other != kind)
         if place in weak or len(chosen) >= limit or (chosen_by_kind[kind] >= cap and competes):
             waiting.append(place)
             continue
@@ -51,14 +49,14 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
 
 
 def spread(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[int]:
-    """Choose *limit* places of a ranking as `select` does, and fill up with what is too weak."""
-    strong = {place for place, _ in _strong(kinds, scores, limit)}
+    """Choose *limit* ranks like `select`, and fill up with entities that `select` leaves out."""
+    strong = {place for place, _ in _competing_ranks(kinds, scores, limit)}
     weak = {*range(len(kinds))} - strong
     return cap_per_kind(kinds, limit=limit, weak=weak)
 
 
 def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
-    """Return the places of the first *count* of each kind."""
+    """Return the ranks of the first *count* entities of each kind."""
     counts: Counter[str] = Counter()
     places = []
     for place, kind in enumerate(kinds):
@@ -69,42 +67,44 @@ def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
 
 
 def display_depth(limit: int) -> int:
-    """Return how many of each kind compete for *limit* places."""
+    """Return the number of entities of each kind that compete for *limit* ranks."""
     return max(2 * limit, parameters.DISPLAY_MIN_DEPTH)
 
 
 def select(
-    kinds: Sequence[str], scores: Sequence[float], *, limit: int, kept: Container[int] = ()
+    kinds: Sequence[str], scores: Sequence[float], *, limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Choose which entities of a ranking are shown, in its order.
+    """Choose the entities of a ranking to display, in order.
 
     Args:
-        kinds: The kind of each entity, best first.
-        scores: What they were ranked by, falling.
-        limit: How many are wanted; below 1 gives nothing.
-        kept: Places that compete however low their scores are.
+        kinds: Kind of each entity, best first.
+        scores: Scores of the ranking, descending.
+        limit: Number of entities to choose; below 1 chooses none.
+        exempt: Ranks that compete even with a low score.
 
     Returns:
-        Their places in the ranking, and their scores on a scale from 0, the last candidate, to 1,
-        the first. Other places below 0.2 are left out, however few remain.
+        Ranks and display scores, from 0 for the last candidate to 1 for the first. Ranks with
+        a display score below 0.2 that are not in *exempt* are left out, however few remain.
     """
-    strong = _strong(kinds, scores, limit, kept)
-    return [strong[at] for at in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)]
+    strong = _competing_ranks(kinds, scores, limit, exempt)
+    return [
+        strong[index] for index in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)
+    ]
 
 
-def _strong(
-    kinds: Sequence[str], scores: Sequence[float], limit: int, kept: Container[int] = ()
+def _competing_ranks(
+    kinds: Sequence[str], scores: Sequence[float], limit: int, exempt: Container[int] = ()
 ) -> list[tuple[int, float]]:
-    """Return the places that compete for *limit*, with their display scores, above the floor."""
+    """Return the ranks that compete for *limit* and reach the minimum, with display scores."""
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
-    least = parameters.DISPLAY_MIN_SCORE
-    return [(place, display) for place, display in ranked if display >= least or place in kept]
+    minimum = parameters.DISPLAY_MIN_SCORE
+    return [(place, display) for place, display in ranked if display >= minimum or place in exempt]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
-    """Stretch *scores* to 0 to 1, rounded to four digits; if all are equal, all become 1."""
+    """Scale *scores* to the range 0 to 1, rounded to four digits. Equal scores all become 1."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if low == high:
         return [1.0] * len(scores)
@@ -112,33 +112,33 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
 
 
 def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tuple[Entity, float]]:
-    """Choose the tools of matched servers that the query is about, best first.
+    """Choose the tools of matched servers that contain words of the query, best first.
 
-    At most max(3, ceil(0.6 x limit)); of one server at most its share of them, but two at least.
-    Ties fall by server and name. A tool that holds no word of the query is left out.
+    The maximum is max(3, ceil(0.6 x limit)). One server gets at most its equal share of these,
+    or two if the share is smaller. Ties are ordered by server and name.
 
     Args:
-        tools: Of the matched servers, in any order.
-        query: What was searched for.
-        limit: How many entities the search was for.
+        tools: Tools of the matched servers, in any order.
+        query: Text of the query.
+        limit: Limit of the search.
 
     Returns:
-        The tools, and their scores on a scale of their own, in (0, 1].
+        The tools, each with a score in (0, 1] on a separate scale.
     """
     words = frozenset(stems(query))
     count = max(parameters.SERVER_TOOLS_MIN, math.ceil(parameters.SERVER_TOOLS_SHARE * limit))
-    scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
+    scored = [(tool, score) for tool in tools if (score := _score_tool(tool, words))]
     servers = len({tool.server for tool, _ in scored})
     share = max(parameters.SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
     scored.sort(key=lambda pair: (-pair[1], pair[0].server, pair[0].name))
     chosen = first_per_kind([tool.server for tool, _ in scored], share)
-    return [scored[at] for at in chosen[:count]]
+    return [scored[index] for index in chosen[:count]]
 
 
-def _score(tool: Entity, query: frozenset[str]) -> float:
-    """Score a tool: each word earns 0.5 in its name, else 0.3 in its description.
+def _score_tool(tool: Entity, query: frozenset[str]) -> float:
+    """Score a tool: each word of the query earns 0.5 in the name, else 0.3 in the description.
 
-    0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
+    The score is 0.7 x the sum, at most 1, plus 0.3 x the share of the words that earned points.
     """
     in_name = query.intersection(stems(tool.name))
     described = len(query.intersection(stems(tool.description)) - in_name)
@@ -153,7 +153,7 @@ def _score(tool: Entity, query: frozenset[str]) -> float:
 
 
 Chosen: TypeAlias = list[tuple[int, int, float]]
-"""The number of the ranking, the position of the entity and its score; best first."""
+"""Chosen matches, best first: number of the ranking, position of the entity, score."""
 
 
 def choose(
@@ -166,14 +166,15 @@ def choose(
     """Choose the matches of a search.
 
     Args:
-        lists: One for each query.
-        state: The search. Its request says how many are wanted, and whether kinds share the places.
-        kinds: Returns the kinds of the entities at positions.
-        confidences: Returns the confidences of the entities at positions, for the first query.
-        min_confidence: Matches below it compete for display by their scores alone, unless all fit.
+        lists: One ranking for each query.
+        state: The search. Its request contains the limits, and whether kinds share the ranks.
+        kinds: Returns the kinds of the entities at given positions.
+        confidences: Returns the confidences at given positions, for the first query.
+        min_confidence: Matches with a lower confidence need a sufficient display score, unless
+            all eligible entities fit.
 
     Returns:
-        The matches, and their scores for display, if they were chosen for that.
+        The matches, and their display scores; empty if the request has no display limit.
     """
     request = state.request
     limit = request.limit
@@ -188,15 +189,15 @@ def choose(
     positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
     scores = [score for _, _, score in chosen]
     fits = state.counts.eligible <= request.display_limit
-    least = 0.0 if fits else min_confidence
+    minimum = 0.0 if fits else min_confidence
     likely = enumerate(confidences(positions.tolist()))
-    kept = {place for place, confidence in likely if confidence >= least}
-    shown = select(kinds(positions), scores, limit=request.display_limit, kept=kept)
-    return [chosen[place] for place, _ in shown], tuple(score for _, score in shown)
+    confident = {place for place, confidence in likely if confidence >= minimum}
+    displayed = select(kinds(positions), scores, limit=request.display_limit, exempt=confident)
+    return [chosen[place] for place, _ in displayed], tuple(score for _, score in displayed)
 
 
 def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:
-    """Return the positions of the best of each of *lists* that is among *chosen*, each once."""
+    """Return the best position of each of *lists*, without duplicates, if it is in *chosen*."""
     matches = {position for _, position, _ in chosen}
     best = (position for ranked in lists for position in ranked.positions[:1].tolist())
     return [position for position in dict.fromkeys(best) if position in matches]

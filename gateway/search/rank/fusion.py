@@ -1,13 +1,11 @@
-"""Evidence -> order. Pure.
+"""Ranking of candidates by the sum of their signals, and reranking by past calls. Pure.
 
-The score of ``auto`` inside the vector pool is a plain sum of signals: see
-`gateway.search.signals.every` for which there are.
+The score of ``auto`` is the plain sum of the signals in `gateway.search.signals.every`.
 
-* Entities that the query calls by their exact names come first, in the order of the query.
-* Nothing else ranks. The graph never reorders matches.
-* Ties break by name: positions are in the order of names.
-
-How past calls move a ranking: only what is about equally good without them. Pure.
+* Entities whose exact name is in the query come first, in the order of the query.
+* Past calls only reorder near ties.
+* Ties are ordered by name, because positions are in the order of names.
+* The graph never reorders matches.
 """
 
 from __future__ import annotations
@@ -28,43 +26,43 @@ from gateway.types import Entity
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankedList:
-    """Entities, best first; empty if there are none."""
+    """Ranked entities, best first."""
 
     positions: Positions
-    """Each once, shape (m,)."""
+    """Positions without duplicates, shape (m,)."""
     scores: Vector
-    """One for each position, shape (m,), comparable within one search."""
+    """Score of each position, shape (m,). Comparable within one search."""
 
     @classmethod
     def of(cls, positions: Positions, scores: Vector) -> RankedList:
-        """Sort *positions*, each once, by *scores*; ties by position."""
+        """Sort *positions*, which have no duplicates, by *scores*. Ties are ordered by position."""
         order = np.lexsort((positions, -scores))
         return cls(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))
 
     def at(self, indices: Sequence[int]) -> RankedList:
-        """Return the entities at these indices, in their order."""
+        """Return the entities at these indices, in the order of *indices*."""
         index = np.asarray(indices, dtype=np.intp)
         return RankedList(positions=self.positions[index], scores=self.scores[index])
 
 
 def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, Vector]]:
-    """Rank the candidates by the sum of *signals*. One that fails adds nothing.
+    """Rank the candidates by the sum of *signals*. A failing signal adds nothing.
 
     Args:
         pool: The candidates.
-        signals: In the order of the sum; see `gateway.search.signals.every.all_signals`.
+        signals: Signals in the order of the sum, from `all_signals`.
 
     Returns:
-        The ranking, and what each signal adds to the score of each of the pool, shape (m,), by the
-        signal's name; a signal that failed is absent.
+        The ranking, and the contribution of each signal to the candidates, shape (m,), keyed by
+        signal name. Failed signals are absent.
 
     Raises:
-        StoreError: The vectors cannot be read.
+        StoreError: If the vectors cannot be read.
     """
     terms: dict[str, Vector] = {}
     scores = np.zeros(len(pool.positions), dtype=np.float32)
     for signal in signals:
-        term = attempt_call(partial(_term, signal, replace(pool, scores=scores)))
+        term = attempt_call(partial(_signal_term, signal, replace(pool, scores=scores)))
         if not isinstance(term, Failed):
             terms[signal.name] = term
             scores = scores + term
@@ -73,37 +71,37 @@ def fuse(pool: Pool, signals: Sequence[Signal]) -> tuple[RankedList, dict[str, V
     return RankedList.of(pool.positions, scores), terms
 
 
-def _term(signal: Signal, pool: Pool) -> Vector:
-    """Return what *signal* adds to each candidate.
+def _signal_term(signal: Signal, pool: Pool) -> Vector:
+    """Return the contribution of *signal* to each candidate.
 
     Raises:
-        ValueError: It is not one number a candidate.
+        ValueError: If the signal does not return one number for each candidate.
     """
     term = np.asarray(signal.weight * signal.score(pool), dtype=np.float32)
     if term.shape != pool.scores.shape or not np.isfinite(term).all():
-        raise ValueError(f"the signal {signal.name!r} has to return one number a candidate")
+        raise ValueError(f"the signal {signal.name!r} must return one number for each candidate")
     return term
 
 
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
-    """Put the entities at *named* before all others, in that order; none of them needs a score."""
+    """Put the entities at *named* before all others, in that order, even without a score."""
     if not named:
         return ranked
-    rest = ~np.isin(ranked.positions, named)
+    is_unnamed = ~np.isin(ranked.positions, named)
     scores = dict(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
     top = max(ranked.scores.tolist(), default=1.0)
     head = [max(scores.get(position, 0.0), top) for position in named]
     return RankedList(
-        positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[rest]]),
-        scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[rest]]),
+        positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[is_unnamed]]),
+        scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[is_unnamed]]),
     )
 
 
 def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:
-    """Take the next best of each list in turn, each entity once.
+    """Take the next best entity of each list in turn, without duplicates.
 
     Returns:
-        The list's number, the entity's position and its score there, at most *limit* of them.
+        Number of the list, position and score, at most *limit* of them.
     """
     queues = {
         number: iter(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
@@ -121,9 +119,9 @@ def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, in
 
 
 TIE_SHARE = 0.05
-"""Two scores are near ties if they differ by less than this share of the range of the ranking."""
+"""Two scores are near ties if they differ by at most this share of the ranking's score range."""
 POOL_FACTOR = 3
-"""How many candidates are ranked for each that is wanted."""
+"""Number of candidates to rerank for each match that may be listed."""
 
 
 def rerank_by_usage(
@@ -134,17 +132,17 @@ def rerank_by_usage(
     entities: Sequence[Entity],
     limit: int,
 ) -> RankedList:
-    """Swap near ties by how past calls ended.
+    """Reorder near ties by the outcomes of past calls.
 
-    Only entities that may be listed and a few behind them move; exact names stay in front. What
-    passes a better one gets its score, so that scores still fall.
+    Only the entities that may be listed, and a few after them, move. Exact names stay first. An
+    entity that moves up gets the score of the one below it, so that scores stay descending.
 
     Args:
-        ranked: One query, ranked.
-        multipliers: By entity id; see `UsageSignals.multipliers`.
-        named: The positions that the query calls by their exact names.
-        entities: By position.
-        limit: How many matches are wanted.
+        ranked: Ranking of one query.
+        multipliers: Score factors, keyed by entity id; see `UsageSignals.multipliers`.
+        named: Positions of entities whose exact name is in the query.
+        entities: Entities by position.
+        limit: Maximum number of matches.
     """
     head = ranked.positions[: POOL_FACTOR * limit].tolist()
     first = sum(1 for _ in takewhile(named.__contains__, head))
@@ -160,28 +158,28 @@ def rerank(
 ) -> list[int]:
     """Return the indices of a ranking in their new order.
 
-    An entity passes a better one only if both are near ties and outcomes say so.
+    An entity passes a better one only if they are near ties and its past calls ended better.
 
     Args:
-        ids: Best first.
-        scores: Falling, of any scale.
-        multipliers: By id, 0.85 to 1.15; 1 for ids that are absent.
+        ids: Entity ids, best first.
+        scores: Scores on any scale, descending.
+        multipliers: Score factors, 0.85 to 1.15, keyed by id; 1 for absent ids.
     """
     if not scores:
         return []
     lowest = scores[-1]
     spread = scores[0] - lowest
     tie = TIE_SHARE * spread
-    # On a scale from 1 to 2, so that a share of a score means the same along the ranking.
+    # Scale the scores from 1 to 2, so that a factor has the same effect along the whole ranking.
     scaled = [1 + (score - lowest) / spread if spread else 1.0 for score in scores]
     pairs = zip(ids, scaled, strict=True)
     values = [value * multipliers.get(entity, 1.0) for entity, value in pairs]
     order: list[int] = []
     for index in range(len(ids)):
-        at = len(order)
-        while at and scores[order[at - 1]] - scores[index] <= tie:
-            if values[order[at - 1]] >= values[index]:
+        place = len(order)
+        while place and scores[order[place - 1]] - scores[index] <= tie:
+            if values[order[place - 1]] >= values[index]:
                 break
-            at -= 1
-        order.insert(at, index)
+            place -= 1
+        order.insert(place, index)
     return order

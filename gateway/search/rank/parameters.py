@@ -1,11 +1,11 @@
-"""The numbers that rank, with their units and their sources.
+"""Constants of the ranking, with units and sources.
 
-* A weight is in deviations: how much one standard deviation of a signal counts beside one of the
-  cosines. ``measured`` means recall@5 of ``benchmarks.retrieval`` over the public sets, where the
-  outcome is flat around the number.
-* The numbers of one signal of `auto` alone stand in its module of `gateway.search.signals`.
-* What a host may set (pool, window, weight of words, thresholds) stands in `SearchOptions`.
-* The fitted coefficients of confidence stand in `gateway.search.confidence`, beside the function.
+* A weight is in deviations: the effect of one standard deviation of a signal, compared with one of
+  the cosines. ``Measured`` means by recall@5 of ``benchmarks.retrieval`` over the public sets. The
+  recall changes little around the value.
+* Constants that only one signal of `auto` uses are in its module in `gateway.search.signals`.
+* Settings of a host (pool, window, weight of words, thresholds) are in `SearchOptions`.
+* The fitted coefficients of confidence are in `gateway.search.confidence`.
 """
 
 from __future__ import annotations
@@ -14,44 +14,46 @@ from collections.abc import Mapping
 
 # Rewrites in English.
 SHARED_WORDS = 0.5
-"""Share of a rewrite's words; with fewer from the query it contradicts, unless it is near."""
+"""A rewrite contradicts the query if at most this share of its words is in the query, unless their
+vectors are near."""
 REWRITE_SHARE = 0.2
-"""What a rewrite that contradicts counts in the mean of query and rewrite; the better of query and
-mean ranks. Measured with good and bad rewrites."""
+"""Weight of a contradicting rewrite in the mean of query and rewrite. The better of query and mean
+counts. Measured with good and bad rewrites."""
 
 # Long requests.
 LONG_REQUEST_WORDS = 24
-"""Words; a longer request is also ranked clause by clause. Measured."""
+"""Words. A longer request is also ranked clause by clause. Measured."""
 LETTERS_PER_WORD = 2
-"""Letters of scripts without spaces that count as one word."""
+"""Number of letters that count as one word, in scripts without spaces."""
 MIN_CLAUSE_WORDS = 3
-"""Words; a shorter part of a request says too little to be ranked on its own."""
+"""Minimum number of words in a clause. A shorter clause says too little for a ranking."""
 MAX_CLAUSES = 24
-"""Clauses that are embedded at most: each costs an embedding."""
+"""Maximum number of embedded clauses. Each costs an embedding."""
 CLAUSE_COSINE_WEIGHT = 0.7
-"""What the cosine of the best clause adds to the cosine of the whole request. Measured."""
+"""Weight of the best clause's cosine, added to the cosine of the whole request. Measured."""
 
 # Copies.
 COPY_SHARE = 0.8
-"""Share of the words of two descriptions that those of a copy and its original have in common.
+"""Minimum share of words that the descriptions of a copy and its original have in common.
 Measured by ``benchmarks.attacks``: 0.6 gives the same."""
 COPY_MIN_WORDS = 3
-"""Different words; of shorter descriptions nobody knows whether they mean the same."""
+"""Minimum number of distinct words; shorter descriptions are too ambiguous to compare."""
 COPY_FIRST, COPY_DEPTH = 5, 20
-"""First places that copies do not take, and places among which what they copy is looked for."""
+"""Number of first ranks without copies, and number of ranks in which originals are searched."""
 
 # Ranking policies of the catalog.
 RRF_K = 60
 """Rank offset of reciprocal rank fusion: Cormack, Clarke and Büttcher (2009)."""
 HYBRID_COVERAGE = 0.5
-"""Share of a query, by rarity, that an entity must hold for a rank by words in *hybrid*: ranks know
-no degrees. Measured on the mixed catalog of ``benchmarks.registry``."""
+"""Minimum share of the query's words, by rarity, for a rank by words in *hybrid*. Needed because
+ranks do not show how well an entity matches. Measured on the mixed catalog of
+``benchmarks.registry``."""
 WEIGHTED_COSINE, WEIGHTED_KEYWORDS = 0.6, 0.4
-"""Shares of the policy *weighted*, as registries count."""
+"""Weights of cosine and keywords in the policy *weighted*, as in registries."""
 LEGACY_BOOST = 0.1
-"""What one unit of keyword boost adds to a cosine on 0 to 1 in the policy *legacy*."""
+"""Amount that one unit of keyword boost adds to a cosine (0 to 1) in the policy *legacy*."""
 LEGACY_MAX_PER_KIND = 3
-"""Entities of one kind that *legacy* lists."""
+"""Maximum number of entities of one kind in the policy *legacy*."""
 
 # Keywords, as registries count them.
 KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
@@ -61,14 +63,15 @@ KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
     ("hints",): 1.5,
     ("metadata",): 1.0,
 }
-"""Boost of an entity, by the fields one of which holds any word of the query."""
+"""Keyword boosts, keyed by fields. The boost applies if one of the fields has any word of the
+query."""
 KEYWORD_TOOL = 1.0
-"""Boost of a server for each of its tools that holds a word in its name or description."""
+"""Boost of a server for each of its tools with a word of the query in name or description."""
 KEYWORD_MAXIMUM = sum(KEYWORD_BOOSTS.values()) + KEYWORD_TOOL
-"""The boost that counts as 1 where words rank alone, 13.5: of an entity that holds words in every
+"""Boost that counts as 1 where only words rank, 13.5. An entity reaches it with words in every
 field and in one tool."""
 WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
-"""Points that one word earns: it is the name, else stands in it; it stands in the description."""
+"""Points of one word: it is the whole name, it is part of the name, it is in the description."""
 
 LISTED_SKILL_SCORES: Mapping[str, float] = {
     "name": 0.5,
@@ -76,67 +79,70 @@ LISTED_SKILL_SCORES: Mapping[str, float] = {
     "tags": 0.2,
     "metadata": 0.1,
 }
-"""What each field of a skill that holds the searched text adds to its score in a list of skills."""
+"""Score of a skill in a list of skills, for each field that contains the searched text."""
 
 # Display, as registries show results.
 DISPLAY_KIND_SHARE = 0.6
-"""The share of the places that a kind may take while other kinds wait."""
+"""Maximum share of the displayed ranks for one kind while other kinds follow."""
 DISPLAY_MIN_DEPTH = 30
-"""Entities of each kind that compete for places, at least."""
+"""Minimum number of entities of each kind that compete for display."""
 DISPLAY_MIN_SCORE = 0.2
-"""An entity with a lower display score is left out, and displaces nothing."""
+"""Minimum display score. Entities below it are left out and do not displace others."""
 SERVER_TOOLS_SHARE, SERVER_TOOLS_MIN = 0.6, 3
-"""Tools of matched servers that are shown: a share of the places of a search, and at least."""
+"""Number of displayed tools of matched servers: share of the search's limit, and minimum."""
 SERVER_TOOLS_PER_SERVER = 2
-"""Tools of one server among them, at least."""
+"""Lower bound of the maximum number of displayed tools of one server."""
 TOOL_WORD_IN_NAME, TOOL_WORD_IN_DESCRIPTION = 0.5, 0.3
-"""What a word of the query earns such a tool that holds it."""
+"""Points of a word of the query in the name or the description of a displayed tool."""
 TOOL_STRENGTH, TOOL_BREADTH = 0.7, 0.3
-"""Shares of its score: what its words earn, and how many of them do."""
+"""Weights of the points and of the share of matching words in the score of a displayed tool."""
 
 # Next steps.
 EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 8.0, 1.0, 0.7, 2.0
-"""Deviations that an edge, the task, nearness to the last tool and its server add. Measured on
-nestful and mcp_bench, where the outcome is flat around these; of what a derived edge suggests, 61
-and 100 % are right."""
+"""Weights, in deviations, of an edge, the task, similarity to the last tool, and a shared server.
+Measured on nestful and mcp_bench, where the recall changes little around these values. Of the
+suggestions from derived edges, 61 and 100 % are right."""
 DECLARED_LEAD = 0.01
-"""Deviations between the last next step that the host declares and the best of the others."""
+"""Deviations between the last declared next step and the best other one."""
 FOLLOWING_CLAUSE_WEIGHT = 0.7
-"""Deviations; what serving the next clauses of a long request counts beside serving all of it."""
+"""Weight, in deviations, of the next clauses of a long request, compared with the whole request."""
 FOLLOWING_CLAUSES = 3
-"""Clauses, the one that the last tool served included."""
+"""Number of clauses that count, beginning with the clause that the last tool served."""
 LEARNED_WEIGHT, LEARNED_SCALE = 2.0, 100.0
-"""What follows with confidence c gains ``2 log(1 + 100 c)`` deviations. Chosen on the even half of
-two public sets, looked at on the odd half."""
+"""A tool that follows with confidence c gains ``2 log(1 + 100 c)`` deviations. Chosen on the even
+half of two public sets, checked on the odd half."""
 POPULARITY_SHARE = 0.5
-"""What it counts that a tool follows many others, beside an edge that it follows this one."""
+"""Weight of a tool's frequency after any tool, compared with its frequency after this tool."""
 MAX_STEP_EDGES = 32
-"""Edges of the graph that are looked at."""
+"""Maximum number of graph edges that are considered."""
 MIN_SQUARED_LENGTH = 1e-6
-"""Squared distance from the catalog's mean, of unit vectors; what lies nearer counts as so far."""
+"""Minimum squared distance of a unit vector from the catalog's mean. Smaller distances count as
+this."""
 
 # Supplements.
 PREREQUISITE_HOPS = 8
-"""Edges that a chain of declared prerequisites may have."""
+"""Maximum length of a chain of declared prerequisites, in edges."""
 DERIVED_HOPS = 2
-"""Edges that a chain with derived ones may have for the first match; for others it is one."""
+"""Maximum length of a chain with derived edges, for the first match. It is 1 for other matches."""
 
 RELATED_COVERAGE = 0.9
-"""Share of the words of the best text hit, by rarity, that a tool must hold to be related by words
-alone. Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
+"""Minimum share of the best text hit's coverage, for a tool that is related only by words.
+Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
 SMALL_CATALOG = 60
-"""Eligible entities; among fewer the margin of the window counts in proportion. Measured likewise.
+"""Eligible entities. Below this number the window margin is reduced in proportion. Measured by
+``benchmarks.graph``.
 """
 
 # Confidence.
 GRAPH_SHARE = 0.15
-"""Share of the remaining doubt that the graph's full agreement takes away; not fitted, since the
-graph may raise confidence and never lower it."""
+"""Share of the remaining doubt that full agreement of the graph removes. Not fitted, because the
+graph may only raise confidence."""
 CONFIDENCE_SHRINKAGE = 8
-"""Entities; of so few the mean and the spread say little, and count half."""
+"""Number of entities at which mean and spread count half, because they say little in small
+catalogs."""
 CONFIDENCE_CATALOG = 60
-"""Entities; of so many the mean of the cosines counts half, and less in larger catalogs."""
+"""Number of entities at which the mean cosine counts half. It counts less in larger catalogs."""
 MIN_CONFIDENCE_COUNT = 30
-"""Entities; a smaller catalog counts as one of so many. None was measured."""
+"""Minimum number of entities for the regression. Smaller catalogs were not measured."""
 MAX_LOG_ODDS = 60.0
-"""Beyond it the logistic function overflows."""
+"""Maximum log odds, to avoid an overflow of the logistic function."""

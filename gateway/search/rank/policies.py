@@ -1,10 +1,10 @@
-"""The ranking policies of the catalog: their protocol, and the policy *lexical*. Pure.
+"""Ranking policies of the catalog: their protocol, the policy *lexical*, and keyword scores. Pure.
 
-A policy weighs the evidence of one search in another way than the strategy does. *lexical* ranks by
-words alone, by BM25F. Plugins add policies by the hook `register_rankings`. Ties break by name.
+A policy weights the evidence of one search differently from the strategy. *lexical* ranks only by
+words, with BM25F. Plugins add policies with the hook `register_rankings`. Ties are ordered by name.
 
-Keywords are counted as registries do: a word counts where it stands as a word, once a field, and
-never by a near spelling.
+Keyword scores follow registries: only whole words count, once for each field, without near
+spellings.
 """
 
 from __future__ import annotations
@@ -51,41 +51,41 @@ class PolicyEvidence:
     snapshot: Snapshot
     lexical: Hits
     candidates: Candidates | None
-    """None without vectors."""
+    """Vector candidates. None without vectors."""
     mask: Mask
     """Eligible entities, shape (n,)."""
     tools: Mask
-    """Tools that may count for their servers, of whatever kind the search is; shape (n,)."""
+    """Tools that raise the score of their servers, whatever kind is searched; shape (n,)."""
     count: int
     """Maximum length of the lists that a policy fuses."""
 
     @property
     def keywords(self) -> Keywords:
-        """The keyword scores."""
+        """Keyword scores of the query."""
         snapshot = self.snapshot
         return count_keywords(snapshot.lexical, self.lexical, snapshot.entities, self.tools)
 
 
 class CatalogRanking(Protocol):
-    """A ranking policy: an order of the catalog that a search can name."""
+    """A ranking policy, selected by the name of the ranking in a search."""
 
     @property
     def uses_vectors(self) -> bool:
-        """True if queries are embedded for it."""
+        """True if the policy needs embedded queries."""
 
     @property
     def is_exact(self) -> bool:
-        """True if exact names, copies and weak confidence do not change its order."""
+        """True if exact names, copies and low confidence do not change the order."""
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank eligible entities. Others are removed from the list."""
+        """Rank eligible entities. Other entities are removed from the list afterwards."""
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return how the scores of *ranked* were made, keyed by position."""
+        """Explain the scores of *ranked*, keyed by position."""
 
 
 class Lexical:
-    """The policy *lexical*: words alone, by BM25F."""
+    """The policy *lexical*: only words, by BM25F."""
 
     uses_vectors, is_exact = False, False
 
@@ -94,30 +94,30 @@ class Lexical:
         return by_words(evidence.lexical.scores, evidence.mask)
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return how the scores were made, keyed by position."""
+        """Explain the scores of *ranked*, keyed by position."""
         return explain_scores(evidence, ranked)
 
 
 OWN_RANKINGS: Mapping[str, CatalogRanking] = {"lexical": Lexical()}
-"""The policies of the core, keyed by name."""
+"""Policies of the core, keyed by name."""
 
 
 def all_rankings(of_plugins: Mapping[str, CatalogRanking]) -> Mapping[str, CatalogRanking]:
     """Return the policies of plugins and of the core, keyed by name.
 
     Raises:
-        ConfigError: A plugin gives a name of the core.
+        ConfigError: If a plugin uses a name of the core.
     """
     if taken := sorted({"strategy", *OWN_RANKINGS} & of_plugins.keys()):
         raise ConfigError(
-            f"a plugin gives a ranking the name {taken[0]!r}, which the gateway itself uses: leave "
-            "it out by the option plugins"
+            f"a plugin registers a ranking with the name {taken[0]!r}, which the gateway uses "
+            "itself: exclude the plugin with the option plugins"
         )
     return {**of_plugins, **OWN_RANKINGS}
 
 
 def check_ranking(name: str, rankings: Mapping[str, CatalogRanking]) -> None:
-    """Raise an `InvalidRequestError` if *name* is neither ``strategy`` nor one of *rankings*."""
+    """Raise an `InvalidRequestError` if *name* is neither ``strategy`` nor in *rankings*."""
     if name == "strategy" or name in rankings:
         return
     if name in get_args(RankingPolicy):
@@ -129,13 +129,13 @@ def check_ranking(name: str, rankings: Mapping[str, CatalogRanking]) -> None:
 def rank_catalog(
     policy: CatalogRanking, evidence: PolicyEvidence
 ) -> tuple[RankedList, Failed | None]:
-    """Rank the eligible entities by *policy*, or by words if it fails.
+    """Rank the eligible entities by *policy*, or by words if the policy fails.
 
     Returns:
-        The ranking, and the failure.
+        The ranking, and the failure of the policy, if any.
 
     Raises:
-        StoreError: The vectors cannot be read.
+        StoreError: If the vectors cannot be read.
     """
     ranked = attempt_call(partial(_rank_eligible, policy, evidence))
     if not isinstance(ranked, Failed):
@@ -148,10 +148,10 @@ def rank_catalog(
 def explain_ranking(
     policy: CatalogRanking, evidence: PolicyEvidence, ranked: RankedList
 ) -> Mapping[int, Scoring]:
-    """Return how *policy* made the scores of *ranked*, keyed by position; empty if it fails.
+    """Explain the scores of *ranked* by *policy*, keyed by position; empty if the policy fails.
 
     Raises:
-        StoreError: The vectors cannot be read.
+        StoreError: If the vectors cannot be read.
     """
     scorings = attempt_call(partial(policy.explain, evidence, ranked))
     if not isinstance(scorings, Failed):
@@ -168,25 +168,25 @@ def _rank_eligible(policy: CatalogRanking, evidence: PolicyEvidence) -> RankedLi
 
 
 def by_words(scores: Vector, mask: Mask) -> RankedList:
-    """Rank by *scores*, shape (n,), the eligible entities that score above 0."""
+    """Rank the eligible entities with a score above 0. *scores* has shape (n,)."""
     positions = np.flatnonzero(mask & (scores > 0))
     return RankedList.of(positions, scores[positions])
 
 
 def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
-    """Return which of *positions* have a vector."""
+    """Return flags that are True for each of *positions* with a vector."""
     return candidates.index.has(positions)
 
 
 def explain_scores(
     evidence: PolicyEvidence, ranked: RankedList, lists: Sequence[Positions] = ()
 ) -> dict[int, Scoring]:
-    """Return how the scores of *ranked* were made, keyed by position, best first.
+    """Explain the scores of *ranked*, keyed by position, best first.
 
     Args:
-        evidence: The evidence that was ranked. `PolicyEvidence.count` limits the result.
-        ranked: The ranking of a policy.
-        lists: The lists that the policy fused, by vectors and by words; empty if it fused none.
+        evidence: Evidence of the ranking. `PolicyEvidence.count` limits the result.
+        ranked: Ranking of a policy.
+        lists: Lists that the policy fused, by vectors and by words; empty if it fused none.
     """
     candidates, keywords = evidence.candidates, evidence.keywords
     positions = ranked.positions[: evidence.count]
@@ -194,17 +194,21 @@ def explain_scores(
     if candidates is not None:
         embedded = has_vectors(candidates, positions).tolist()
         exact = candidates.cosines_at(positions.tolist())
-        cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
-    ranks = [{at: place for place, at in enumerate(each.tolist(), 1)} for each in lists] or [{}, {}]
+        cosines = [value if has else None for value, has in zip(exact, embedded, strict=True)]
+    ranks = [
+        {position: place for place, position in enumerate(value.tolist(), 1)} for value in lists
+    ] or [{}, {}]
     scorings: dict[int, Scoring] = {}
-    for at, score, cosine in zip(positions.tolist(), ranked.scores.tolist(), cosines, strict=False):
-        scorings[at] = Scoring(
+    for position, score, cosine in zip(
+        positions.tolist(), ranked.scores.tolist(), cosines, strict=False
+    ):
+        scorings[position] = Scoring(
             score=score,
             vector=cosine,
-            text_boost=float(keywords.boost[at]),
-            keyword_share=float(keywords.share[at]),
-            vector_rank=ranks[0].get(at),
-            keyword_rank=ranks[1].get(at),
+            text_boost=float(keywords.boost[position]),
+            keyword_share=float(keywords.share[position]),
+            vector_rank=ranks[0].get(position),
+            keyword_rank=ranks[1].get(position),
             rrf_score=score if ranks[0] or ranks[1] else None,
         )
     return scorings
@@ -212,30 +216,30 @@ def explain_scores(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keywords:
-    """The keyword scores of one query, shape (n,) each; zeros without words."""
+    """Keyword scores of one query, shape (n,) each; zeros without words."""
 
     boost: Vector
-    """Weights of the fields that hold any of its words, >= 0."""
+    """Sum of the weights of all fields that contain a word of the query, >= 0."""
     share: Vector
-    """Points of its words, of all that so many words could earn, in [0, 1]."""
+    """Points of the words, as a share of the maximum for a query of this length, in [0, 1]."""
 
 
 def count_keywords(
     index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], tools: Mask
 ) -> Keywords:
-    """Score the catalog by the words of one query.
+    """Score the catalog by the keywords of one query.
 
     Args:
-        index: The catalog's words, by the fields of `gateway.catalog.kinds`.
-        reading: The query, resolved against *index*.
-        entities: By position.
-        tools: The tools that count for what they belong to, shape (n,).
+        index: Words of the catalog, in the fields of `gateway.catalog.kinds`.
+        reading: The query, analyzed with *index*.
+        entities: Entities by position.
+        tools: Tools that raise the score of the entity they belong to, shape (n,).
     """
     fields = {name: number for number, name in enumerate(index.fields)}
 
     def holds(bits: NDArray[np.uint64], *names: str) -> _Flags:
-        wanted = sum(1 << fields[name] for name in names if name in fields)
-        return np.asarray(bits & np.uint64(wanted), dtype=np.bool_)
+        field_bits = sum(1 << fields[name] for name in names if name in fields)
+        return np.asarray(bits & np.uint64(field_bits), dtype=np.bool_)
 
     any_word = np.zeros(len(entities), dtype=np.uint64)
     points = np.zeros(len(entities))
@@ -249,19 +253,19 @@ def count_keywords(
         points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
         points += WORD_IN_DESCRIPTION * holds(bits, "description")
     if len(in_name) > 1:
-        # The words together are the name.
+        # All words together are the whole name.
         alone = index.lengths[:, fields["name"]] == len(in_name)
         points[np.all(in_name, axis=0) & alone] = WORD_IS_NAME * len(in_name)
     boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & tools, entities)
     for names, weight in KEYWORD_BOOSTS.items():
         boost += weight * holds(any_word, *names)
-    most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
-    share = (points / most).astype(np.float32)
+    maximum = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
+    share = (points / maximum).astype(np.float32)
     return Keywords(boost=boost.astype(np.float32), share=share)
 
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
-    """Count, for each entity, the tools among *matches* that belong to it."""
-    found = (entities[position] for position in np.flatnonzero(matches).tolist())
-    tools = Counter(entity.parent for entity in found if entity.kind == "tool")
+    """Return the number of tools in *matches* that belong to each entity."""
+    matched = (entities[position] for position in np.flatnonzero(matches).tolist())
+    tools = Counter(entity.parent for entity in matched if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

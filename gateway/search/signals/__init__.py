@@ -1,1 +1,1 @@
-"""The signals of `auto`; their weighted sum ranks the candidates."""
+"""Signals of `auto`. Their weighted sum ranks the candidates."""

@@ -1,4 +1,4 @@
-"""All signals of `auto`: those of the gateway, and those of plugins."""
+"""The signals of `auto`: those of the gateway, and the signals of plugins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gateway.search.signals.signal import Pool, Signal
 
 
 class Vectors:
-    """Speaks for what is near to the request, and to a clause of a long one.
+    """Signal for entities near to the request and to one of its clauses.
 
-    It is the cosine of the request, with 0.7 of that of its best clause. Both cosines are added
-    before they are measured in deviations: by that sum vectors choose the candidates, too. Its
-    parts are weighed by `CLAUSE_COSINE_WEIGHT`.
+    The score is the cosine of the request plus `CLAUSE_COSINE_WEIGHT` times the cosine of its best
+    clause. The cosines are added before conversion to deviations, because the same sum chooses the
+    candidates.
     """
 
     name, order, weight = "vectors", 100, 1.0
@@ -31,7 +31,7 @@ class Vectors:
 
 
 class Words:
-    """Speaks for what holds words of the request, by BM25F.
+    """Signal for entities that contain words of the request, by BM25F.
 
     Args:
         weight: `SearchOptions.lexical_weight`.
@@ -43,12 +43,12 @@ class Words:
         self.weight = weight
 
     def score(self, pool: Pool) -> Vector:
-        """Return the scores by words in deviations."""
+        """Return the BM25F scores in deviations."""
         return pool.deviations(pool.words.scores)
 
 
 class ClauseWords:
-    """Speaks for what holds words of the best clause, by BM25F; says nothing of a short request.
+    """Signal for entities that contain words of one clause, by BM25F. Zero for a short request.
 
     Args:
         weight: `SearchOptions.lexical_weight`.
@@ -60,30 +60,32 @@ class ClauseWords:
         self.weight = weight
 
     def score(self, pool: Pool) -> Vector:
-        """Return the best score of a clause by its words, in deviations."""
+        """Return the best BM25F score over the clauses, in deviations."""
         best = score_clauses(pool.snapshot.lexical, pool.query)
         return pool.deviations(best[0]) if best else np.zeros_like(pool.scores)
 
 
 SERVER_GROUP_WEIGHTS = (0.3, 2.0)
-"""Deviations that one deviation of its server's best tool adds to a tool, times how rare the server
-is: for few clauses and for many. A first weight of 1 finds 2.0 points more on toollinkos, where a
-request needs tools of one server, and 1.4 less on mixed, where it needs tools of unrelated servers
-(``docs/benchmarks.md``). The second was chosen on mcp_bench and nestful."""
+"""Weights of the server signal, for few and for many clauses.
+
+A tool gains this weight x the rarity of its server, for each deviation of the server's best tool. A
+first weight of 1 finds 2.0 points more on toollinkos, where a request needs tools of one server. It
+finds 1.4 points less on mixed, where a request needs tools of unrelated servers
+(``docs/benchmarks.md``). The second weight was chosen on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
-"""Clauses up to which the first weight holds, and from which on the second."""
+"""Numbers of clauses up to which the first, and from which the second weight is used."""
 
 
 class Servers:
-    """Speaks for the siblings of what the signals before it speak for.
+    """Signal for tools whose server has a high score from the signals before.
 
-    Its weights depend on the number of clauses, so that they are in the score.
+    The weight is part of the score, because it depends on the number of clauses.
     """
 
     name, order, weight = "servers", 400, 1.0
 
     def score(self, pool: Pool) -> Vector:
-        """Return what the best tool of its server adds to each candidate."""
+        """Return the gain of each candidate from the best tool of its server."""
         ids, clauses = pool.snapshot.server_ids, pool.query.clause_count
         return group_scores(ids, pool.positions, pool.scores, clauses)
 
@@ -95,25 +97,24 @@ def group_scores(
     clauses: int,
     weights: Sequence[float] = SERVER_GROUP_WEIGHTS,
 ) -> Vector:
-    """Return what servers add to the scores at *positions*, in deviations.
+    """Return the gain of the entities at *positions* from their servers, in deviations.
 
-    A request is mostly served by few servers, one of many clauses all the more: the better the best
-    tool of its server fits, the likelier a tool is. The smaller the server's part of the catalog,
-    the more that says. All tools of a server gain the same, so that no sibling overtakes the tool
-    that lifts it.
+    Few servers usually serve a request, especially one of many clauses. A tool is therefore more
+    likely if the best tool of its server has a high score. A small server is stronger evidence
+    than a large one. All tools of a server gain the same, so that their order does not change.
 
     Args:
-        ids: The number of each entity's server without gaps, shape (n,).
-        positions: Those that are ranked, each once, shape (m,).
-        scores: Their scores, in deviations, shape (m,).
-        clauses: How many clauses the request has, 0 for a short one.
-        weights: What a server's best score counts, at each of `SERVER_GROUP_CLAUSES`.
+        ids: Server number of each entity, without gaps, shape (n,).
+        positions: Ranked positions without duplicates, shape (m,).
+        scores: Scores of *positions*, in deviations, shape (m,).
+        clauses: Number of clauses in the request; 0 for a short one.
+        weights: Weight of a server's best score, at each number in `SERVER_GROUP_CLAUSES`.
     """
     groups = ids[positions]
     if len(ids) < 2:
         return np.zeros(len(groups), dtype=np.float32)
     weight = np.float32(np.interp(clauses, SERVER_GROUP_CLAUSES, weights))
-    # 1 for a server of one tool, 0 for one that is the whole catalog.
+    # The rarity is 1 for a server with one tool, and 0 for a server with the whole catalog.
     sizes = np.bincount(ids)[groups]
     rarity = (np.log(len(ids) / sizes) / math.log(len(ids))).astype(np.float32)
     _, places = np.unique(groups, return_inverse=True)
@@ -124,18 +125,18 @@ def group_scores(
 
 
 CLAUSE_GAIN, MAX_GAINING_CLAUSES = 1.0, 6
-"""Deviations that the tool nearest to a clause gains, and the number of clauses that lift a tool,
-the first ones. The mean recall@5 of 14 sets is flat from 0.5 to 1.5 deviations
-(``docs/benchmarks.md``)."""
+"""Gain, in deviations, of the tool nearest to a clause, and maximum number of clauses that count.
+
+The mean recall@5 of 14 sets is flat from 0.5 to 1.5 deviations (``docs/benchmarks.md``)."""
 
 
 class ClauseCoverage:
-    """Speaks for one tool a clause, so that no part of a long request is crowded out."""
+    """Signal for the nearest tool of each clause, so that each part of a long request is served."""
 
     name, order, weight = "clause coverage", 500, CLAUSE_GAIN
 
     def score(self, pool: Pool) -> Vector:
-        """Return 1 for a candidate that is nearest to one clause or more, else 0."""
+        """Return 1 for each candidate that is nearest to a clause, else 0."""
         gains = np.zeros_like(pool.scores)
         gains[pool.candidates.nearest_to_clauses(MAX_GAINING_CLAUSES)] = 1
         return gains
@@ -145,11 +146,11 @@ def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[
     """Return the signals of `auto`, in the order of the sum.
 
     Args:
-        options: Weigh the words.
-        others: Those of plugins.
+        options: Options with the weight of words.
+        others: Signals of plugins.
 
     Raises:
-        ConfigError: Two signals have one name.
+        ConfigError: If two signals have the same name.
     """
     signals: list[Signal] = [
         Vectors(),
@@ -159,10 +160,10 @@ def all_signals(options: SearchOptions, others: Iterable[Signal] = ()) -> tuple[
         ClauseCoverage(),
         *others,
     ]
-    names = [each.name for each in signals]
+    names = [signal.name for signal in signals]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(
-            f"two signals of ranking have the name {min(twice)!r}: leave the plugin of one of them "
-            "out by the option plugins"
+            f"two signals of ranking have the name {min(twice)!r}: exclude the plugin of one of "
+            "them with the option plugins"
         )
-    return tuple(sorted(signals, key=lambda each: (each.order, each.name)))
+    return tuple(sorted(signals, key=lambda signal: (signal.order, signal.name)))

@@ -1,4 +1,4 @@
-"""A signal of ranking: one term of the score of `auto`."""
+"""A signal of the ranking: one term of the score of `auto`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphs.lexical.query import Hits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The candidates of one query, and what a signal may look at."""
+    """The candidates of one query, with the data that signals may use."""
 
     snapshot: Snapshot
     query: Query
@@ -25,46 +25,48 @@ class Pool:
     mask: Mask
     """Eligible entities, shape (n,)."""
     words: Hits
-    """The whole catalog by the words of the query."""
+    """Scores of the whole catalog by the words of the query."""
     scores: Vector = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
-    """The sum of the signals before the one that looks, shape (m,); set by `fuse`."""
+    """Sum of the preceding signals, shape (m,). Set by `fuse`."""
 
     @property
     def positions(self) -> Positions:
-        """The candidates, shape (m,)."""
+        """Positions of the candidates, shape (m,)."""
         return self.candidates.pool
 
     def deviations(self, values: Vector) -> Vector:
-        """Return *values* at the candidates, in deviations from the mean of the eligible.
+        """Return *values* at the candidates, in deviations from the mean of the eligible entities.
 
         Args:
-            values: One for each entity of the catalog, shape (n,).
+            values: One value for each entity of the catalog, shape (n,).
         """
         return deviations_at(values, self.positions, self.mask)
 
 
 class Signal(Protocol):
-    """One term of the score of `auto`. Any thread may ask it.
+    """One term of the score of `auto`. `score` may be called from any thread.
 
     Example:
-        class Pinned:
-            name, order, weight = "pinned", 1000, 0.5
-
-            def score(self, pool: Pool) -> Vector:
-                pinned = pool.snapshot.eligibility.has("tag", "pinned")
-                return pinned[pool.positions].astype("float32")
+        >>> class Pinned:
+        ...     name, order, weight = "pinned", 1000, 0.5
+        ...
+        ...     def score(self, pool: Pool) -> Vector:
+        ...         pinned = pool.snapshot.eligibility.has("tag", "pinned")
+        ...         return pinned[pool.positions].astype("float32")
     """
 
     name: str
-    """By which explanations tell what it adds; no other signal has it."""
+    """Unique name, used in explanations."""
     order: int
-    """Its place in the sum: a signal sees the sum of those before it. Equal ones go by name."""
+    """Place in the sum. A signal can read the sum of the signals before it. Ties are ordered by
+    name."""
     weight: float
-    """What one deviation of it counts beside one of the vectors."""
+    """Effect of one deviation of this signal, compared with one deviation of the vectors."""
 
     def score(self, pool: Pool) -> Vector:
-        """Return how much it speaks for each candidate, shape (m,), in deviations.
+        """Return the score of each candidate, shape (m,), in deviations.
 
-        Deviations are those from the mean of the eligible entities, so that signals compare.
+        Deviations are measured from the mean of the eligible entities, so that signals are
+        comparable.
         """
         ...

@@ -1,4 +1,4 @@
-"""A catalog that changes: any way to it gives the snapshot of a fresh start."""
+"""Snapshots of a changing catalog are equal to snapshots of a fresh start."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from graphs import Document, Link
 from tests.core.search.conftest import auto, rows_of, run
 from tests.fakes import compile_snapshot, definitions, entity
 
-CATALOG = [entity(each) for each in definitions(40)]
-TOOLS = [entity(each, server=f"srv{number % 3}") for number, each in enumerate(definitions(30))]
+CATALOG = [entity(definition) for definition in definitions(40)]
+TOOLS = [
+    entity(definition, server=f"srv{number % 3}")
+    for number, definition in enumerate(definitions(30))
+]
 OTHERS = [
     to_entity(Entry(kind=kind, name=f"{kind}{number}", namespace=f"srv{number % 3}"))
     for kind in ("server", "agent", "dataset")
@@ -35,42 +38,42 @@ HOST = (
 )
 
 
-def compiled(
+def compile_next(
     compiler: SnapshotCompiler, entities: Sequence[Entity], documents: Sequence[Document] = ()
 ) -> Snapshot:
-    """Compile the next snapshot with all vectors."""
+    """Compile the next snapshot, with all vectors."""
     compiler.prepare(entities)
     compiler.vectors.add(rows_of(entities, EMBEDDER))
     return compiler.compile(documents=documents)
 
 
-def fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
+def compile_fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
     return compile_snapshot(entities, rows=rows_of(entities, EMBEDDER), documents=documents)
 
 
-def assert_equal(expected: Snapshot, found: Snapshot) -> None:
-    """Compare all that an answer is made of, to the last bit."""
-    assert expected.entities == found.entities
-    assert expected.by_name == found.by_name
-    assert expected.server_ids.tolist() == found.server_ids.tolist()
+def assert_equal(expected: Snapshot, snapshot: Snapshot) -> None:
+    """Compare all data that a search reads, bit by bit."""
+    assert expected.entities == snapshot.entities
+    assert expected.by_name == snapshot.by_name
+    assert expected.server_ids.tolist() == snapshot.server_ids.tolist()
     tags = Filters(tags=frozenset({"new"}))
     for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
-        assert expected.mask(filters).tolist() == found.mask(filters).tolist()
-    assert (expected.vectors is None) == (found.vectors is None)
-    if isinstance(expected.vectors, VectorIndex) and isinstance(found.vectors, VectorIndex):
-        assert np.array_equal(expected.vectors.matrix, found.vectors.matrix)
-        assert np.array_equal(expected.vectors.mean, found.vectors.mean)  # type: ignore[arg-type]
-    if expected.graph is None or found.graph is None:
-        assert expected.graph is found.graph
+        assert expected.mask(filters).tolist() == snapshot.mask(filters).tolist()
+    assert (expected.vectors is None) == (snapshot.vectors is None)
+    if isinstance(expected.vectors, VectorIndex) and isinstance(snapshot.vectors, VectorIndex):
+        assert np.array_equal(expected.vectors.matrix, snapshot.vectors.matrix)
+        assert np.array_equal(expected.vectors.mean, snapshot.vectors.mean)  # type: ignore[arg-type]
+    if expected.graph is None or snapshot.graph is None:
+        assert expected.graph is snapshot.graph
         return
-    assert set(expected.graph.facts) == set(found.graph.facts)
+    assert set(expected.graph.facts) == set(snapshot.graph.facts)
     for query in QUERIES:
         search = auto(EMBEDDER)
-        assert run(search, expected, query, limit=9) == run(search, found, query, limit=9)
+        assert run(search, expected, query, limit=9) == run(search, snapshot, query, limit=9)
 
 
-def changed(draw: random.Random, tool: Entity) -> Entity:
-    """Describe a tool anew, call it another name, or tag it."""
+def change_randomly(draw: random.Random, tool: Entity) -> Entity:
+    """Randomly change a tool's description, exposed name and hints."""
     description = tool.definition.description + draw.choice((" Invoices too.", " Use first.", ""))
     hints = Hints(tags=draw.choice(((), ("new",))), aliases=draw.choice(((), ("approval",))))
     return replace(
@@ -81,41 +84,40 @@ def changed(draw: random.Random, tool: Entity) -> Entity:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_any_way_to_a_catalog_gives_the_same_snapshot(number: int) -> None:
-    """Tools come, change and go in any order."""
+def test_changed_catalog_compiles_to_the_snapshot_of_a_fresh_start(number: int) -> None:
+    """Tools are added, changed and removed in any order."""
     draw = random.Random(number)
     compiler = SnapshotCompiler(GraphOptions())
-    known: dict[str, Entity] = {}
+    catalog: dict[str, Entity] = {}
     documents: Sequence[Document] = ()
-    found = compiled(compiler, [])
+    snapshot = compile_next(compiler, [])
     for _ in range(5):
         for tool in draw.sample(CATALOG, k=draw.choice((1, 2, 8, 30))):
-            if tool.id in known and draw.random() < 0.5:
-                del known[tool.id]
+            if tool.id in catalog and draw.random() < 0.5:
+                del catalog[tool.id]
             else:
-                known[tool.id] = changed(draw, tool) if draw.random() < 0.5 else tool
+                catalog[tool.id] = change_randomly(draw, tool) if draw.random() < 0.5 else tool
         documents = HOST[: draw.choice((0, 1, 2))]
-        found = compiled(compiler, list(known.values()), documents)
+        snapshot = compile_next(compiler, list(catalog.values()), documents)
 
-    assert_equal(fresh(list(known.values()), documents), found)
+    assert_equal(compile_fresh(list(catalog.values()), documents), snapshot)
 
 
-def test_a_snapshot_in_use_does_not_change() -> None:
-    """Readers never wait for a writer, and never see what it does."""
+def test_compiling_does_not_change_earlier_snapshots() -> None:
     compiler = SnapshotCompiler(GraphOptions())
-    held = compiled(compiler, CATALOG[:30])
-    before = [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+    snapshot = compile_next(compiler, CATALOG[:30])
+    before = [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
 
     for some in (CATALOG[10:], CATALOG[:5]):
-        compiled(compiler, some)
-    empty = compiled(compiler, [])
+        compile_next(compiler, some)
+    empty = compile_next(compiler, [])
 
-    assert before == [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
+    assert before == [run(auto(EMBEDDER), snapshot, query, limit=9) for query in QUERIES]
     assert (None, None) == (empty.graph, empty.vectors)
 
 
-def test_a_vector_that_comes_late_is_used() -> None:
-    """A snapshot with some vectors is searched; the others are put in when they come."""
+def test_late_vectors_are_added_to_a_snapshot() -> None:
+    """A snapshot with some vectors can be searched before."""
     compiler = SnapshotCompiler(GraphOptions())
     rows = rows_of(CATALOG, EMBEDDER)
     late = dict(list(rows.items())[:5])
@@ -125,18 +127,18 @@ def test_a_vector_that_comes_late_is_used() -> None:
     missing = len(compiler.vectors.missing_texts)
 
     compiler.vectors.add(late)
-    found = compiler.with_vectors(first, ())
+    snapshot = compiler.with_vectors(first, ())
 
     assert first.vectors is not None
     assert first.vectors.count < 40
-    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), found.version)
-    assert_equal(fresh(CATALOG), found)
+    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), snapshot.version)
+    assert_equal(compile_fresh(CATALOG), snapshot)
 
 
-def test_only_new_texts_are_wanted() -> None:
-    """A tool that stays keeps its vector; one that went away is embedded anew if it comes back."""
+def test_only_texts_of_new_entities_are_missing() -> None:
+    """A tool that remains keeps its vector. A removed tool is embedded again when it returns."""
     compiler = SnapshotCompiler(GraphOptions())
-    compiled(compiler, CATALOG[:2])
+    compile_next(compiler, CATALOG[:2])
     compiler.prepare(CATALOG[:1])
     assert [] == compiler.vectors.missing_texts
 
@@ -146,7 +148,7 @@ def test_only_new_texts_are_wanted() -> None:
 
 
 def vector(text: str) -> Vector:
-    """Draw a vector that depends on the text alone."""
+    """Return a random vector that depends only on the text."""
     drawn = np.random.default_rng(int(text_key(text)[:12], 16)).normal(size=16)
     return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
 
@@ -161,20 +163,20 @@ def mean_of(entities: list[Entity]) -> np.ndarray:
     return vectors.mean
 
 
-def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
-    """Where there is nothing else, that of all."""
+def test_mean_of_a_catalog_counts_only_kinds_listed_by_servers() -> None:
+    """A catalog without entities of these kinds counts all entities."""
     alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
 
     assert np.allclose(alone, together, atol=1e-6)
     assert others.any()
 
 
-def test_servers_and_entries_are_of_no_server_s_group() -> None:
-    """Tools of one server serve together; what describes the server is none of them."""
+def test_servers_and_entries_do_not_share_the_number_of_a_server() -> None:
+    """Only the tools of a server share its number."""
     together = compile_snapshot([*TOOLS, *OTHERS])
 
     servers = {
-        (each.server if each.kind == "tool" else each.id): number
-        for each, number in zip(together.entities, together.server_ids.tolist(), strict=True)
+        (member.server if member.kind == "tool" else member.id): number
+        for member, number in zip(together.entities, together.server_ids.tolist(), strict=True)
     }
     assert 3 + len(OTHERS) == len(servers) == len({*servers.values()})

@@ -1,4 +1,4 @@
-"""The vectors of entities: which texts are wanted, and which rows stay."""
+"""The vectors of entities in memory: missing texts, and rows that are kept."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ def embed(vectors: EntityVectors, texts: Sequence[str]) -> None:
 
 
 def places(*entities: Entity) -> dict[str, int]:
-    return {each.id: place for place, each in enumerate(entities)}
+    return {entity.id: place for place, entity in enumerate(entities)}
 
 
-def test_a_text_of_two_entities_is_wanted_once_and_while_one_of_them_lacks_it() -> None:
-    """An entity that leaves takes no text from another."""
+def test_shared_text_is_missing_once_until_its_last_entity_is_removed() -> None:
     vectors = EntityVectors()
     vectors.update([], [LIST, SAME, FIND])
     assert 5 == len(vectors.missing_texts)
@@ -44,11 +43,11 @@ def test_a_text_of_two_entities_is_wanted_once_and_while_one_of_them_lacks_it() 
     assert [] == vectors.missing_texts
 
 
-def test_rows_are_the_same_however_the_vectors_come() -> None:
-    """One by one, or all at once; in one matrix, or with more in the next."""
+def test_rows_do_not_depend_on_the_order_of_the_vectors() -> None:
+    """Vectors arrive one by one or all at once, in one matrix or in two."""
     once, singly = EntityVectors(), EntityVectors()
-    for each in (once, singly):
-        each.update([], [LIST, SAME, FIND])
+    for vectors in (once, singly):
+        vectors.update([], [LIST, SAME, FIND])
     embed(once, once.missing_texts)
     expected = once.matrix(places(LIST, SAME, FIND))
 
@@ -56,16 +55,16 @@ def test_rows_are_the_same_however_the_vectors_come() -> None:
         embed(singly, [text])
         if number == 2:
             singly.matrix(places(LIST, SAME, FIND))
-    found = singly.matrix(places(LIST, SAME, FIND))
+    rows = singly.matrix(places(LIST, SAME, FIND))
 
     assert expected is not None
-    assert found is not None
-    assert np.array_equal(expected[0], found[0])
-    assert found[1].all()
+    assert rows is not None
+    assert np.array_equal(expected[0], rows[0])
+    assert rows[1].all()
 
 
-def test_rows_of_the_next_catalog_outlast_an_index_of_the_last_one() -> None:
-    """Vectors that come while a catalog is compiled are put into the one before it."""
+def test_rows_of_the_next_catalog_survive_indexing_the_previous_one() -> None:
+    """Vectors that arrive while a catalog is compiled are added to the previous snapshot."""
     vectors = EntityVectors()
     vectors.update([], [LIST])
     embed(vectors, vectors.missing_texts)
@@ -74,14 +73,13 @@ def test_rows_of_the_next_catalog_outlast_an_index_of_the_last_one() -> None:
     embed(vectors, vectors.missing_texts)
 
     vectors.matrix(places(LIST))
-    found = vectors.matrix(places(LIST, FIND))
+    rows = vectors.matrix(places(LIST, FIND))
 
-    assert found is not None
-    assert [True, True] == found[1].tolist()
+    assert rows is not None
+    assert [True, True] == rows[1].tolist()
 
 
-def test_an_entity_that_changes_keeps_its_row_if_its_texts_stay() -> None:
-    """Nothing of it is embedded again, and no other one's row takes its place."""
+def test_changed_entity_keeps_its_row_if_its_texts_are_equal() -> None:
     vectors = EntityVectors()
     vectors.update([], [LIST, FIND])
     embed(vectors, vectors.missing_texts)
@@ -89,11 +87,11 @@ def test_an_entity_that_changes_keeps_its_row_if_its_texts_stay() -> None:
     tagged, other = LIST.with_hints(read_only=True), FIND.with_hints(search_text="Book a seat.")
 
     vectors.update([LIST, FIND], [tagged, other])
-    wanted, after = vectors.missing_texts, vectors.matrix(places(FIND, LIST, SAME))
+    missing, after = vectors.missing_texts, vectors.matrix(places(FIND, LIST, SAME))
 
     assert before is not None
     assert after is not None
-    assert 2 == len(wanted)
+    assert 2 == len(missing)
     assert [False, True, False] == after[1].tolist()
     assert np.array_equal(before[0][0], after[0][1])
     assert not after[0][[0, 2]].any()

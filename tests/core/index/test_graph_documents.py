@@ -1,4 +1,4 @@
-"""The host's own graph documents, wherever they come from."""
+"""Loading of the host's graph documents from all kinds of sources."""
 
 from __future__ import annotations
 
@@ -17,33 +17,31 @@ def _raise() -> Sequence[Document]:
     raise ValueError("the secret")
 
 
-async def test_without_a_source_there_is_nothing_to_read() -> None:
-    """The usual case."""
+async def test_load_without_a_source_returns_nothing() -> None:
     assert ((), ()) == await load(None)
 
 
 @pytest.mark.parametrize("form", [str, Path, "file", "list", "function"])
-async def test_documents_come_from_folders_files_lists_and_functions(
-    tmp_path: Path, form: object
-) -> None:
-    """Whatever the host has."""
+async def test_load_reads_folders_files_lists_and_functions(tmp_path: Path, form: object) -> None:
     (tmp_path / "pay.md").write_text(TEXT, "utf-8")
-    given = [Document(id="x", title="Pay")]
+    host_documents = [Document(id="x", title="Pay")]
     sources: dict[object, GraphSource] = {
         str: str(tmp_path),
         Path: tmp_path,
         "file": tmp_path / "pay.md",
-        "list": given,
-        "function": lambda: given,
+        "list": host_documents,
+        "function": lambda: host_documents,
     }
 
     documents, notes = await load(sources[form])
 
-    assert (["Pay"], ()) == ([each.title for each in documents], notes)
+    assert (["Pay"], ()) == ([document.title for document in documents], notes)
 
 
-async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
-    """A fault of a document is told in full; a foreign error by its type alone."""
+async def test_load_reports_unreadable_sources(tmp_path: Path) -> None:
+    """Errors of documents are reported in full, other errors only by type, because they may be
+    secret.
+    """
 
     def broken() -> Sequence[Document]:
         raise DocumentError("no title", path="a.md", line=3)
@@ -55,24 +53,24 @@ async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
     details = [note.detail for _, (note,) in faults]
     assert "none" in details[0]
     assert "a.md" in details[1]
-    said = "the source of graph documents failed (ValueError): it must give documents"
-    assert said == details[2]
+    message = "the source of graph documents failed (ValueError): it must return documents"
+    assert message == details[2]
 
 
-async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
-    """Each fault is told with its file and line, those of single rules too."""
+async def test_broken_document_does_not_affect_others(tmp_path: Path) -> None:
+    """Each fault is reported with file and line, including faults of single rules."""
     (tmp_path / "a.md").write_text("---\ntitle: [\n---\n", "utf-8")
     (tmp_path / "b.md").write_text("---\ntitle: Pay\ngraph_edges: [{object: x}]\n---\n", "utf-8")
 
     documents, notes = await load(tmp_path)
 
-    assert ["Pay"] == [each.title for each in documents]
+    assert ["Pay"] == [document.title for document in documents]
     assert ["a.md:3", "b.md:3"] == [note.detail.rpartition(": ")[0][:6] for note in notes]
     assert {"graph_document_invalid"} == {note.code for note in notes}
 
 
-async def test_a_document_with_a_value_of_another_type_is_left_out() -> None:
-    """An easy slip in a program: a text where a link belongs. The others are used."""
+async def test_document_with_a_field_of_the_wrong_type_is_skipped() -> None:
+    """An easy mistake in a program: a text instead of a link."""
     good = Document(id="good", title="Good")
     slip = Document(id="slip", title="Slip", related=("good",))  # type: ignore[arg-type]  # (the point)
 

@@ -1,4 +1,4 @@
-"""Index builds: one at a time, whoever asks and goes away; what failed is tried again."""
+"""Index builds: shared by all callers, and retried after failures."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, Shelf, codes, names, until
 
 
-def told(report: IndexReport) -> list[str]:
+def codes_of(report: IndexReport) -> list[str]:
     return [note.code for note in report.diagnostics]
 
 
-async def test_a_report_says_what_the_build_did(
+async def test_report_contains_counts_and_duration_of_the_build(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Rule 10: how many entities, texts, tokens, nodes, and how long."""
+    """Rule 10."""
     report = await open_gateway(catalog, strategy="auto", embedder=HashingEmbedder()).report()
 
     assert (2, 12, 12, 24) == (
@@ -40,24 +40,23 @@ async def test_a_report_says_what_the_build_did(
     assert () == report.diagnostics
 
 
-async def test_progress_tells_the_stages(
+async def test_progress_reports_servers_and_embeddings(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """First the servers that are asked, then the texts that have a vector."""
-    seen: list[tuple[str, int, int]] = []
+    events: list[tuple[str, int, int]] = []
     gateway = open_gateway(
-        strategy="auto", embedder=HashingEmbedder(), progress=lambda *step: seen.append(step)
+        strategy="auto", embedder=HashingEmbedder(), progress=lambda *step: events.append(step)
     )
     gateway.add_server("shelf", server=Shelf(catalog).server)
 
     await gateway.report()
 
     servers, texts = [("servers", 0, 1), ("servers", 1, 1)], [0, 26]
-    assert servers + [("embeddings", done, 26) for done in texts] == seen
+    assert servers + [("embeddings", done, 26) for done in texts] == events
 
 
 class HeldEmbedder(HashingEmbedder):
-    """Embeds only when the door is open."""
+    """An embedder that embeds once the door is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,10 +69,9 @@ class HeldEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_the_first_callers_cancellation_does_not_end_the_common_build(
+async def test_cancelled_caller_does_not_end_a_shared_build(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A build belongs to all who wait for it."""
     embedder = HeldEmbedder()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     first = asyncio.ensure_future(gateway.search("send an e-mail"))
@@ -91,10 +89,10 @@ async def test_the_first_callers_cancellation_does_not_end_the_common_build(
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_a_failing_source_costs_its_own_tools_and_is_tried_again_later(
+async def test_failing_source_loses_only_its_own_tools_and_is_retried_later(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
 ) -> None:
-    """One dead server never loses the rest, and nobody waits for it twice."""
+    """Searches wait only once for a dead server."""
     clock, shelf = ManualClock(), Shelf([ToolDefinition(name="x", input_schema={"type": "object"})])
     shelf.broken = True
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), clock=clock)
@@ -106,10 +104,10 @@ async def test_a_failing_source_costs_its_own_tools_and_is_tried_again_later(
     listings = shelf.listings
     clock.tick(30.5)
 
-    async def back() -> bool:
+    async def is_back() -> bool:
         return "x" in names(await gateway.search("x"))
 
-    await until(back)
+    await until(is_back)
 
     assert "send_email" == names(first)[0]
     assert "source_load_failed" in codes(first)
@@ -119,10 +117,10 @@ async def test_a_failing_source_costs_its_own_tools_and_is_tried_again_later(
     assert "source_load_failed" not in codes(await gateway.search("x"))
 
 
-async def test_a_source_that_fails_again_keeps_its_last_good_tools(
+async def test_source_that_fails_again_keeps_its_last_listing(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """And the result says that it is not sure."""
+    """A diagnostic reports the old listing."""
     shelf = Shelf(catalog)
     gateway = open_gateway()
     gateway.add_server("shelf", server=shelf.server)
@@ -131,21 +129,20 @@ async def test_a_source_that_fails_again_keeps_its_last_good_tools(
 
     report = await gateway.refresh()
 
-    assert (13, ["source_stale"]) == (report.entities, told(report))
+    assert (13, ["source_stale"]) == (report.entities, codes_of(report))
 
 
-async def test_servers_may_change_come_and_go_at_run_time(
+async def test_refresh_lists_changes_and_remove_server_removes_tools(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A refresh lists every server again; a removed one is gone at once."""
     shelf = Shelf(catalog[:2])
     gateway = open_gateway()
     gateway.add_server("shelf", server=shelf.server)
-    before = [each.name for each in await gateway.list_tools()]
+    before = [tool.name for tool in await gateway.list_tools()]
     shelf.tools = [catalog[1], catalog[5]]
 
     await gateway.refresh()
-    changed = [each.name for each in await gateway.list_tools()]
+    changed = [tool.name for tool in await gateway.list_tools()]
     removed = await gateway.remove_server("shelf")
     unknown = await gateway.remove_server("shelf")
 
@@ -155,22 +152,21 @@ async def test_servers_may_change_come_and_go_at_run_time(
     assert "empty" == (await gateway.search("weather")).mode
 
 
-async def test_a_server_of_a_name_that_was_removed_is_another_one(
+async def test_new_server_with_the_name_of_a_removed_one_is_listed(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """What is known of the first must not be taken for the second."""
+    """The listing of the first server must not be reused."""
     gateway = open_gateway(catalog[:2])
     await gateway.report()
     await gateway.remove_server("shelf")
     gateway.add_server("shelf", server=Shelf(catalog[5:6]).server)
 
-    assert ["get_weather"] == [each.name for each in await gateway.list_tools()]
+    assert ["get_weather"] == [tool.name for tool in await gateway.list_tools()]
 
 
-async def test_a_corrupt_store_file_is_set_aside_and_begun_anew(
+async def test_corrupt_vector_store_is_moved_aside_and_rebuilt(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
 ) -> None:
-    """Never fatal, and told."""
     path = tmp_path / "vectors.sqlite3"
     path.write_bytes(b"not a database " * 500)
     gateway = open_gateway(
@@ -182,39 +178,38 @@ async def test_a_corrupt_store_file_is_set_aside_and_begun_anew(
     )
 
     report = await gateway.report()
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
-    assert (["store_rebuilt"], 12) == (told(report), report.vectors)
+    assert (["store_rebuilt"], 12) == (codes_of(report), report.vectors)
     again = await gateway.search("send an e-mail")
-    assert ("hybrid", False, True) == (found.mode, found.degraded, again.cached)
-    assert ["store_rebuilt"] == codes(found) == codes(again)
+    assert ("hybrid", False, True) == (result.mode, result.degraded, again.cached)
+    assert ["store_rebuilt"] == codes(result) == codes(again)
     assert (tmp_path / "vectors.sqlite3.corrupt-1").exists()
     assert path.read_bytes().startswith(b"SQLite format 3")
 
 
-async def test_a_store_that_cannot_be_used_leaves_vectors_in_memory(
+async def test_unusable_vector_store_leaves_vectors_in_memory(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A full disk is no reason to find nothing."""
+    """Searches must work even if the disk is full."""
     gateway = open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), vector_store=BrokenStore()
     )
 
     report = await gateway.report()
 
-    found = await gateway.search("send an e-mail")
-    assert (["store_unavailable"] * 2, 12) == (told(report), report.vectors)
-    assert ("hybrid", set(report.diagnostics)) == (found.mode, set(found.diagnostics))
+    result = await gateway.search("send an e-mail")
+    assert (["store_unavailable"] * 2, 12) == (codes_of(report), report.vectors)
+    assert ("hybrid", set(report.diagnostics)) == (result.mode, set(result.diagnostics))
 
 
-async def test_one_bad_tool_is_quarantined_and_its_neighbours_live(
+async def test_bad_tool_is_quarantined_and_others_are_listed(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The reason is told once, in the report."""
     bad = ToolDefinition(name="n" * 129, input_schema={"type": "object"})
 
     gateway = open_gateway()
     gateway.add_server("shelf", server=Shelf((bad, *catalog)).server)
     report = await gateway.report()
 
-    assert (13, ["tool_quarantined"]) == (report.entities, told(report))
+    assert (13, ["tool_quarantined"]) == (report.entities, codes_of(report))

@@ -1,4 +1,4 @@
-"""Edges that nobody wrote: what each rule reads, and what it leaves alone."""
+"""Rules that derive edges between tools."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
     return Entity(id=f"{server}/{name}", exposed_name=name, server=server, definition=definition)
 
 
-def taking(
+def tool_taking(
     name: str, *arguments: str, description: str = "Does.", text: str = ""
 ) -> ToolDefinition:
-    """A tool with required arguments, each told of by *text*."""
+    """Return a tool with required arguments, each described by *text*."""
     schema = {
         "type": "object",
         "properties": {argument: {"type": "string", "description": text} for argument in arguments},
@@ -40,8 +40,8 @@ def taking(
 
 
 @dataclass(frozen=True)
-class Derived:
-    """One derived edge between two entities, by position."""
+class DerivedEdge:
+    """A derived edge between two entities, by position."""
 
     subject: int
     relation: str
@@ -49,29 +49,29 @@ class Derived:
     rule: str
 
 
-def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
+def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[DerivedEdge, ...]:
     """Derive all edges of a catalog whose entities may share an id."""
     deriver = EdgeDeriver(options)
-    deriver.update((), [replace(entity, id=str(at)) for at, entity in enumerate(entities)])
+    deriver.update((), [replace(entity, id=str(index)) for index, entity in enumerate(entities)])
     return tuple(
-        Derived(int(subject), relation, int(target), rule)
-        for subject, found in deriver.edges.items()
-        for (relation, target), rule in found.items()
+        DerivedEdge(int(subject), relation, int(target), rule)
+        for subject, targets in deriver.edges.items()
+        for (relation, target), rule in targets.items()
     )
 
 
-def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
-    """Give what is derived, as (subject, relation, object)."""
-    entities = [entity(each) for each in tools]
+def derived_edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
+    """Return the derived edges as (subject, relation, object)."""
+    entities = [entity(tool) for tool in tools]
     return {
         (tools[edge.subject].name, edge.relation, tools[edge.object].name)
         for edge in derive(entities, options)
     }
 
 
-def test_tools_about_the_same_thing_follow_each_other() -> None:
-    """Discover, inspect, act: within one server, at most a few each."""
-    found = edges(
+def test_phases_order_tools_of_one_thing() -> None:
+    """The phases are discover, inspect and act. Each tool gets a few steps within its server."""
+    derived = derived_edges(
         tool("list_invoices"),
         tool("get_invoice"),
         tool("pay_invoice"),
@@ -80,96 +80,99 @@ def test_tools_about_the_same_thing_follow_each_other() -> None:
         tool("play_song"),
     )
 
-    steps = {subject: [o for s, _, o in found if s == subject] for subject, _, _ in found}
+    steps = {subject: [o for s, _, o in derived if s == subject] for subject, _, _ in derived}
     assert {"list_invoices", "get_invoice"} == steps.keys()
     assert "get_invoice" in steps["list_invoices"]
     assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
     assert max(map(len, steps.values())) <= MAX_STEPS
 
 
-def test_a_word_of_a_crowd_leads_nowhere() -> None:
-    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
+def test_word_shared_by_many_tools_derives_nothing() -> None:
+    """More than `MAX_GROUP` tools with one noun are not related."""
     crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
 
-    assert set() == edges(tool("list_items"), *crowd)
+    assert set() == derived_edges(tool("list_items"), *crowd)
 
 
-def test_tools_of_other_servers_do_not_follow() -> None:
-    """Two servers' invoices are two things."""
+def test_phases_do_not_relate_tools_of_different_servers() -> None:
     pair = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="other")]
 
     assert () == derive(pair, ALL)
 
 
 @pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
-def test_what_needs_nothing_and_gets_a_thing_feeds_arguments_of_that_name(argument: str) -> None:
-    """In any spelling, and by the end of a longer name."""
-    found = edges(taking("get_current_date"), taking("book_room", argument))
+def test_tool_without_arguments_supplies_arguments_of_its_name(argument: str) -> None:
+    """The spelling does not matter, and longer names with the same ending are supplied, too."""
+    derived = derived_edges(tool_taking("get_current_date"), tool_taking("book_room", argument))
 
-    assert {("book_room", "requires", "get_current_date")} == found
-
-
-def test_the_longer_name_wins_over_its_end() -> None:
-    """A start date is fed by what gets a start date, not by any date."""
-    found = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
-
-    assert {("book_room", "requires", "get_start_date")} == found
+    assert {("book_room", "requires", "get_current_date")} == derived
 
 
-def test_a_name_without_words_says_nothing() -> None:
-    """And breaks nothing."""
-    assert set() == edges(taking("__", "date"), taking("_"))
-
-
-def test_an_argument_that_many_could_feed_is_fed_by_none() -> None:
-    """A guess among three is no guess."""
-    many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
-
-    assert set() == edges(*many, taking("book_room", "date"))
-
-
-def test_a_supplier_that_needs_something_itself_feeds_nothing() -> None:
-    """Only what can be called at once is a safe first step."""
-    assert set() == edges(taking("get_date", "zone"), taking("book_room", "date"))
-
-
-def test_signing_in_comes_before_using() -> None:
-    """The word that both names share says what is signed in to."""
-    found = edges(
-        taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
+def test_supplier_with_the_longer_name_is_preferred() -> None:
+    derived = derived_edges(
+        tool_taking("get_date"),
+        tool_taking("get_start_date"),
+        tool_taking("book_room", "start_date"),
     )
 
-    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == found
+    assert {("book_room", "requires", "get_start_date")} == derived
 
 
-def test_a_bare_login_says_nothing_of_what_it_opens() -> None:
-    """Without a name there is nothing to share."""
-    assert set() == edges(taking("login"), taking("buy_ticket"))
+def test_names_without_words_derive_nothing() -> None:
+    assert set() == derived_edges(tool_taking("__", "date"), tool_taking("_"))
 
 
-def test_a_sign_in_opens_only_what_shares_all_of_its_name() -> None:
-    """One word in common is none; and what only speaks of signing in is no door."""
+def test_argument_with_many_suppliers_gets_none() -> None:
+    """A guess among three suppliers would be arbitrary."""
+    suppliers = [tool_taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
+
+    assert set() == derived_edges(*suppliers, tool_taking("book_room", "date"))
+
+
+def test_supplier_with_required_arguments_is_ignored() -> None:
+    """The first step must be callable at once."""
+    assert set() == derived_edges(tool_taking("get_date", "zone"), tool_taking("book_room", "date"))
+
+
+def test_sign_in_is_required_by_tools_of_its_target() -> None:
+    """The target is the common word of both names."""
+    derived = derived_edges(
+        tool_taking("login_to_acme_account"),
+        tool_taking("acme_buy_ticket"),
+        tool_taking("other_buy_ticket"),
+    )
+
+    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == derived
+
+
+def test_sign_in_without_a_target_derives_nothing() -> None:
+    assert set() == derived_edges(tool_taking("login"), tool_taking("buy_ticket"))
+
+
+def test_sign_in_is_required_only_if_the_whole_target_is_in_the_name() -> None:
+    """One common word is not enough. A tool with a sign-in word in the middle is not a sign-in."""
     names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
     others = ("security_authenticate_risk", "security_scan_risk")
-    tools = [("srv", taking(name)) for name in (*names, *others)]
+    tools = [("srv", tool_taking(name)) for name in (*names, *others)]
 
-    assert {("fresh_market_buy", "fresh_market_login")} == conditions(*tools, rule="sign_in")
+    assert {("fresh_market_buy", "fresh_market_login")} == derived_by_rule(*tools, rule="sign_in")
 
 
 @pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
-def test_a_sign_in_is_called_in_many_ways(name: str) -> None:
-    """At either end of the name, in one word or two."""
-    assert {("acme_pay", "requires", name)} == edges(taking(name), taking("acme_pay"))
+def test_sign_in_is_recognized_in_several_spellings(name: str) -> None:
+    assert {("acme_pay", "requires", name)} == derived_edges(
+        tool_taking(name), tool_taking("acme_pay")
+    )
 
 
-def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
-    """Give what *rule* derives from tools of several servers."""
-    entities = [entity(each, server) for server, each in tools]
-    found = [edge for edge in derive(entities, ALL) if edge.rule == rule]
-    return {(entities[edge.subject].name, entities[edge.object].name) for edge in found}
+def derived_by_rule(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
+    """Return the edges that *rule* derives from tools of several servers, as pairs of names."""
+    entities = [entity(tool, server) for server, tool in tools]
+    derived = [edge for edge in derive(entities, ALL) if edge.rule == rule]
+    return {(entities[edge.subject].name, entities[edge.object].name) for edge in derived}
 
 
-DATE, TIME = taking("get_current_date"), taking("get_current_time")
+DATE, TIME = tool_taking("get_current_date"), tool_taking("get_current_time")
 
 
 @pytest.mark.parametrize(
@@ -184,110 +187,114 @@ DATE, TIME = taking("get_current_date"), taking("get_current_time")
         ("due", "A day of the week.", ""),
     ],
 )
-def test_what_tells_the_time_feeds_what_is_written_as_one(
+def test_clock_supplies_arguments_with_a_date_or_time_format(
     argument: str, text: str, clock: str
 ) -> None:
-    """By the format that the description tells; of any server."""
-    found = conditions(
-        ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
+    """The format is in the description. The clock may be on any server."""
+    derived = derived_by_rule(
+        ("os", DATE), ("os", TIME), ("app", tool_taking("do", argument, text=text)), rule="calendar"
     )
 
-    assert ({("do", clock)} if clock else set()) == found
+    assert ({("do", clock)} if clock else set()) == derived
 
 
-def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
-    """Who is meant is unknown; and what may be left out need not be found out."""
-    book = taking("book", "year")
+def test_two_clocks_and_optional_dates_derive_nothing() -> None:
+    """Two clocks are ambiguous. Optional arguments do not need a supplier."""
+    book = tool_taking("book", "year")
     free = ToolDefinition(
         name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
     )
 
-    assert set() == conditions(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
+    assert set() == derived_by_rule(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
     for rule in ("calendar", "suppliers"):
-        assert set() == conditions(("a", DATE), ("c", free), rule=rule)
-    assert set() == conditions(("a", taking("get_current_date", "year")), rule="calendar")
+        assert set() == derived_by_rule(("a", DATE), ("c", free), rule=rule)
+    assert set() == derived_by_rule(("a", tool_taking("get_current_date", "year")), rule="calendar")
 
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
-def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> None:
-    """Within a server, or where the server speaks for the machine."""
-    check, send = taking("validate_email", "email"), taking("send", argument)
+def test_check_is_required_by_tools_with_the_checked_argument(argument: str) -> None:
+    """A check serves its own server, or all servers if that server reports the clock."""
+    check, send = tool_taking("validate_email", "email"), tool_taking("send", argument)
 
-    assert {("send", "validate_email")} == conditions(("a", check), ("a", send), rule="checks")
-    assert set() == conditions(("a", check), ("b", send), rule="checks")
-    assert {("send", "validate_email")} == conditions(
+    assert {("send", "validate_email")} == derived_by_rule(("a", check), ("a", send), rule="checks")
+    assert set() == derived_by_rule(("a", check), ("b", send), rule="checks")
+    assert {("send", "validate_email")} == derived_by_rule(
         ("os", DATE), ("os", check), ("b", send), rule="checks"
     )
-    assert set() == conditions(("a", check), ("a", check), ("a", send), rule="checks")
+    assert set() == derived_by_rule(("a", check), ("a", check), ("a", send), rule="checks")
 
 
-NET = taking("get_wifi_status")
+WIFI_STATUS = tool_taking("get_wifi_status")
 
 
-def test_what_needs_the_net_comes_after_what_tells_of_it() -> None:
-    """Signing in does, and what says so; of the same server, or where one speaks for all."""
-    sign_in = taking("acme_login")
-    call = taking("call", description="Needs an internet connection.")
-    sing = taking("sing", description="Sings of networks.")
+def test_connection_check_is_required_by_tools_that_need_the_network() -> None:
+    """Sign-ins need the network, and so do tools whose description says so."""
+    sign_in = tool_taking("acme_login")
+    call = tool_taking("call", description="Needs an internet connection.")
+    sing = tool_taking("sing", description="Sings of networks.")
 
-    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == conditions(
+    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == derived_by_rule(
         ("os", DATE),
-        *((server, each) for each in (sign_in, call, sing) for server in ("os", "app")),
-        ("os", NET),
+        *((server, definition) for definition in (sign_in, call, sing) for server in ("os", "app")),
+        ("os", WIFI_STATUS),
         rule="connection",
     )
-    assert set() == conditions(("router", NET), ("app", sign_in), rule="connection")
-    assert set() == conditions(("a", NET), ("a", NET), ("a", sign_in), rule="connection")
+    assert set() == derived_by_rule(("router", WIFI_STATUS), ("app", sign_in), rule="connection")
+    assert set() == derived_by_rule(
+        ("a", WIFI_STATUS), ("a", WIFI_STATUS), ("a", sign_in), rule="connection"
+    )
 
 
-def test_a_secret_of_one_server_opens_no_other() -> None:
-    """An API key is what its own server gave out."""
-    key, pay = taking("generate_api_key"), taking("pay", "api_key")
+def test_secret_of_one_server_is_not_supplied_to_others() -> None:
+    key, pay = tool_taking("generate_api_key"), tool_taking("pay", "api_key")
 
-    assert {("pay", "generate_api_key")} == conditions(("a", key), ("a", pay), rule="suppliers")
-    assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
+    assert {("pay", "generate_api_key")} == derived_by_rule(
+        ("a", key), ("a", pay), rule="suppliers"
+    )
+    assert set() == derived_by_rule(("a", key), ("b", pay), rule="suppliers")
 
 
-def test_what_a_server_writes_in_prose_derives_nothing() -> None:
-    """Else a server could promote what it likes."""
+def test_prose_in_descriptions_derives_nothing() -> None:
+    """A server could otherwise promote its tools."""
     prose = "First call find_room. Use the id returned by find_room."
 
-    assert set() == edges(taking("book", description=prose), taking("find_room"))
+    assert set() == derived_edges(tool_taking("book", description=prose), tool_taking("find_room"))
 
 
-def test_what_makes_a_thing_comes_before_all_that_is_done_with_it() -> None:
-    """A thing has a life: it is made, seen, changed and deleted."""
-    found = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
+def test_creation_comes_before_all_other_phases() -> None:
+    derived = derived_edges(
+        tool_taking("create_note"), tool_taking("view_note"), tool_taking("delete_note")
+    )
 
-    steps = {(subject, other) for subject, relation, other in found if relation == "next_steps"}
+    steps = {(subject, other) for subject, relation, other in derived if relation == "next_steps"}
     assert {("create_note", "view_note"), ("create_note", "delete_note")} <= steps
     assert "create_note" not in {other for _, other in steps}
 
 
-def test_one_shared_word_of_several_is_not_the_same_thing() -> None:
-    """Reviews of movies lead to no products; a finder in another form is one all the same."""
-    strangers = edges(taking("search_product_reviews"), taking("buy_product"))
-    found = edges(taking("article_searcher"), taking("article_getter"))
+def test_phases_need_all_nouns_of_the_first_tool() -> None:
+    """Product reviews do not lead to products. `searcher` is recognized as `search`."""
+    strangers = derived_edges(tool_taking("search_product_reviews"), tool_taking("buy_product"))
+    derived = derived_edges(tool_taking("article_searcher"), tool_taking("article_getter"))
 
     assert set() == strangers
-    assert {("article_searcher", "next_steps", "article_getter")} == found
+    assert {("article_searcher", "next_steps", "article_getter")} == derived
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_each_rule_can_be_switched_off(rule: str) -> None:
-    """And all can: then only what the host wrote is left."""
+def test_each_rule_can_be_disabled(rule: str) -> None:
+    """Nothing is derived if all rules are disabled."""
     tools = (
-        taking("list_rooms"),
-        taking("open_room", "date", description="Use after list_rooms."),
-        taking("get_date"),
-        taking("acme_login"),
-        taking("acme_pay", "email"),
-        taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
-        taking("get_current_date"),
-        taking("validate_email"),
-        taking("get_wifi_status"),
+        tool_taking("list_rooms"),
+        tool_taking("open_room", "date", description="Use after list_rooms."),
+        tool_taking("get_date"),
+        tool_taking("acme_login"),
+        tool_taking("acme_pay", "email"),
+        tool_taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
+        tool_taking("get_current_date"),
+        tool_taking("validate_email"),
+        tool_taking("get_wifi_status"),
     )
-    entities = [entity(each) for each in tools]
+    entities = [entity(tool) for tool in tools]
     without = GraphOptions(**{rule: False})
 
     assert rule in {edge.rule for edge in derive(entities, ALL)}
@@ -295,100 +302,106 @@ def test_each_rule_can_be_switched_off(rule: str) -> None:
     assert () == derive(entities, NONE)
 
 
-def test_with_everything_off_the_graph_holds_texts_alone() -> None:
-    """Groups and data flow are switches too."""
-    tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
+def test_graph_with_all_options_off_contains_only_texts() -> None:
+    """Groups and data flow are options, too."""
+    tools = [entity(tool_taking("list_rooms", "date")), entity(tool_taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
     assert relations & {fact.predicate for fact in compile_graph(tools).facts}
     assert not relations & {fact.predicate for fact in compile_graph(tools, options=NONE).facts}
 
 
-async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:
-    """Whoever wonders why a tool is listed can switch that rule off."""
+async def test_derived_edge_names_its_rule(open_gateway: OpenGateway) -> None:
+    """Hosts can thus find the rule to disable."""
     wide = SearchOptions(window_min=50, window_margin=0)
     gateway = open_gateway(
         (
-            taking("get_date", description="Tell the date."),
-            taking("book_room", "date", description="Book a room."),
-            *(taking(name) for name in ("sing", "dance", "paint", "write")),
+            tool_taking("get_date", description="Tell the date."),
+            tool_taking("book_room", "date", description="Book a room."),
+            *(tool_taking(name) for name in ("sing", "dance", "paint", "write")),
         ),
         strategy="auto",
         embedder=HashingEmbedder(),
         options=Options(search=wide),
     )
 
-    found = await gateway.search("book a room for a date", limit=1)
+    result = await gateway.search("book a room for a date", limit=1)
 
-    (needed,) = found.prerequisites
+    (needed,) = result.prerequisites
     (step,) = needed.evidence.path
     assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
 
 
-async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -> None:
-    """They tell what may come next; as prerequisites they would flood the list."""
+async def test_equal_data_names_derive_next_steps_but_not_prerequisites(
+    open_gateway: OpenGateway,
+) -> None:
+    """Prerequisites from equal data names would flood the list."""
     output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
     maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
     gateway = open_gateway(
-        (maker, taking("book", "room_id", description="Book a room.")),
+        (maker, tool_taking("book", "room_id", description="Book a room.")),
         strategy="auto",
         embedder=HashingEmbedder(),
         options=Options(search=SearchOptions(window_min=50, window_margin=0)),
     )
 
-    found = await gateway.search("book a room", limit=1)
+    result = await gateway.search("book a room", limit=1)
     steps = await gateway.next_steps(["find"])
 
-    assert "book" == found.matches[0].name
-    assert () == found.prerequisites
+    assert "book" == result.matches[0].name
+    assert () == result.prerequisites
     assert "book" == steps[0].name
 
 
-async def test_a_host_that_declares_an_edge_overrules_the_guess(open_gateway: OpenGateway) -> None:
-    """The same edge, declared: it is the host's word then."""
-    own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
+async def test_declared_edge_overrides_a_derived_one(open_gateway: OpenGateway) -> None:
+    declared = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
     gateway = open_gateway(
-        (taking("get_date", description="Tell the date."), taking("book_room", "date")),
-        graph=[own],
+        (tool_taking("get_date", description="Tell the date."), tool_taking("book_room", "date")),
+        graph=[declared],
         strategy="auto",
         embedder=HashingEmbedder(),
     )
 
-    found = await gateway.search("book a room", limit=1)
+    result = await gateway.search("book a room", limit=1)
 
-    assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
+    assert [True] == [
+        step.declared for match in result.prerequisites for step in match.evidence.path
+    ]
 
 
-def test_a_code_is_fed_by_the_tool_that_gets_it_also_where_that_needs_something_itself() -> None:
-    """A chain of lookups: what is named in full is meant, a part of the name is not."""
-    found = edges(
-        taking("get_country_code", "country_name"),
-        taking("get_city_code", "city_name", "country_code"),
-        taking("count_people", "city_code"),
-        taking("get_code", "text"),
-        taking("get_unit_code", "unit_code"),
-        taking("scan", "code", "unit_code"),
+def test_supplier_with_arguments_is_used_for_a_name_of_several_words() -> None:
+    """A chain of lookups. The supplier must have the full name of the argument."""
+    derived = derived_edges(
+        tool_taking("get_country_code", "country_name"),
+        tool_taking("get_city_code", "city_name", "country_code"),
+        tool_taking("count_people", "city_code"),
+        tool_taking("get_code", "text"),
+        tool_taking("get_unit_code", "unit_code"),
+        tool_taking("scan", "code", "unit_code"),
     )
 
     assert {
         ("get_city_code", "requires", "get_country_code"),
         ("count_people", "requires", "get_city_code"),
-    } == {edge for edge in found if edge[1] == "requires"}
+    } == {edge for edge in derived if edge[1] == "requires"}
 
 
-def test_a_bare_word_means_something_only_to_its_own_server() -> None:
-    """One server's ``status`` is not the other's; a current date is everybody's."""
-    tools = [taking("get_status"), taking("get_current_date")]
-    own, other = taking("check", "status"), taking("plan", "status", "date")
-    entities = [*(entity(each, "a") for each in (*tools, own)), entity(other, "b")]
+def test_single_word_is_supplied_only_within_its_server() -> None:
+    """``status`` differs between servers, but the current date does not."""
+    tools = [tool_taking("get_status"), tool_taking("get_current_date")]
+    same_server, other = tool_taking("check", "status"), tool_taking("plan", "status", "date")
+    entities = [
+        *(entity(definition, "a") for definition in (*tools, same_server)),
+        entity(other, "b"),
+    ]
 
-    found = {
+    derived = {
         (entities[edge.subject].name, entities[edge.object].name)
         for edge in derive(entities, ALL)
         if edge.rule == "suppliers"
     }
 
-    assert {("check", "get_status"), ("plan", "get_current_date")} == found
+    assert {("check", "get_status"), ("plan", "get_current_date")} == derived
 
 
 PARTS = (
@@ -400,35 +413,34 @@ TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
-    """Whoever comes or goes, only those are read again who look where it stands."""
+def test_edges_of_a_changed_catalog_are_equal_to_those_of_a_fresh_one(number: int) -> None:
     draw = random.Random(number)
     deriver = EdgeDeriver(ALL)
-    known: dict[str, Entity] = {}
+    catalog: dict[str, Entity] = {}
     for _ in range(6):
-        gone = draw.sample(sorted(known), k=min(len(known), 2))
-        left = [known.pop(key) for key in gone]
-        held = {*known}
+        gone = draw.sample(sorted(catalog), k=min(len(catalog), 2))
+        removed = [catalog.pop(key) for key in gone]
+        ids_before = {*catalog}
         for _ in range(draw.randrange(8)):
             name = "_".join(draw.choice(part) for part in PARTS)
             taken = draw.sample(ARGUMENTS, k=draw.randrange(3))
-            made = taking(name, *taken, description=draw.choice(TEXTS))
-            tool = entity(made, draw.choice("ab"))
-            known.setdefault(tool.id, tool)
-        deriver.update(left, [each for key, each in known.items() if key not in held])
+            definition = tool_taking(name, *taken, description=draw.choice(TEXTS))
+            tool = entity(definition, draw.choice("ab"))
+            catalog.setdefault(tool.id, tool)
+        deriver.update(removed, [added for key, added in catalog.items() if key not in ids_before])
 
-        entities = list(known.values())
+        entities = list(catalog.values())
         fresh = {
             (entities[edge.subject].id, edge.relation, entities[edge.object].id, edge.rule)
             for edge in derive(entities, ALL)
         }
         assert fresh == {
             (subject, relation, target, rule)
-            for subject, found in deriver.edges.items()
-            for (relation, target), rule in found.items()
+            for subject, targets in deriver.edges.items()
+            for (relation, target), rule in targets.items()
         }
 
 
-def test_the_sure_rules_are_those_of_conditions() -> None:
-    """A search names them without loading what derives."""
+def test_reliable_rules_are_all_rules_for_prerequisites() -> None:
+    """Searches use the constant without loading the rules."""
     assert RULES.keys() - {"phases"} == RELIABLE_RULES

@@ -1,4 +1,4 @@
-"""Starts that find an index: when it is read, when it is made, and that nobody can tell."""
+"""Saved snapshots: when they are saved, loaded and replaced."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tests.fakes import ListSource, compile_snapshot, definitions, entity, names
 
 TOOLS = definitions(30)
 QUERIES = ("approve the urgent invoice", "exprot contracts", "find flight")
-Open = Callable[..., Gateway]
+OpenIndexed = Callable[..., Gateway]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Open]:
-    """Open gateways that save their indexes in one folder."""
-    made: list[Gateway] = []
+def start(tmp_path: Path) -> Iterator[OpenIndexed]:
+    """Open gateways that save their snapshots in one folder."""
+    gateways: list[Gateway] = []
 
-    def opened(
+    def open_gateway(
         source: Source | None = None,
         *,
         documents: Path | None = None,
@@ -50,29 +50,29 @@ def start(tmp_path: Path) -> Iterator[Open]:
             ),
         )
         gateway.add_source(source or ListSource("srv", TOOLS))
-        made.append(gateway)
+        gateways.append(gateway)
         return gateway
 
-    yield opened
-    for gateway in made:
+    yield open_gateway
+    for gateway in gateways:
         gateway.close()
 
 
-async def answered(gateway: Gateway) -> list[SearchResult]:
-    """Ask, and close."""
-    found = await asked(gateway)
+async def search_and_close(gateway: Gateway) -> list[SearchResult]:
+    """Search, and close the gateway."""
+    results = await search_all(gateway)
     await gateway.aclose()
-    return found
+    return results
 
 
-async def asked(gateway: Gateway) -> list[SearchResult]:
+async def search_all(gateway: Gateway) -> list[SearchResult]:
     return [await gateway.search(query) for query in QUERIES]
 
 
-async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
-    """The same answers, nothing embedded but the queries."""
+async def test_second_start_loads_the_saved_snapshot(start: OpenIndexed) -> None:
+    """Results are equal, and only queries are embedded."""
     first = start()
-    made = await asked(first)
+    expected = await search_all(first)
     assert not (await first.report()).saved
     await first.aclose()
 
@@ -80,23 +80,23 @@ async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
     report = await second.report()
 
     assert (True, 30, 0) == (report.saved, report.entities, report.embedded_texts)
-    assert made == await asked(second)
+    assert expected == await search_all(second)
     listed = await second.list_tools()
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
 
-async def test_a_saved_index_has_its_search_texts(start: Open, tmp_path: Path) -> None:
-    """Those of hints and those of documents; another text is another index."""
+async def test_saved_snapshot_contains_its_search_texts(start: OpenIndexed, tmp_path: Path) -> None:
+    """Search texts come from hints and documents. A changed search text changes the fingerprint."""
     document = tmp_path / "a.md"
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
     hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
     tools = [hinted, *TOOLS[1:]]
-    await answered(start(ListSource("srv", tools), documents=document))
+    await search_and_close(start(ListSource("srv", tools), documents=document))
     second = start(ListSource("srv", tools), documents=document)
 
     assert (await second.report()).saved
-    for word, found in (("kettle", TOOLS[0]), ("thermostat", TOOLS[1])):
-        assert found.name == (await second.search(word)).matches[0].name
+    for word, expected in (("kettle", TOOLS[0]), ("thermostat", TOOLS[1])):
+        assert expected.name == (await second.search(word)).matches[0].name
     await second.aclose()
     document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Oven.\n---\n", "utf-8")
     third = start(ListSource("srv", tools), documents=document)
@@ -104,20 +104,23 @@ async def test_a_saved_index_has_its_search_texts(start: Open, tmp_path: Path) -
     assert TOOLS[1].name == (await third.search("oven")).matches[0].name
 
 
-async def test_the_same_documents_are_the_same_index(start: Open, tmp_path: Path) -> None:
-    """Told by their files, which nobody takes apart for it."""
+async def test_snapshot_with_unchanged_documents_is_loaded(
+    start: OpenIndexed, tmp_path: Path
+) -> None:
+    """The fingerprint contains the files, which are not parsed for this."""
     (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")
-    await answered(start(documents=tmp_path / "a.md"))
+    await search_and_close(start(documents=tmp_path / "a.md"))
 
     assert (await start(documents=tmp_path / "a.md").report()).saved
 
 
 @pytest.mark.parametrize("what", ["tool", "hints", "options", "documents"])
-async def test_another_catalog_is_another_index(start: Open, tmp_path: Path, what: str) -> None:
-    """A tool that says something else, other hints, other options, other documents."""
+async def test_changed_inputs_do_not_load_the_saved_snapshot(
+    start: OpenIndexed, tmp_path: Path, what: str
+) -> None:
     documents = tmp_path / "a.md"
     documents.write_text("---\ntitle: Plan\n---\n")
-    await answered(start(documents=documents))
+    await search_and_close(start(documents=documents))
     tools = list(TOOLS)
     if what == "tool":
         tools[0] = replace(tools[0], description="Another.")
@@ -132,24 +135,24 @@ async def test_another_catalog_is_another_index(start: Open, tmp_path: Path, wha
     assert not (await second.report()).saved
 
 
-async def test_a_change_after_a_start_is_that_of_a_fresh_index(start: Open) -> None:
-    """What was read grows as what was made, and is saved at the end."""
-    await answered(start())
+async def test_change_after_loading_is_equal_to_a_fresh_index(start: OpenIndexed) -> None:
+    """The changed snapshot is saved at the end."""
+    await search_and_close(start())
     second = start()
     assert (await second.report()).saved
 
     second.add_source(ListSource("more", definitions(34)[30:]))
-    grown = await asked(second)
+    grown = await search_all(second)
     await second.aclose()
 
     third = start()
     third.add_source(ListSource("more", definitions(34)[30:]))
     assert (await third.report()).saved
-    assert grown == await asked(third)
+    assert grown == await search_all(third)
 
 
-async def test_a_small_index_is_not_saved(tmp_path: Path) -> None:
-    """It is made sooner."""
+async def test_small_snapshot_is_not_saved(tmp_path: Path) -> None:
+    """Compiling it takes less time."""
     options = Options(index_path=tmp_path / "index")
     gateway = Gateway(options=options)
     gateway.add_source(ListSource("srv", TOOLS))
@@ -159,41 +162,43 @@ async def test_a_small_index_is_not_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-async def test_a_disk_that_is_full_is_in_the_report(start: Open, tmp_path: Path) -> None:
-    """Searches go on."""
+async def test_failure_to_save_is_reported(start: OpenIndexed, tmp_path: Path) -> None:
+    """Searches still work."""
     (tmp_path / "index").write_text("a file where the folder should be")
     gateway = start()
-    await asked(gateway)
+    await search_all(gateway)
 
-    async def noted() -> bool:
+    async def is_reported() -> bool:
         return "store_unavailable" in [note.code for note in (await gateway.report()).diagnostics]
 
-    await until(noted)
+    await until(is_reported)
 
     assert (await gateway.search("pay an invoice")).matches
 
 
-async def test_a_file_that_is_damaged_is_built_anew(start: Open, tmp_path: Path) -> None:
-    """With a diagnostic, and the same answers."""
-    made = await answered(start())
+async def test_damaged_file_is_compiled_again(start: OpenIndexed, tmp_path: Path) -> None:
+    """The report has a diagnostic, and the results are equal."""
+    expected = await search_and_close(start())
     (path,) = saved_files(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] + b"x" * 99 + whole[len(whole) // 2 + 99 :])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] + b"x" * 99 + content[len(content) // 2 + 99 :])
 
     second = start()
     report = await second.report()
 
     assert (False, ["store_rebuilt"]) == (report.saved, [note.code for note in report.diagnostics])
-    assert [names(each) for each in made] == [names(each) for each in await asked(second)]
+    assert [names(result) for result in expected] == [
+        names(result) for result in await search_all(second)
+    ]
 
 
-async def test_the_file_of_another_catalog_is_not_served(start: Open, tmp_path: Path) -> None:
-    """Though it stands under the name that is looked for."""
-    await answered(start())
+async def test_file_of_another_catalog_is_rejected(start: OpenIndexed, tmp_path: Path) -> None:
+    """The file's name is the expected one, but its fingerprint is not."""
+    await search_and_close(start())
     (path,) = saved_files(tmp_path)
     foreign = path.read_bytes()
     path.unlink()
-    await answered(start(ListSource("srv", TOOLS[:20])))
+    await search_and_close(start(ListSource("srv", TOOLS[:20])))
     (path,) = saved_files(tmp_path)
     path.write_bytes(foreign)
 
@@ -203,9 +208,9 @@ async def test_the_file_of_another_catalog_is_not_served(start: Open, tmp_path: 
     assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
 
 
-async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
-    """A file may come from anybody who can write into the folder."""
-    await answered(start())
+async def test_pickle_is_not_executed(start: OpenIndexed, tmp_path: Path) -> None:
+    """Anyone who can write into the folder could place a file."""
+    await search_and_close(start())
     (path,) = saved_files(tmp_path)
     path.write_bytes(pickle.dumps(Trap()))
 
@@ -215,7 +220,7 @@ async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
 
 
 class Trap:
-    """Fails the test if it is unpickled."""
+    """Fails the test if unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return pytest.fail, ("a pickle was run",)
@@ -225,51 +230,49 @@ def saved_files(folder: Path) -> list[Path]:
     return list((folder / "index").iterdir())
 
 
-async def test_the_graph_of_a_saved_index_is_whole(start: Open) -> None:
-    """Its edges, and the facts that only an export reads."""
+async def test_graph_of_a_saved_snapshot_is_complete(start: OpenIndexed) -> None:
+    """An export also reads facts that searches do not use."""
     first = start()
     await first.report()  # an index without its vectors is not saved
-    made = sorted((await first.export_graph("n-triples")).splitlines())
+    expected = sorted((await first.export_graph("n-triples")).splitlines())
     await first.aclose()
 
     second = start()
 
     assert (await second.report()).saved
-    assert made == sorted((await second.export_graph("n-triples")).splitlines())
+    assert expected == sorted((await second.export_graph("n-triples")).splitlines())
 
 
-async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
-    """Only so many are kept."""
+async def test_old_files_are_deleted(start: OpenIndexed, tmp_path: Path) -> None:
     for count in range(15, 21):
-        await answered(start(ListSource("srv", TOOLS[:count])))
+        await search_and_close(start(ListSource("srv", TOOLS[:count])))
 
     assert IndexOptions().kept == len(saved_files(tmp_path))
 
 
-def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
-    """A large catalog is scanned as before."""
-    snapshot = compile_snapshot([entity(each) for each in TOOLS])
+def test_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
+    snapshot = compile_snapshot([entity(definition) for definition in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
     vectors = VectorIndex.of(rows, exact_numbers=0, mean=rows.mean(axis=0))
     whole = replace(snapshot, vectors=vectors)
     store = IndexStore(tmp_path, IndexOptions(min_tools=1))
 
     assert () == store.save({}, ["mark"], whole)
-    found, notes = store.load({}, ["mark"])
+    loaded, notes = store.load({}, ["mark"])
 
     assert () == notes
-    assert found is not None
-    assert isinstance(found.vectors, VectorIndex)
-    assert found.vectors.sketch is not None
-    assert found.vectors.mean is not None
-    assert rows.mean(axis=0).tolist() == found.vectors.mean.tolist()
+    assert loaded is not None
+    assert isinstance(loaded.vectors, VectorIndex)
+    assert loaded.vectors.sketch is not None
+    assert loaded.vectors.mean is not None
+    assert rows.mean(axis=0).tolist() == loaded.vectors.mean.tolist()
     assert vectors.sketch is not None
     expected = vectors.sketch.estimate(rows[:2])
-    assert expected.tolist() == found.vectors.sketch.estimate(rows[:2]).tolist()
-    assert list(whole.entities) == list(found.entities)
-    base: object = found.vectors.matrix
+    assert expected.tolist() == loaded.vectors.sketch.estimate(rows[:2]).tolist()
+    assert list(whole.entities) == list(loaded.entities)
+    base: object = loaded.vectors.matrix
     while isinstance(base, np.ndarray):
         base = base.base
-    # Mapped: the rows are not read before they are wanted.
+    # The rows are memory-mapped and not read yet.
     assert isinstance(base, memoryview)
     assert isinstance(base.obj, mmap)

@@ -1,4 +1,4 @@
-"""What vectors and words read of an entity, and the graph that is made of it."""
+"""Texts of entities for vectors and words, and their documents."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ FULL = entity(
 )  # fmt: skip
 
 
-def test_a_vector_is_made_of_names_and_purposes_first() -> None:
-    """The end is cut first; parameters only drown them. Examples have vectors of their own."""
+def test_embedding_text_begins_with_names_and_purpose() -> None:
+    """The end is cut first. Parameters are left out, and examples are embedded separately."""
     assert "create sales invoice. New invoice. srv. Creates an invoice. bill, tax, fin" == (
         embedding_text(FULL)
     )
 
 
-def test_a_vector_knows_what_its_entity_is_called_by() -> None:
-    """People ask for a server or a skill by that word; a skill's instructions say what it does."""
+def test_embedding_text_contains_the_word_for_the_kind() -> None:
+    """People ask for a server or skill by this word. The instructions describe a skill."""
     server = replace(entity(tool("bank", "Money.")), kind="server")
-    told: dict[str, object] = {"instructions": "Wear layers."}
-    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=told)
+    metadata: dict[str, object] = {"instructions": "Wear layers."}
+    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=metadata)
     odd = replace(skill, metadata={"instructions": ["Wear layers."]})
     signed = replace(skill, definition=replace(skill.definition, details={"words": "author Ada"}))
 
@@ -55,8 +55,8 @@ def test_a_vector_knows_what_its_entity_is_called_by() -> None:
     assert embedding_text(signed) == "skill. pack. A suitcase. author Ada. Wear layers"
 
 
-def test_the_vector_of_a_server_knows_what_its_tools_are_for() -> None:
-    """Names first, then its metadata, then descriptions."""
+def test_embedding_text_of_a_server_contains_its_tools() -> None:
+    """Names first, then metadata, then descriptions."""
     details: dict[str, object] = {
         "tools": ["create_issue", "list_pulls"],
         "tool_descriptions": ["Open an issue.", "Show all pulls."],
@@ -74,7 +74,7 @@ def test_the_vector_of_a_server_knows_what_its_tools_are_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "told"),
+    ("capabilities", "expected"),
     [
         ({"streaming": True, "pushNotifications": False}, ". Capabilities: streaming"),
         (["plans", "stateHistory"], ". Capabilities: plans, state history"),
@@ -82,21 +82,24 @@ def test_the_vector_of_a_server_knows_what_its_tools_are_for() -> None:
         ("all", ""),
     ],
 )
-def test_the_vector_of_an_agent_knows_its_capabilities(capabilities: object, told: str) -> None:
-    """Those that its card says it has, with what else the card says."""
+def test_embedding_text_of_an_agent_contains_its_capabilities(
+    capabilities: object, expected: str
+) -> None:
     planner = replace(
         entity(ToolDefinition(name="planner", description="Plans.", details={"words": "by Acme"})),
         kind="agent",
         metadata={"capabilities": capabilities},
     )
 
-    assert f"agent. planner. Plans{told}. by Acme" == embedding_text(planner)
+    assert f"agent. planner. Plans{expected}. by Acme" == embedding_text(planner)
 
 
-def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
-    """A tool's to its name; an agent says what it is for in its description, among much else."""
-    told = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
-    planner = entity(told)
+def test_name_text_is_the_name_or_name_and_description() -> None:
+    """The name text of an agent also has the description, which has little weight in the whole
+    text.
+    """
+    definition = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
+    planner = entity(definition)
 
     assert "trip planner" == name_text(planner)
     assert "trip planner. Plans trips" == name_text(replace(planner, kind="server"))
@@ -106,21 +109,20 @@ def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
     assert "..." == name_text(entity(tool("...")))
 
 
-def test_a_long_description_is_cut() -> None:
-    """A vector of a longer text says less."""
+def test_embedding_text_of_a_long_description_is_cut() -> None:
     long = entity(tool("a", "word " * 1000, hints=Hints(examples=("e" * 2000,))))
 
     assert EMBEDDED_CHARS >= len(embedding_text(long))
 
 
 @pytest.mark.parametrize("name", ["___", "天气", "a"])
-def test_no_text_is_blank(name: str) -> None:
-    """An embedder would refuse it."""
+def test_embedding_text_is_never_blank(name: str) -> None:
+    """An embedder would reject it."""
     assert embedding_text(entity(tool(name))).strip()
 
 
-def test_words_are_read_field_by_field() -> None:
-    """Each field has a weight of its own; empty ones are absent."""
+def test_lexical_fields_are_keyed_by_field_without_empty_ones() -> None:
+    """Each field has its own weight."""
     assert {
         "name": "create sales invoice",
         "title": "New invoice",
@@ -134,8 +136,10 @@ def test_words_are_read_field_by_field() -> None:
     assert {"name", "server"} == lexical_fields(odd).keys()
 
 
-def test_a_search_text_is_read_in_place_of_the_description() -> None:
-    """By vectors, words and the graph alike; of a long one the vector reads the beginning."""
+def test_search_text_replaces_the_description() -> None:
+    """Vectors, words and the graph use the search text. Only the beginning of a long one is
+    embedded.
+    """
     hinted = replace(FULL.hints, search_text="Bills a client. " + "x" * 400)
     searched = replace(FULL, definition=replace(FULL.definition, hints=hinted))
 
@@ -149,13 +153,12 @@ def test_a_search_text_is_read_in_place_of_the_description() -> None:
     assert expected == lexical_fields(searched)
 
 
-def test_an_identifier_is_read_as_words() -> None:
-    """In any style."""
+def test_humanized_splits_an_identifier_into_words() -> None:
     assert ("get http server", "---") == (humanized("get_HTTPServer"), humanized("---"))
 
 
-def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
-    """What is generated is derived, whoever wrote the tool."""
+def test_generated_document_is_not_declared() -> None:
+    """The tool's server is trusted, but the document is still derived."""
     document = document_of(replace(FULL, trusted=True), GraphOptions())
 
     assert not document.declared
@@ -163,8 +166,7 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
     assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
 
 
-def test_a_node_leads_back_to_its_entity() -> None:
-    """Whatever letters its id has."""
+def test_node_maps_back_to_its_entity() -> None:
     graph = compile_graph([entity(tool("find it/now <ü>"))])
 
     assert 0 == graph.entity(graph.nodes[0])
@@ -172,8 +174,7 @@ def test_a_node_leads_back_to_its_entity() -> None:
     assert " " not in graph.nodes[0]
 
 
-def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
-    """Ambiguity is silence."""
+def test_host_names_contain_only_unique_names_of_sources() -> None:
     first, second = entity(tool("t"), server="a"), entity(tool("t"), server="b")
     shared = [
         replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
@@ -182,8 +183,10 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     assert {"a_t", "b_t", "a/t", "b/t"} == host_names(shared).keys()
 
 
-def test_values_that_a_schema_lists_are_words_too() -> None:
-    """At any depth, each once, texts alone, and not without end; vectors stay as they are."""
+def test_values_in_a_schema_are_indexed_as_words() -> None:
+    """Values are found at any depth, without duplicates and up to a maximum. They are not
+    embedded.
+    """
     schema = {
         "type": "object",
         "properties": {
@@ -192,11 +195,13 @@ def test_values_that_a_schema_lists_are_words_too() -> None:
             "days": {"items": {"anyOf": [{"enum": [f"day{number}" for number in range(99)]}]}},
         },
     }
-    plain = entity(tool("heat", "Heats."))
-    listed = replace(plain, definition=replace(plain.definition, input_schema=schema))
-    words = lexical_fields(listed)["values"].split()
+    without_values = entity(tool("heat", "Heats."))
+    with_values = replace(
+        without_values, definition=replace(without_values.definition, input_schema=schema)
+    )
+    words = lexical_fields(with_values)["values"].split()
 
     assert {"celsius", "kelvin", "rankine", "day0", "day49"} <= {*words}
     assert ("day50" in words, words.count("celsius")) == (False, 1)
-    assert "values" not in lexical_fields(plain)
-    assert embedding_text(plain) == embedding_text(listed)
+    assert "values" not in lexical_fields(without_values)
+    assert embedding_text(without_values) == embedding_text(with_values)

@@ -1,4 +1,4 @@
-"""The compiled graph as a search sees it."""
+"""The compiled graph of tools."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from graphs.markdown import Document, Edge
 from tests.fakes import compile_graph, entity, tool
 
 
-def test_a_host_gets_a_networkx_graph_of_its_own() -> None:
-    """Closure, order and cycles are then networkx's; the index does not change with it."""
+def test_to_networkx_returns_an_independent_graph() -> None:
+    """Algorithms of networkx then provide closure, order and cycles."""
     entities = [entity(tool(name, f"{name} things"), server="s") for name in ("ask", "pay", "sign")]
     plan = Document(
         id="plan",

@@ -1,4 +1,4 @@
-"""The scan: exact in a small catalog, sketched in a large one, under the same mask."""
+"""Vector search: exact in a small catalog, with a sketch in a large one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows_of(count: int, *, size: int = 32, seed: int = 0) -> Matrix:
     return unit_rows(centres[np.arange(count) % len(centres)] + rng.standard_normal((count, size)))
 
 
-def asked(row: np.ndarray, *clauses: np.ndarray) -> VectorQuery:
+def query_of(row: np.ndarray, *clauses: np.ndarray) -> VectorQuery:
     parts = unit_rows(np.stack(clauses)) if clauses else np.zeros((0, len(row)), np.float32)
     return VectorQuery(texts=unit_rows(row), clauses=parts)
 
@@ -27,13 +27,13 @@ seeds = st.integers(0, 50)
 
 @settings(deadline=None, max_examples=25)
 @given(seed=seeds, count=st.integers(1, 300), part=st.floats(0, 1), clauses=st.integers(0, 2))
-def test_a_sketched_scan_with_room_for_all_equals_the_exact_one(
+def test_sketched_search_with_room_for_all_equals_the_exact_one(
     seed: int, count: int, part: float, clauses: int
 ) -> None:
-    """The same positions, the same numbers to the last bit."""
+    """Equal positions, and numbers equal to the last bit."""
     rows = rows_of(count, seed=seed)
     mask = np.random.default_rng(seed).random(count) <= part
-    query = asked(rows[0] + rows[-1], *rows[:clauses])
+    query = query_of(rows[0] + rows[-1], *rows[:clauses])
 
     small = VectorIndex.of(rows).search(query, mask=mask, count=10)
     large = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=10)
@@ -47,99 +47,96 @@ def test_a_sketched_scan_with_room_for_all_equals_the_exact_one(
 
 @settings(deadline=None, max_examples=15)
 @given(seed=seeds, clauses=st.integers(0, 3))
-def test_the_sketch_finds_the_nearest_and_scores_them_exactly(seed: int, clauses: int) -> None:
-    """Of thousands half are scored, and the best ten are among them."""
+def test_sketched_search_finds_the_nearest_with_exact_scores(seed: int, clauses: int) -> None:
+    """Less than half of the rows are scored. At least nine of the best ten are found."""
     rows = rows_of(6000, seed=seed)
     mask = np.random.default_rng(seed).random(6000) < 0.7
-    query = asked(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
-    whole = VectorIndex.of(rows)
+    query = query_of(rows[7] + 0.3 * rows[1], *rows[20 : 20 + clauses])
+    exact_index = VectorIndex.of(rows)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query, mask=mask, count=20)
 
-    exact = whole.search(query, mask=mask, count=20)
+    exact = exact_index.search(query, mask=mask, count=20)
     _, strengths = query.combine(cosines_of(rows, query.vectors))
-    assert mask[found.pool].all()
-    assert strengths[found.pool].tolist() == found.strengths.tolist()
-    assert sorted(found.strengths.tolist(), reverse=True) == found.strengths.tolist()
-    assert MIN_CANDIDATES <= found.scored < 3000
-    assert len(set(found.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 9
+    assert mask[nearest.pool].all()
+    assert strengths[nearest.pool].tolist() == nearest.strengths.tolist()
+    assert sorted(nearest.strengths.tolist(), reverse=True) == nearest.strengths.tolist()
+    assert MIN_CANDIDATES <= nearest.scored < 3000
+    assert len(set(nearest.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 9
 
 
-def test_a_mask_that_leaves_few_is_scored_exactly() -> None:
-    """Only what the mask lets pass is scored."""
+def test_search_with_few_eligible_rows_scores_only_them() -> None:
     rows = rows_of(3000)
     mask = np.zeros(3000, np.bool_)
     mask[[5, 9, 2000]] = True
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[5]), mask=mask, count=10)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query_of(rows[5]), mask=mask, count=10)
 
-    assert [5] == found.pool.tolist()[:1]
-    assert (3, 3, 3) == (len(found.pool), found.scored, found.eligible)
+    assert [5] == nearest.pool.tolist()[:1]
+    assert (3, 3, 3) == (len(nearest.pool), nearest.scored, nearest.eligible)
 
 
 def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
-    """The sample is drawn from what the mask lets pass."""
+    """The sample is drawn from eligible rows only."""
     rows = rows_of(9000)
     mask = np.arange(9000) % 20 == 0
-    query = asked(rows[0])
+    query = query_of(rows[0])
     index = VectorIndex.of(rows, exact_numbers=0)
 
-    found = index.search(query, mask=mask, count=5)
+    nearest = index.search(query, mask=mask, count=5)
 
     exact = VectorIndex.of(rows).search(query, mask=mask, count=5)
-    assert abs(found.moments.strengths.mean - exact.moments.strengths.mean) < 0.1
-    assert abs(found.moments.strengths.spread - exact.moments.strengths.spread) < 0.1
+    assert abs(nearest.moments.strengths.mean - exact.moments.strengths.mean) < 0.1
+    assert abs(nearest.moments.strengths.spread - exact.moments.strengths.spread) < 0.1
 
 
 @pytest.mark.parametrize("size", [5, 64, 100])
-def test_rows_of_any_length_have_codes(size: int) -> None:
-    """A row is nearest to itself."""
+def test_sketch_encodes_rows_of_any_length(size: int) -> None:
     rows = rows_of(6000, size=size)
     index = VectorIndex.of(rows, exact_numbers=0)
 
-    found = index.search(asked(rows[17]), mask=np.ones(6000, np.bool_), count=3)
+    nearest = index.search(query_of(rows[17]), mask=np.ones(6000, np.bool_), count=3)
 
-    assert 17 == found.pool[0]
-    assert found.scored < 6000
+    assert 17 == nearest.pool[0]
+    assert nearest.scored < 6000
 
 
-def test_rows_of_zeros_alone_have_codes_too() -> None:
-    """A catalog whose vectors are all missing is no error."""
+def test_sketch_encodes_rows_of_zeros() -> None:
+    """All vectors of the catalog may be missing."""
     rows = np.zeros((3000, 8), np.float32)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(
-        asked(np.ones(8)), mask=np.ones(3000, np.bool_), count=3
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(
+        query_of(np.ones(8)), mask=np.ones(3000, np.bool_), count=3
     )
 
-    assert [0.0, 0.0, 0.0] == found.strengths.tolist()
+    assert [0.0, 0.0, 0.0] == nearest.strengths.tolist()
 
 
-def test_equal_rows_get_equal_scores_wherever_they_stand() -> None:
-    """To the last bit: ties fall by position."""
+def test_equal_rows_get_equal_scores_at_any_position() -> None:
+    """Equal to the last bit, because ties are ordered by position."""
     rows = rows_of(6000)
     rows[4000] = rows[11]
     mask = np.ones(6000, np.bool_)
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(asked(rows[11]), mask=mask, count=2)
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(query_of(rows[11]), mask=mask, count=2)
 
-    assert [11, 4000] == found.pool.tolist()
-    assert found.strengths[0] == found.strengths[1]
+    assert [11, 4000] == nearest.pool.tolist()
+    assert nearest.strengths[0] == nearest.strengths[1]
 
 
-def test_the_best_of_several_texts_counts() -> None:
-    """Each text brings its own neighbours into the candidates."""
+def test_best_text_of_a_query_counts() -> None:
     rows = rows_of(6000, size=64)
     query = VectorQuery(texts=rows[[5, 4700]], clauses=rows[:0])
 
-    found = VectorIndex.of(rows, exact_numbers=0).search(
+    nearest = VectorIndex.of(rows, exact_numbers=0).search(
         query, mask=np.ones(6000, np.bool_), count=2
     )
 
-    assert {5, 4700} == set(found.pool.tolist())
+    assert {5, 4700} == set(nearest.pool.tolist())
 
 
-def test_a_scan_is_the_same_at_each_start() -> None:
-    """Directions are drawn from a fixed seed."""
+def test_sketch_is_equal_at_each_start() -> None:
+    """The directions are drawn from a fixed seed."""
     rows = rows_of(5000)
 
     first, second = (SignSketch.of(rows).estimate(rows[:1]).tolist() for _ in range(2))

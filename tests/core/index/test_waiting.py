@@ -1,4 +1,4 @@
-"""A new catalog that takes long to embed: words and the graph answer until it is."""
+"""Searches while a new catalog is being embedded: words and the graph rank until then."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gateway.types import Access, Filters
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, codes, names, tool, until
 
-AT_ONCE = Options(search=SearchOptions(first_search="words"))
+WORDS_FIRST = Options(search=SearchOptions(first_search="words"))
 NEW = "new"
 QUERY = "approve one yearly invoice of the account"
 
 
-class NoStore(MemoryVectorStore):
-    """Keeps nothing."""
+class FailingStore(MemoryVectorStore):
+    """A store that fails."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         raise StoreError("no disk")
@@ -35,31 +35,33 @@ class NoStore(MemoryVectorStore):
         raise StoreError("no disk")
 
 
-def told(gateway_codes: list[str]) -> list[str]:
+def progress_codes(gateway_codes: list[str]) -> list[str]:
     return [code for code in gateway_codes if code in {"index_building", "graph_fallback"}]
 
 
-async def searched(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, Gated]:
-    """Open a gateway whose tools wait to be embedded, with its first answer behind it."""
+async def open_and_search(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> tuple[Gateway, Gated]:
+    """Open a gateway whose tools wait to be embedded, and search once."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     await gateway.search(QUERY)
     return gateway, embedder
 
 
 async def wait_for_all(gateway: Gateway) -> None:
-    async def whole() -> bool:
+    async def is_complete() -> bool:
         return "index_building" not in codes(await gateway.search(QUERY))
 
-    await until(whole)
+    await until(is_complete)
 
 
-async def test_words_and_the_graph_answer_until_the_vectors_are_made(
+async def test_words_and_graph_rank_until_the_vectors_are_ready(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The first answer says what it is and how far the index has come; nobody waits for it."""
+    """The first result reports the progress. Searches do not wait."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
     first = await gateway.search(QUERY)
     again = await gateway.search(QUERY)
@@ -69,7 +71,10 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     last = await gateway.search(QUERY)
 
     by_graph = await open_gateway(catalog_of(80)).search(QUERY)
-    assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, told(codes(first)))
+    assert ("graph", ["index_building", "graph_fallback"]) == (
+        first.mode,
+        progress_codes(codes(first)),
+    )
     assert " of 160 texts have a vector" in first.diagnostics[0].detail
     assert names(by_graph) == names(first) == names(again)
     assert first.degraded
@@ -81,35 +86,35 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     assert 160 == embedder.texts - 1
 
 
-async def test_what_is_added_meanwhile_is_found_and_can_be_called(
+async def test_tool_added_while_embedding_is_found_and_callable(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """A server that comes in late does not make anybody wait for the others' vectors."""
-    gateway, embedder = await searched(open_gateway, catalog_of)
+    """A new server must not make searches wait for other vectors."""
+    gateway, embedder = await open_and_search(open_gateway, catalog_of)
 
     def water_plants() -> str:
         """Water the plants."""
         return "done"
 
     gateway.add_tool(water_plants)
-    found = await gateway.search("water the plants")
+    result = await gateway.search("water the plants")
     called = await gateway.invoke("water_plants")
     embedder.gate.set()
     report = await gateway.report()
 
-    assert "water_plants" == names(found)[0]
-    assert "index_building" in codes(found)
+    assert "water_plants" == names(result)[0]
+    assert "index_building" in codes(result)
     assert "done" == called.text
     assert 81 == report.vectors
 
 
 @pytest.mark.parametrize(
-    ("strategy", "options"), [("embeddings", AT_ONCE), ("auto", Options())], ids=str
+    ("strategy", "options"), [("embeddings", WORDS_FIRST), ("auto", Options())], ids=str
 )
-async def test_a_program_waits(
+async def test_search_of_a_program_waits_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
 ) -> None:
-    """By default, and where vectors alone rank."""
+    """Waiting is the default, and is always needed if the strategy ranks only by vectors."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy=strategy, embedder=embedder, options=options)
     searching = asyncio.ensure_future(gateway.search(QUERY))
@@ -118,32 +123,34 @@ async def test_a_program_waits(
     assert [] == codes(await searching)
 
 
-async def test_a_model_does_not_wait(open_gateway: OpenGateway, catalog_of: CatalogOf) -> None:
-    """Words answer its searches, its routes and what is found for it beforehand; it is told so."""
+async def test_search_of_a_model_does_not_wait_for_vectors(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Words rank for searches, routes and preselection, and a note informs the model."""
     options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
     request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
 
     tools = await ToolListBuilder(gateway).build(request)
-    one = await asked(gateway, "search_tools", query=QUERY)
-    several = await asked(gateway, "search_tools", queries=[QUERY, "book a flight"])
-    route = await asked(gateway, "route_tools", query=QUERY)
+    answer_to_one = await call_meta_tool(gateway, "search_tools", query=QUERY)
+    several = await call_meta_tool(gateway, "search_tools", queries=[QUERY, "book a flight"])
+    route = await call_meta_tool(gateway, "route_tools", query=QUERY)
 
     assert 1 == len(tools.proxies)
-    for answer in (one, several):
+    for answer in (answer_to_one, several):
         assert answer.search
         assert "index_building" in codes(answer.search)
         assert "if none of these fits, search again in a moment" in answer.text
     assert "shelf" in route.text
 
 
-async def test_a_model_waits_where_the_options_say_so(
+async def test_search_of_a_model_waits_if_the_options_require_it(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     options = Options(search=SearchOptions(first_search="wait"))
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
-    searching = asyncio.ensure_future(asked(gateway, "search_tools", query=QUERY))
+    searching = asyncio.ensure_future(call_meta_tool(gateway, "search_tools", query=QUERY))
     embedder.gate.set()
 
     search = (await searching).search
@@ -152,37 +159,41 @@ async def test_a_model_waits_where_the_options_say_so(
     assert ("hybrid", []) == (search.mode, codes(search))
 
 
-async def asked(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
-    """Give what a model is told that calls a tool of ours."""
+async def call_meta_tool(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
+    """Call a meta-tool as a model, and return the answer."""
     names = MetaNames(search="search_tools", call="call_tool", route="route_tools")
     call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
     return await handle_call(gateway, ToolList(names=names), call)
 
 
-async def test_an_embedder_that_fails_ends_the_waiting(
+async def test_failing_embedder_ends_the_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Then it is as it ever was: what failed is said, and tried again after a while."""
-    gateway, embedder = await searched(open_gateway, catalog_of)
+    """The failure is reported, and embedding is retried later."""
+    gateway, embedder = await open_and_search(open_gateway, catalog_of)
     embedder.broken = True
 
     embedder.gate.set()
     report = await gateway.report()
-    found = await gateway.search(QUERY)
+    result = await gateway.search(QUERY)
 
-    assert {"embedding_failed", "vectors_incomplete"} <= {each.code for each in report.diagnostics}
-    assert "index_building" not in codes(found)
-    assert "graph" == found.mode
+    assert {"embedding_failed", "vectors_incomplete"} <= {note.code for note in report.diagnostics}
+    assert "index_building" not in codes(result)
+    assert "graph" == result.mode
     assert 1 == embedder.asked
 
 
-async def test_what_failed_is_tried_again_behind_the_searches(
+async def test_failed_embedding_is_retried_in_the_background(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Not by them, and not before its time."""
+    """Searches do not wait for it, and it is not retried early."""
     now, embedder = [0.0], Gated()
     gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=WORDS_FIRST,
+        clock=lambda: now[0],
     )
     embedder.broken = True
     embedder.gate.set()
@@ -192,7 +203,7 @@ async def test_what_failed_is_tried_again_behind_the_searches(
 
     before = codes(await gateway.search(QUERY))
     now[0] += 3600
-    await until_told(gateway, "index_building")
+    await wait_for_code(gateway, "index_building")
     embedder.gate.set()
     await wait_for_all(gateway)
 
@@ -200,31 +211,31 @@ async def test_what_failed_is_tried_again_behind_the_searches(
     assert "hybrid" == (await gateway.search(QUERY)).mode
 
 
-async def until_told(gateway: Gateway, code: str) -> None:
-    async def told_it() -> bool:
+async def wait_for_code(gateway: Gateway, code: str) -> None:
+    async def is_reported() -> bool:
         return code in codes(await gateway.search(QUERY))
 
-    await until(told_it)
+    await until(is_reported)
 
 
-async def test_a_catalog_that_grows_keeps_its_vectors(
+async def test_growing_catalog_keeps_its_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Only what is new has none; nobody waits for it, and the answer is not remembered."""
+    """Only new tools lack vectors. Searches do not wait, and the result is not cached."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     embedder.gate.set()
     await gateway.report()
     embedder.gate.clear()
 
     gateway.add_source(ListSource("more", catalog_of(250)[200:]))
-    found = [await gateway.search(QUERY) for _ in range(2)]
+    results = [await gateway.search(QUERY) for _ in range(2)]
     embedder.gate.set()
     report = await gateway.report()
 
-    assert ["hybrid"] * 2 == [each.mode for each in found]
-    assert [["index_building"]] * 2 == [told(codes(each)) for each in found]
-    assert not found[1].cached
+    assert ["hybrid"] * 2 == [result.mode for result in results]
+    assert [["index_building"]] * 2 == [progress_codes(codes(result)) for result in results]
+    assert not results[1].cached
     assert 250 == report.vectors
     assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
 
@@ -233,46 +244,54 @@ async def test_a_catalog_that_grows_keeps_its_vectors(
     ("before", "mode", "notes"),
     [(200, "hybrid", ["index_building"]), (199, "graph", ["index_building", "graph_fallback"])],
 )
-async def test_vectors_rank_if_four_of_five_are_in_the_store(
+async def test_vectors_rank_if_four_of_five_are_stored(
     open_gateway: OpenGateway, catalog_of: CatalogOf, before: int, mode: str, notes: list[str]
 ) -> None:
-    """An earlier process embedded a part of the catalog; of fewer the rest would come last."""
+    """An earlier process embedded a part of the catalog. With fewer vectors the rest would come
+    last.
+    """
     store, tools = MemoryVectorStore(), catalog_of(250)
-    whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
-    await open_gateway(tools[:before], embedder=HashingEmbedder(), **whole).report()
+    is_complete = {"strategy": "auto", "options": WORDS_FIRST, "vector_store": store}
+    await open_gateway(tools[:before], embedder=HashingEmbedder(), **is_complete).report()
 
-    second = open_gateway(tools[:before], embedder=Gated(), **whole)
+    second = open_gateway(tools[:before], embedder=Gated(), **is_complete)
     second.add_source(ListSource("more", tools[before:]))
-    found = await second.search(QUERY)
+    result = await second.search(QUERY)
 
-    assert (mode, notes) == (found.mode, told(codes(found)))
+    assert (mode, notes) == (result.mode, progress_codes(codes(result)))
 
 
-async def test_a_filter_that_leaves_few_vectors_is_answered_by_words(
+async def test_filter_that_leaves_few_vectors_is_ranked_by_words(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """None of a new server's tools has a vector yet, though four of five of all have."""
+    """All tools of a new server lack a vector, although four of five tools of the catalog have
+    one.
+    """
     embedder, tools = Gated(), catalog_of(250)
-    gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=WORDS_FIRST)
     embedder.gate.set()
     await gateway.report()
     embedder.gate.clear()
 
     gateway.add_source(ListSource("more", tools[200:]), access=Access(tags=(NEW,)))
-    found = await gateway.search(QUERY, filters=Filters(tags=frozenset({NEW})))
+    result = await gateway.search(QUERY, filters=Filters(tags=frozenset({NEW})))
 
-    assert ("graph", 50) == (found.mode, found.counts.eligible)
+    assert ("graph", 50) == (result.mode, result.counts.eligible)
 
 
-async def test_a_server_that_is_down_is_tried_again_meanwhile(
+async def test_failed_server_is_retried_while_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """After its time, as ever; what only waits for vectors is not built again for that."""
+    """Waiting for vectors alone does not cause a new build."""
     now, down = [0.0], ListSource("down")
     down.fail_with = OSError()
     embedder = Gated()
     gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=WORDS_FIRST,
+        clock=lambda: now[0],
     )
     gateway.add_source(down)
     before = codes(await gateway.search(QUERY))
@@ -280,21 +299,21 @@ async def test_a_server_that_is_down_is_tried_again_meanwhile(
 
     now[0] += 3600
 
-    async def up() -> bool:
+    async def is_up() -> bool:
         return "source_load_failed" not in codes(await gateway.search(QUERY))
 
-    await until(up)
+    await until(is_up)
 
     assert "source_load_failed" in before
     assert "index_building" in codes(await gateway.search(QUERY))
 
 
-async def test_what_there_is_is_told_at_once(
+async def test_report_without_wait_describes_the_current_build(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """And what is still being made: whoever asks has it begun, and waits for nothing."""
+    """The report starts a missing build, but does not wait for it."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
 
     nothing = await gateway.report(wait=False)
     await gateway.list_tools()
@@ -303,25 +322,26 @@ async def test_what_there_is_is_told_at_once(
     gateway.add_source(ListSource("more", [tool("water_plants", "Water the plants.")]))
     changed = await gateway.report(wait=False)
     embedder.gate.set()
-    whole = await gateway.report()
+    is_complete = await gateway.report()
 
-    details = [each.diagnostics[0].detail for each in (nothing, listed, changed)]
-    assert {"index_building"} == {each.diagnostics[0].code for each in (nothing, listed, changed)}
+    details = [report.diagnostics[0].detail for report in (nothing, listed, changed)]
+    assert {"index_building"} == {
+        report.diagnostics[0].code for report in (nothing, listed, changed)
+    }
     assert (0, 80, 80) == (nothing.entities, listed.entities, changed.entities)
     assert (0, 0) == (listed.vectors, changed.vectors)
     assert "nothing is listed yet" in details[0]
     assert "of 160 texts have a vector" in details[1]
     assert "the catalog changed" in details[2]
-    assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
-    assert whole == await gateway.report(wait=False)
+    assert (81, 81, ()) == (is_complete.entities, is_complete.vectors, is_complete.diagnostics)
+    assert is_complete == await gateway.report(wait=False)
 
 
-async def test_what_is_removed_while_it_is_embedded_is_forgotten(
+async def test_vectors_of_tools_removed_while_embedding_are_dropped(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Its vectors are of no use; what came instead has its own."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=WORDS_FIRST)
     await gateway.list_tools()
     await embedder.gate.reached.wait()
     await gateway.remove_server("shelf")
@@ -334,10 +354,10 @@ async def test_what_is_removed_while_it_is_embedded_is_forgotten(
     assert (5, 5, ()) == (len(tools), report.vectors, report.diagnostics)
 
 
-async def test_a_gateway_that_is_closed_meanwhile_ends(
+async def test_closing_the_gateway_ends_embedding(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    gateway, _ = await searched(open_gateway, catalog_of)
+    gateway, _ = await open_and_search(open_gateway, catalog_of)
 
     await gateway.aclose()
 

@@ -1,6 +1,6 @@
-"""Read the ranking cases of tests/cases/search: catalog, documents, request, expectation.
+"""Reader of the ranking cases in tests/cases/search: catalog, documents, request, expectation.
 
-Each case is a heading and fenced blocks; `tests/cases/search/README.md` says what they hold.
+Each case is a heading and fenced blocks, described in `tests/cases/search/README.md`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case."""
+    """A ranking case."""
 
     title: str
     tools: tuple[ToolDefinition, ...]
@@ -29,28 +29,28 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Read the cases of all files."""
-    found: list[Case] = []
+    """Return the cases of all files."""
+    all_cases: list[Case] = []
     for file in sorted(FOLDER.glob("*.md")):
         parts = re.split(r"^## (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
         shared = dict(_BLOCK.findall(parts[0]))
-        found += [
+        all_cases += [
             _case(title, text, shared)
             for title, text in zip(parts[1::2], parts[2::2], strict=True)
             if file.name != "README.md"
         ]
-    return found
+    return all_cases
 
 
 def _case(title: str, text: str, shared: Mapping[str, str]) -> Case:
     blocks = _BLOCK.findall(text)
-    one = {**shared, **dict(blocks)}
+    merged = {**shared, **dict(blocks)}
     return Case(
         title=title,
-        tools=tuple(map(_tool, one["catalog"].splitlines())),
+        tools=tuple(map(_tool, merged["catalog"].splitlines())),
         documents=tuple(parse(body) for kind, body in blocks if kind == "document"),
-        search=_pairs(one["search"]),
-        expected=_pairs(one["expected"]),
+        search=_pairs(merged["search"]),
+        expected=_pairs(merged["expected"]),
     )
 
 
@@ -70,5 +70,5 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def items(text: str) -> list[str]:
-    """Split ``a, b`` into its items; an empty text has none."""
+    """Split ``a, b`` into its items; empty for an empty text."""
     return [item.strip() for item in text.split(",") if item.strip()]

@@ -1,4 +1,4 @@
-"""What the tests of the search share: searches over a snapshot without a gateway around them."""
+"""Fixtures and helpers for tests of the search: searches over a snapshot without a gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Catalog = tuple[ToolDefinition, ...]
 POLICIES = all_rankings(
     {name: make() for name, make in load_plugins(None).tables("register_rankings").items()}
 )
-"""The ranking policies that are installed, keyed by name."""
+"""Ranking policies of the core and of installed plugins, keyed by name."""
 RANKINGS: tuple[RankingPolicy, ...] = tuple(
     each for each in get_args(RankingPolicy) if each == "strategy" or each in POLICIES
 )
@@ -40,7 +40,7 @@ def embedder() -> HashingEmbedder:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder) -> Gateway:
-    """A gateway over the catalog of a dozen tools."""
+    """Return a gateway with a catalog of a dozen tools."""
     return open_gateway(catalog, strategy="auto", embedder=embedder)
 
 
@@ -56,7 +56,7 @@ def snapshot_of(
 
 
 def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, Vector]:
-    """Embed all texts of *entities*, by text key."""
+    """Embed all texts of *entities*. The result is keyed by text key."""
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
     texts = compiler.vectors.missing_texts
@@ -65,14 +65,14 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
 
 
 def lexical_scores(words: Sequence[float], *, coverage: Sequence[float]) -> Hits:
-    """Make the scores of a query without words."""
+    """Return scores of a query without words."""
     return Hits(
         terms=(), scores=np.asarray(words, np.float32), coverage=np.asarray(coverage, np.float32)
     )
 
 
 def auto(embedder: HashingEmbedder, **options: float) -> Search:
-    """Make an auto search."""
+    """Return a search with the strategy `auto`."""
     return Search(
         options=SearchOptions(**options),  # type: ignore[arg-type]  # floats for counts
         strategy="auto",
@@ -91,8 +91,8 @@ def run(
     ranking: RankingPolicy = "strategy",
     diversify: bool = False,
 ) -> SearchResult:
-    """Search once."""
-    asked = SearchArguments(
+    """Check the arguments and search once."""
+    arguments = SearchArguments(
         query,
         queries=queries,
         limit=limit,
@@ -100,5 +100,5 @@ def run(
         ranking=ranking,
         diversify=diversify,
     )
-    request, notes = prepare(asked, search.options)
+    request, notes = prepare(arguments, search.options)
     return asyncio.run(search(snapshot, request, notes))

@@ -1,4 +1,4 @@
-"""What is remembered, for how long, and what never is."""
+"""Caching of results, query embeddings and rewrites."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ QUERY = "send an e-mail"
 async def test_two_hundred_equal_searches_make_one_embedding_call(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """On one loop, all at the same time, before anything was built."""
+    """All searches run at once on one loop, before the index is built."""
 
-    found = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
+    results = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
 
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
     assert 2 == embedder.calls
     assert 1 == gateway.index_builds
-    assert 1 == len({tuple(names(each)) for each in found})
+    assert 1 == len({tuple(names(result)) for result in results})
 
 
 def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """On twenty threads at the same time."""
     embedder = HashingEmbedder()
     gateway = SyncGateway(open_gateway(catalog, strategy="auto", embedder=embedder))
     start = threading.Barrier(20)
@@ -48,24 +47,24 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
         return gateway.search(QUERY)
 
     with ThreadPoolExecutor(20) as threads:
-        found = list(threads.map(ask, range(200)))
+        results = list(threads.map(ask, range(200)))
 
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
-    assert 1 == len({tuple(names(each)) for each in found})
+    assert 1 == len({tuple(names(result)) for result in results})
 
 
-async def test_a_remembered_result_is_the_same_and_says_so(gateway: Gateway) -> None:
-    """Same input and state, same output."""
+async def test_cached_result_is_equal_and_marked_as_cached(gateway: Gateway) -> None:
 
     fresh = await gateway.search(QUERY)
-    kept = await gateway.search(f"  {QUERY}\u200b ")
+    cached = await gateway.search(f"  {QUERY}\u200b ")
 
-    assert fresh == kept
-    assert (False, True) == (fresh.cached, kept.cached)
+    assert fresh == cached
+    assert (False, True) == (fresh.cached, cached.cached)
 
 
-async def test_another_question_is_another_key(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Limit, filters, context and notes all change a result."""
+async def test_each_argument_of_a_search_is_part_of_the_cache_key(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
     gateway = open_gateway(catalog)
     await gateway.search(QUERY, limit=50)
 
@@ -79,16 +78,16 @@ async def test_another_question_is_another_key(open_gateway: OpenGateway, catalo
         await gateway.search(QUERY, limit=50, display_limit=1),
     ]
 
-    assert not any(each.cached for each in others)
+    assert not any(other.cached for other in others)
 
 
 @pytest.mark.parametrize(
     ("seconds", "embedded", "rewritten"), [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)]
 )
-async def test_each_memory_has_its_own_absolute_lifetime(
+async def test_each_cache_has_its_own_absolute_lifetime(
     open_gateway: OpenGateway, catalog: Catalog, seconds: int, embedded: int, rewritten: int
 ) -> None:
-    """Results five minutes, query embeddings fifteen, rewrites thirty."""
+    """Five minutes for results, fifteen for query embeddings, thirty for rewrites."""
     clock, embedder = ManualClock(), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     gateway = open_gateway(
@@ -104,10 +103,9 @@ async def test_each_memory_has_its_own_absolute_lifetime(
     assert rewritten == len(normalizer.asked)
 
 
-async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
+async def test_catalog_change_invalidates_results_but_not_embeddings(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """What was found may be wrong now; what a text means is not."""
     await gateway.search(QUERY)
 
     def send_an_email() -> str:
@@ -115,18 +113,18 @@ async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
         return ""
 
     gateway.add_tool(send_an_email)
-    found = await gateway.search(QUERY)
+    result = await gateway.search(QUERY)
 
-    assert not found.cached
-    assert "send_an_email" in names(found)
+    assert not result.cached
+    assert "send_an_email" in names(result)
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
-    assert 0 == found.counts.embedded_texts
+    assert 0 == result.counts.embedded_texts
 
 
-async def test_gateways_that_share_caches_never_share_results(
+async def test_gateways_with_shared_caches_do_not_share_results(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Equal generations of other catalogs; only what does not depend on them is shared."""
+    """The catalogs differ, but their generations are equal. Rewrites and embeddings are shared."""
     caches, embedder = Caches.of(CacheOptions()), HashingEmbedder()
     normalizer = TableNormalizer({QUERY: "send email"})
     options = {
@@ -134,20 +132,17 @@ async def test_gateways_that_share_caches_never_share_results(
     }  # fmt: skip
     first = open_gateway(catalog[:1], **options)
     second = open_gateway(catalog[5:], **options)
-    found = await first.search(QUERY)
+    result = await first.search(QUERY)
 
     other = await second.search(QUERY)
 
-    assert ["send_email"] == names(found)
+    assert ["send_email"] == names(result)
     assert not other.cached
     assert "send_email" not in names(other)
     assert (1, 1) == (len(normalizer.asked), sum(QUERY in batch for batch in embedder.batches))
 
 
-async def test_caches_of_no_size_remember_nothing(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """A host may turn them off."""
+async def test_caches_with_zero_items_are_off(open_gateway: OpenGateway, catalog: Catalog) -> None:
     embedder = HashingEmbedder()
     off = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=Options(cache=off))
@@ -159,8 +154,8 @@ async def test_caches_of_no_size_remember_nothing(
     assert 2 == sum(batch == (QUERY,) for batch in embedder.batches)
 
 
-async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Gateway) -> None:
-    """Neither the first of them, whose result is remembered, nor those that get it from there."""
+async def test_changes_to_a_result_do_not_affect_other_callers(gateway: Gateway) -> None:
+    """The test changes the first result and results from the cache."""
     results = [await gateway.search(QUERY)]
     stages = dict(results[0].stages)
 
@@ -168,14 +163,16 @@ async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Ga
         results[-1].stages.clear()  # type: ignore[attr-defined]  # a caller that does as it likes
         results.append(await gateway.search(QUERY))
 
-    assert [False, True, True, True] == [each.cached for each in results]
+    assert [False, True, True, True] == [result.cached for result in results]
     assert stages == results[-1].stages
 
 
-async def test_a_dead_server_does_not_switch_the_cache_off(
+async def test_failed_server_does_not_disable_the_cache(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Not when it has failed once more either; when it is back its tools are found at once."""
+    """The cache is used even after a second failure. The server's tools are found once it is
+    back.
+    """
     clock, dead = ManualClock(), ListSource("dead", [tool("post_letter", "Send a letter.")])
     dead.fail_with = OSError()
     gateway = open_gateway(catalog, clock=clock)
@@ -191,21 +188,18 @@ async def test_a_dead_server_does_not_switch_the_cache_off(
     third = await gateway.search(QUERY)
     dead.fail_with = None
 
-    async def back() -> bool:
+    async def is_back() -> bool:
         clock.tick(31)
         return "post_letter" in names(await gateway.search(QUERY))
 
-    await until(back)
+    await until(is_back)
 
-    assert [False, True, True] == [each.cached for each in (first, second, third)]
-    for each in (first, second, third):
-        assert ["source_load_failed"] == [note.code for note in each.diagnostics]
+    assert [False, True, True] == [result.cached for result in (first, second, third)]
+    for result in (first, second, third):
+        assert ["source_load_failed"] == [note.code for note in result.diagnostics]
 
 
-async def test_a_degraded_result_is_not_remembered(
-    gateway: Gateway, embedder: HashingEmbedder
-) -> None:
-    """The next request tries again."""
+async def test_degraded_result_is_not_cached(gateway: Gateway, embedder: HashingEmbedder) -> None:
     await gateway.report()
     embedder.fail_with = OSError()
 

@@ -1,4 +1,4 @@
-"""The ranking cases that are readable without Python."""
+"""Ranking cases written in Markdown."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tests.core.search.cases import Case, cases, items
 from tests.fakes import TableNormalizer, codes
 
 
-def _listed(found: tuple[Match, ...]) -> list[str]:
-    return [match.name for match in found]
+def _names(matches: tuple[Match, ...]) -> list[str]:
+    return [match.name for match in matches]
 
 
-SAID: dict[str, Callable[[SearchResult], list[str]]] = {
+READERS: dict[str, Callable[[SearchResult], list[str]]] = {
     "mode": lambda result: [result.mode],
-    "matches": lambda result: _listed(result.matches),
-    "first": lambda result: _listed(result.matches[:1]),
-    "related": lambda result: _listed(result.related),
-    "next": lambda result: _listed(result.next_steps),
-    "prerequisites": lambda result: _listed(result.prerequisites),
+    "matches": lambda result: _names(result.matches),
+    "first": lambda result: _names(result.matches[:1]),
+    "related": lambda result: _names(result.related),
+    "next": lambda result: _names(result.next_steps),
+    "prerequisites": lambda result: _names(result.prerequisites),
     "proxies": lambda result: [
         match.name
-        for found in (result.matches, result.prerequisites, result.related, result.next_steps)
-        for match in found
+        for matches in (result.matches, result.prerequisites, result.related, result.next_steps)
+        for match in matches
         if match.direct
     ],
     "diagnostics": codes,
@@ -35,21 +35,21 @@ SAID: dict[str, Callable[[SearchResult], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
-async def test_a_search_finds_what_the_case_says(open_gateway: OpenGateway, case: Case) -> None:
-    """Each line that the case states, and nothing that it leaves open."""
-    asked = case.search
-    meanings = dict(item.split("=") for item in items(asked.get("meanings", "")))
+async def test_search_result_matches_the_case(open_gateway: OpenGateway, case: Case) -> None:
+    """Only the lines in the case are compared."""
+    search = case.search
+    meanings = dict(item.split("=") for item in items(search.get("meanings", "")))
     gateway = open_gateway(
         case.tools,
-        strategy=asked["strategy"],
+        strategy=search["strategy"],
         embedder=HashingEmbedder(meanings=meanings),
         normalizer=(
-            TableNormalizer({asked["query"]: asked["english"]}) if "english" in asked else None
+            TableNormalizer({search["query"]: search["english"]}) if "english" in search else None
         ),
         graph=list(case.documents),
     )
 
-    found = await gateway.search(asked["query"], limit=int(asked["limit"]))
+    result = await gateway.search(search["query"], limit=int(search["limit"]))
 
     expected = {key: items(value) for key, value in case.expected.items()}
-    assert expected == {key: SAID[key](found) for key in expected}
+    assert expected == {key: READERS[key](result) for key in expected}

@@ -1,4 +1,4 @@
-"""How likely a match is: a calibrated number, comparable between queries and modes."""
+"""Confidence of matches: calibrated, and comparable between queries and modes."""
 
 from __future__ import annotations
 
@@ -28,32 +28,28 @@ features = st.builds(
 
 
 @given(features, shares, shares)
-def test_more_of_the_words_is_never_less_confidence(
+def test_confidence_does_not_fall_with_more_matching_words(
     match: Features, one: float, other: float
 ) -> None:
-    """With and without vectors; it is a share."""
     low, high = (estimate(replace(match, coverage=share)) for share in sorted((one, other)))
 
     assert 0 <= low <= high <= 1
 
 
 @given(features, shares)
-def test_the_graph_raises_confidence_and_never_lowers_it(match: Features, agreement: float) -> None:
-    """Rule 4: its agreement takes a share of the remaining doubt away."""
+def test_graph_agreement_never_lowers_confidence(match: Features, agreement: float) -> None:
+    """Rule 4: agreement removes a share of the remaining doubt."""
     assert estimate(match) <= estimate(match, graph=agreement) <= 1
 
 
-def test_an_exact_name_is_certain() -> None:
-    """Whatever else speaks against it."""
+def test_exact_name_has_confidence_one() -> None:
     assert 1 == estimate(Features(similarity=-5.0), exact_name=True)
 
 
 @pytest.mark.parametrize("model", ["", LOCAL_MODEL])
 @pytest.mark.parametrize("size", [1, 30, 100_000])
-def test_without_a_known_word_what_stands_apart_from_nothing_is_unlikely(
-    model: str, size: int
-) -> None:
-    """The nearest of a catalog that is far away as a whole, or near as a whole, is no match."""
+def test_match_without_words_or_distinct_similarity_is_unlikely(model: str, size: int) -> None:
+    """All entities are equally near to the query, so the nearest one is not a match."""
     alike = closeness(0.15, mean=0.15, spread=0.0, count=size, model=model)
     match = Features(similarity=alike, count=size)
 
@@ -61,25 +57,24 @@ def test_without_a_known_word_what_stands_apart_from_nothing_is_unlikely(
 
 
 @pytest.mark.parametrize("model", ["", LOCAL_MODEL])
-def test_the_best_of_many_is_near_by_chance(model: str) -> None:
-    """Equally near: of few entities it is likelier what was asked for."""
-    few, many = (
+def test_equal_similarity_is_less_likely_in_a_larger_catalog(model: str) -> None:
+    """The best of many entities is near by chance."""
+    in_small_catalog, in_large_catalog = (
         estimate(Features(similarity=0.3, count=count), model=model) for count in (100, 10_000)
     )
 
-    assert many < few
+    assert in_large_catalog < in_small_catalog
 
 
 @pytest.mark.parametrize("coverage", [0.0, 0.5])
-def test_a_nearer_match_is_likelier(coverage: float) -> None:
-    """At equal words."""
-    near, far = (Features(similarity=each, coverage=coverage) for each in (2.0, 0.0))
+def test_confidence_rises_with_similarity(coverage: float) -> None:
+    near, far = (Features(similarity=similarity, coverage=coverage) for similarity in (2.0, 0.0))
 
     assert estimate(near) > estimate(far)
 
 
-async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway) -> None:
-    """While most tools are still to be embedded, what holds no word of the request is not found."""
+async def test_nearest_of_few_vectors_is_not_a_match(open_gateway: OpenGateway) -> None:
+    """Most tools lack a vector, so a tool without any word of the request must not be found."""
     store, first = MemoryVectorStore(), [tool("plant", "Water the flowers."), tool("mow", "Lawn.")]
     options = Options(search=SearchOptions(first_search="words"))
     embedded = open_gateway(
@@ -89,17 +84,17 @@ async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway)
     gateway = open_gateway(
         first, strategy="auto", embedder=Gated(), options=options, vector_store=store
     )
-    rest = [tool(f"list_{number}", f"Orders of shop {number}.") for number in range(80)]
-    gateway.add_source(ListSource("rest", rest))
+    others = [tool(f"list_{number}", f"Orders of shop {number}.") for number in range(80)]
+    gateway.add_source(ListSource("rest", others))
 
-    found = await gateway.search("asdf qwerty")
+    result = await gateway.search("asdf qwerty")
 
-    assert "index_building" in codes(found)
-    assert () == found.matches
+    assert "index_building" in codes(result)
+    assert () == result.matches
 
 
-async def test_a_bare_number_is_near_to_nothing(open_gateway: OpenGateway) -> None:
-    """Whatever its vector says: digits are no words."""
+async def test_bare_number_has_low_confidence(open_gateway: OpenGateway) -> None:
+    """Digits do not count as words, whatever their vector says."""
     tools = [
         tool("page", "12345"),
         *(tool(f"list_{name}", f"Orders {name}.") for name in ascii_letters[:40]),

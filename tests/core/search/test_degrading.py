@@ -1,4 +1,4 @@
-"""Each request degrades by itself, says what really ranked, and the next one tries again."""
+"""Degraded searches: each reports its real ranking mode, and the next search tries again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.conftest import PATIENT, OpenGateway
 from tests.core.search.conftest import RANKINGS, Catalog
 from tests.fakes import codes, names, until
 
-EVERY = list(product(get_args(Strategy), RANKINGS))
+COMBINATIONS = list(product(get_args(Strategy), RANKINGS))
 QUERIES = ("list the invoices", "book a flight", "send an e-mail")
 
 
-def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
-    """Say what ranks, as the documentation has it."""
+def expected_mode(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> str:
+    """Return the documented ranking mode."""
     if ranking == "lexical":
         return "lexical"
     if ranking != "strategy":
@@ -29,76 +29,83 @@ def expected(strategy: Strategy, ranking: RankingPolicy, *, vectors: bool) -> st
     return "vector" if strategy == "embeddings" else "hybrid"
 
 
-def told(found: SearchResult) -> str:
-    """Check that a result's mode is what its numbers rest on, and give it."""
-    evidence = [match.evidence for match in found.matches]
-    near = {each.vector is not None for each in evidence}
-    assert {found.mode in {"vector", "hybrid"}} == near
-    return found.mode
+def check_mode(result: SearchResult) -> str:
+    """Check that the mode matches the evidence of the matches, and return it."""
+    evidence = [match.evidence for match in result.matches]
+    near = {match_evidence.vector is not None for match_evidence in evidence}
+    assert {result.mode in {"vector", "hybrid"}} == near
+    return result.mode
 
 
-@pytest.mark.parametrize(("strategy", "ranking"), EVERY)
-async def test_every_request_says_what_ranked_it(
+@pytest.mark.parametrize(("strategy", "ranking"), COMBINATIONS)
+async def test_each_search_reports_its_ranking_mode(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
-    """Down and up again, query by query, without a latch and without a restart."""
+    """The embedder fails for one query and then works again, without a restart."""
     embedder = HashingEmbedder()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
     await gateway.report()
     modes = []
     for query, down in [*zip(QUERIES, (False, True, False), strict=True), (QUERIES[1], False)]:
         embedder.fail_with = TimeoutError() if down else None
-        found = await gateway.search(query, ranking=ranking)
-        modes.append((told(found), found.degraded, found.cached))
+        result = await gateway.search(query, ranking=ranking)
+        modes.append((check_mode(result), result.degraded, result.cached))
 
-    fallen = strategy != "graph" and ranking != "lexical"
-    well, ill = (expected(strategy, ranking, vectors=each) for each in (True, False))
-    never = ranking not in {"strategy", "lexical"} and strategy == "graph"
-    assert [(well, never, False), (ill, fallen or never, False)] == modes[:2]
-    assert [(well, never, False), (well, never, not (fallen or never))] == modes[2:]
+    loses_vectors = strategy != "graph" and ranking != "lexical"
+    usual_mode, fallback_mode = (
+        expected_mode(strategy, ranking, vectors=vectors) for vectors in (True, False)
+    )
+    is_always_degraded = ranking not in {"strategy", "lexical"} and strategy == "graph"
+    assert [
+        (usual_mode, is_always_degraded, False),
+        (fallback_mode, loses_vectors or is_always_degraded, False),
+    ] == modes[:2]
+    assert [
+        (usual_mode, is_always_degraded, False),
+        (usual_mode, is_always_degraded, not (loses_vectors or is_always_degraded)),
+    ] == modes[2:]
 
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("ranking", [each for each in RANKINGS if each != "lexical"])
-async def test_an_index_that_was_built_without_vectors_gets_them(
+async def test_index_built_without_vectors_gets_them_later(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
-    """The embedder was down while the catalog was read: words answer until it is back."""
+    """The embedder fails while the catalog is read. Words rank until it is back."""
     embedder, clock = HashingEmbedder(fail_with=ConnectionError()), ManualClock()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, clock=clock)
 
-    async def asked() -> SearchResult:
+    async def search_once() -> SearchResult:
         return await gateway.search("list the invoices", ranking=ranking)
 
-    async def healed() -> bool:
-        return (await asked()).mode == "hybrid"
+    async def has_recovered() -> bool:
+        return (await search_once()).mode == "hybrid"
 
-    before = await asked()
+    before = await search_once()
     embedder.fail_with = None
-    soon = await asked()
+    soon = await search_once()
     calls = embedder.calls
     clock.tick(PATIENT.upstream.retry_after_s)
-    await until(healed)
-    after = await asked()
+    await until(has_recovered)
+    after = await search_once()
 
-    assert told(before) == told(soon) == expected("auto", ranking, vectors=False)
+    assert check_mode(before) == check_mode(soon) == expected_mode("auto", ranking, vectors=False)
     assert ["embedding_failed", "vectors_incomplete"] == codes(before)[:2]
     assert (1, 2) == (calls, gateway.index_builds)
-    assert ("hybrid", False) == (told(after), after.degraded)
+    assert ("hybrid", False) == (check_mode(after), after.degraded)
     assert "list_invoices" in names(after)
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_words_that_nobody_holds_leave_vectors_to_rank(
+async def test_vectors_rank_if_no_entity_has_the_words(
     open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
-    """The other way round: a page is full as long as one of both can fill it."""
     embedder = HashingEmbedder(meanings={"facturas": "invoices", "abiertas": "open"})
     options = replace(PATIENT, search=replace(PATIENT.search, no_match_confidence=0))
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=options)
 
-    found = await gateway.search("facturas abiertas", ranking=ranking)
+    result = await gateway.search("facturas abiertas", ranking=ranking)
 
     expected_count = {"lexical": 0, "legacy": 3}.get(ranking, 5)
-    assert expected_count == len(found.matches)
-    assert ["list_invoices"] == names(found)[:1] or ranking == "lexical"
+    assert expected_count == len(result.matches)
+    assert ["list_invoices"] == names(result)[:1] or ranking == "lexical"

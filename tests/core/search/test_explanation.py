@@ -1,4 +1,4 @@
-"""Why each match stands where it stands, and what filters left out."""
+"""Explanations of results: ranks of each match, and filtered entities."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from tests.fakes import ListSource, eligibility_of, names, tool
 HOST = Caller(scopes=frozenset({ALL_SCOPES}))
 
 
-async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gateway) -> None:
-    """Only where it is asked for; what says nothing of a match has no place for it."""
-    plain = await gateway.search("send an e-mail", limit=3)
-    told = await gateway.search("send an e-mail", limit=3, explain=True)
+async def test_explained_match_has_a_rank_for_each_kind_of_evidence(gateway: Gateway) -> None:
+    """Only if requested. Evidence that does not contain the match has rank None."""
+    unexplained = await gateway.search("send an e-mail", limit=3)
+    explained = await gateway.search("send an e-mail", limit=3, explain=True)
 
-    assert ((), ()) == (plain.ranks, plain.filtered)
-    assert plain.matches == told.matches
-    first, second, third = told.ranks
+    assert ((), ()) == (unexplained.ranks, unexplained.filtered)
+    assert unexplained.matches == explained.matches
+    first, second, third = explained.ranks
     places = EvidenceRanks(vector=1, lexical=1, graph=1, usage=None, ranked=1, final=1)
     assert replace(first, signals=()) == places
     assert (2, 3) == (second.final, third.final)
@@ -55,49 +55,51 @@ async def test_each_match_has_its_place_by_each_kind_of_evidence(gateway: Gatewa
 
 @pytest.mark.parametrize("strategy", get_args(Strategy))
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_the_last_place_is_that_in_the_result_whatever_ranked(
+async def test_final_rank_is_the_rank_in_the_result(
     open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
     embedder = HashingEmbedder()
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder)
 
-    told = await gateway.search("pay an invoice", ranking=ranking, explain=True)
+    explained = await gateway.search("pay an invoice", ranking=ranking, explain=True)
 
-    assert [*range(1, len(told.matches) + 1)] == [each.final for each in told.ranks]
-    assert [*range(1, len(told.matches) + 1)] == [each.ranked for each in told.ranks]
-    assert told.ranks[0].lexical is not None
+    assert [*range(1, len(explained.matches) + 1)] == [rank.final for rank in explained.ranks]
+    assert [*range(1, len(explained.matches) + 1)] == [rank.ranked for rank in explained.ranks]
+    assert explained.ranks[0].lexical is not None
     uses_vectors = strategy != "graph" and ranking != "lexical"
-    assert uses_vectors == (told.ranks[0].vector is not None)
+    assert uses_vectors == (explained.ranks[0].vector is not None)
 
 
-async def test_past_calls_have_a_rank_of_their_own() -> None:
-    """They move near ties: where all of it stood before is told too."""
+async def test_usage_rank_is_explained() -> None:
+    """The explanation also contains the ranks before past calls moved near ties."""
     embedder = HashingEmbedder()
     entities = [
         fakes.entity(tool(f"send_letter_{name}", "Send a letter to somebody.")) for name in "abc"
     ]
-    ids = [each.id for each in entities]
+    ids = [entity.id for entity in entities]
     request = SearchRequest(queries=("send a letter",), explain=True)
 
-    told = await auto(embedder)(
+    explained = await auto(embedder)(
         snapshot_of(entities, embedder),
         request,
         usage=UsageSignals(multipliers={ids[1]: 0.9, ids[2]: 1.1, "gone/tool": 1.1}),
     )
 
-    places = {match.id: ranks for match, ranks in zip(told.matches, told.ranks, strict=True)}
+    places = {
+        match.id: ranks for match, ranks in zip(explained.matches, explained.ranks, strict=True)
+    }
     assert [None, 2, 1] == [places[key].usage for key in ids]
     assert (3, 2) == (places[ids[2]].ranked, places[ids[2]].final)
 
 
-async def test_several_queries_have_the_places_of_their_own(gateway: Gateway) -> None:
-    told = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
+async def test_ranks_of_several_queries_are_explained_separately(gateway: Gateway) -> None:
+    explained = await gateway.search(queries=["send an e-mail", "play a song"], explain=True)
 
-    assert {"send_email", "play_music"} == {*names(told)[:2]}
-    assert [1, 1] == [each.lexical for each in told.ranks[:2]]
+    assert {"send_email", "play_music"} == {*names(explained)[:2]}
+    assert [1, 1] == [rank.lexical for rank in explained.ranks[:2]]
 
 
-async def test_a_result_without_matches_or_a_ranking_has_no_ranks(
+async def test_result_without_ranked_matches_has_no_ranks(
     gateway: Gateway, open_gateway: OpenGateway
 ) -> None:
     """An emptied result, a browse, and an empty catalog."""
@@ -106,32 +108,34 @@ async def test_a_result_without_matches_or_a_ranking_has_no_ranks(
     browsed = await gateway.search("", explain=True)
     empty = await open_gateway().search("x", explain=True)
 
-    assert [False, True, False] == [bool(each.matches) for each in (emptied, browsed, empty)]
-    assert [((), ())] * 3 == [(each.ranks, each.filtered) for each in (emptied, browsed, empty)]
+    assert [False, True, False] == [bool(result.matches) for result in (emptied, browsed, empty)]
+    assert [((), ())] * 3 == [
+        (result.ranks, result.filtered) for result in (emptied, browsed, empty)
+    ]
 
 
-Left = dict[str, tuple[FilterName, ...]]
+FiltersByName = dict[str, tuple[FilterName, ...]]
 
 
-async def filtered(gateway: Gateway, filters: Filters) -> Left:
-    told = await gateway.search("write a report", limit=9, filters=filters, explain=True)
-    return left_out(told)
+async def search_filtered(gateway: Gateway, filters: Filters) -> FiltersByName:
+    explained = await gateway.search("write a report", limit=9, filters=filters, explain=True)
+    return filters_by_name(explained)
 
 
-def left_out(told: SearchResult) -> Left:
-    return {each.id.rpartition("/")[2]: each.filters for each in told.filtered}
+def filters_by_name(explained: SearchResult) -> FiltersByName:
+    return {entity.id.rpartition("/")[2]: entity.filters for entity in explained.filtered}
 
 
 @pytest.fixture
 def reports(open_gateway: OpenGateway) -> Gateway:
-    """Tools that write reports; each but one is kept from being found in another way."""
-    own = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
+    """Tools that write reports. All but one are excluded, each by a different filter."""
+    hints = {"report_off": Hints(enabled=False), "report_tagged": Hints(tags=("Daily",))}
     tools = [
-        tool(f"report_{name}", "Write a report.", hints=own.get(f"report_{name}"))
+        tool(f"report_{name}", "Write a report.", hints=hints.get(f"report_{name}"))
         for name in ("plain", "off", "tagged", "draft", "secret")
     ]
-    asked = replace(tool("report_asked", "Write a report."), kind="prompt")
-    gateway = open_gateway([*tools, asked], strategy="auto", embedder=HashingEmbedder())
+    prompt = replace(tool("report_asked", "Write a report."), kind="prompt")
+    gateway = open_gateway([*tools, prompt], strategy="auto", embedder=HashingEmbedder())
     gateway.add_source(ListSource("other", [tool("report_other", "Write a report.")]))
     gateway.set_rules(
         {
@@ -142,43 +146,45 @@ def reports(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-async def test_what_filters_leave_out_is_named_with_the_filters(reports: Gateway) -> None:
-    """An entity that matches would be there; of several filters all are named."""
+async def test_filtered_entities_are_explained_with_their_filters(reports: Gateway) -> None:
+    """Entities that match are not listed. All filters that exclude an entity are named."""
     assert {
         "report_off": ("disabled",),
         "report_draft": ("status",),
         "report_asked": ("kind",),
-    } == await filtered(reports, Filters())
-    by_tag = await filtered(
+    } == await search_filtered(reports, Filters())
+    by_tag = await search_filtered(
         reports, Filters(tags=frozenset({"daily"}), servers=frozenset({"shelf"}))
     )
     assert ("tag",) == by_tag["report_plain"]
     assert ("tag", "server") == by_tag["report_other"]
     assert ("status", "tag") == by_tag["report_draft"]
-    without = await filtered(reports, Filters(without=frozenset({"other", "shelf/report_plain"})))
+    without = await search_filtered(
+        reports, Filters(without=frozenset({"other", "shelf/report_plain"}))
+    )
     assert ("left_out",) == without["report_plain"] == without["report_other"]
-    assert ("kind",) == (await filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
+    assert ("kind",) == (await search_filtered(reports, Filters(kinds=frozenset({"prompt"}))))[
         "report_plain"
     ]
 
 
-async def test_the_places_are_those_without_the_filters(reports: Gateway) -> None:
-    """At most five are named, and none that would not be among the matches."""
-    told = await reports.search("write a report", limit=3, explain=HOST)
+async def test_filtered_entities_have_the_ranks_without_filters(reports: Gateway) -> None:
+    """The explanation names at most five entities that would be matches without filters."""
+    explained = await reports.search("write a report", limit=3, explain=HOST)
     nothing = Filters(servers=frozenset({"no"}))
     wide = await reports.search("write a report", limit=50, filters=nothing, explain=HOST)
 
-    assert all(each.rank <= 3 for each in told.filtered)
-    assert [1, 2, 3, 4, 5] == [each.rank for each in wide.filtered]
-    assert all(0 < each.confidence <= 1 for each in wide.filtered)
-    assert {"prompt", "tool"} == {each.kind for each in wide.filtered}
+    assert all(entity.rank <= 3 for entity in explained.filtered)
+    assert [1, 2, 3, 4, 5] == [entity.rank for entity in wide.filtered]
+    assert all(0 < entity.confidence <= 1 for entity in wide.filtered)
+    assert {"prompt", "tool"} == {entity.kind for entity in wide.filtered}
 
 
-async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports: Gateway) -> None:
-    """The host may read the explanation in its place, and is told."""
+async def test_explanation_hides_entities_that_need_a_missing_scope(reports: Gateway) -> None:
+    """Only the host may read about these entities."""
     press = Caller(scopes=frozenset({"press"}))
 
-    own = await reports.search("write a report", limit=9, explain=True)
+    for_caller = await reports.search("write a report", limit=9, explain=True)
     for_press = await reports.search("write a report", limit=9, caller=press, explain=True)
     for_host = await reports.search("write a report", limit=9, explain=HOST)
     outsider = await reports.search(
@@ -189,15 +195,17 @@ async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports:
         filters=Filters(servers=frozenset({"no"})),
     )
 
-    assert "report_secret" not in str(own)
+    assert "report_secret" not in str(for_caller)
     assert "report_secret" in names(for_press)
-    assert ("scope",) == left_out(for_host)["report_secret"]
-    assert names(own) == names(for_host)
-    assert "report_secret" not in left_out(outsider)
+    assert ("scope",) == filters_by_name(for_host)["report_secret"]
+    assert names(for_caller) == names(for_host)
+    assert "report_secret" not in filters_by_name(outsider)
 
 
-def test_the_reasons_of_a_match_are_sentences() -> None:
-    """Each kind of evidence has its own; an edge names its file and line, or the rule."""
+def test_reasons_are_sentences() -> None:
+    """Each kind of evidence has its own sentence. An edge is shown with file and line, or the
+    rule.
+    """
     declared = PathStep(
         subject="a/x", predicate="nextStep", object="a/y", source="g.md:12", declared=True
     )
@@ -213,12 +221,12 @@ def test_the_reasons_of_a_match_are_sentences() -> None:
 
     assert () == reasons(bare)
     assert (
-        "The request calls it by its name.",
-        "Its meaning is near to the request's: 0.50 (cosine).",
-        "It holds 25% of the request's words, by rarity: tea, cup.",
-        "Its node in the graph holds 12% of them.",
-        "a/x nextStep a/y, says the host in g.md:12.",
-        "a/x nextStep a/y, says a rule.",
+        "The request contains its exact name.",
+        "Its meaning is similar to the request: cosine 0.50.",
+        "It contains 25% of the request's words, by rarity: tea, cup.",
+        "Its graph node contains 12% of the request's words.",
+        "a/x nextStep a/y (source: the host in g.md:12).",
+        "a/x nextStep a/y (source: a rule).",
     ) == reasons(replace(bare, evidence=evidence))
 
 
@@ -248,9 +256,7 @@ _ENTITIES = st.builds(
 
 
 @given(_ENTITIES, _FILTERS)
-def test_a_filter_is_named_exactly_where_the_mask_leaves_out(
-    entity: Entity, filters: Filters
-) -> None:
+def test_failed_filters_agree_with_the_mask(entity: Entity, filters: Filters) -> None:
     (passes,) = eligibility_of([entity]).mask(filters).tolist()
 
     assert passes == (failed_filters(entity, filters) == ())

@@ -1,4 +1,4 @@
-"""Rule 5: without usable query vectors the graph answers, this once."""
+"""Rule 5: a search without usable query vectors is ranked by the graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.core.search.conftest import Catalog
 from tests.fakes import PanicError, codes, names
 from tests.metrics import counted
 
-# What an embedder does, and how the search calls that.
+# Failures of an embedder, and the diagnostic code of each.
 FAILURES = [
     *((error, "embedding_failed") for error in (
         RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1),
@@ -40,7 +40,7 @@ FAILURES = [
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings", "graph"])
 @pytest.mark.parametrize(("failure", "code"), FAILURES)
-async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
+async def test_graph_ranks_if_embedding_fails_and_the_next_search_uses_vectors(
     open_gateway: OpenGateway,
     catalog: Catalog,
     embedder: HashingEmbedder,
@@ -48,9 +48,9 @@ async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
     code: str,
     strategy: str,
 ) -> None:
-    """Rule 5: a diagnostic, a metric, no error, no latch, and nothing of it is remembered.
+    """Rule 5: a diagnostic and a metric, but no error, and the result is not cached.
 
-    The graph alone asks no embedder, and hears of no fault.
+    The strategy `graph` does not call the embedder, so it reports no failure.
     """
     reader = InMemoryMetricReader()
     meter = MeterProvider([reader], shutdown_on_exit=False)
@@ -62,51 +62,51 @@ async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
         embedder.fail_with = failure
     else:
         embedder.transform = failure
-    fallen = await gateway.search("send an e-mail")
+    degraded = await gateway.search("send an e-mail")
     embedder.fail_with = embedder.transform = None
-    healed = await gateway.search("send an e-mail")
+    recovered = await gateway.search("send an e-mail")
 
     is_alone = strategy == "graph"
     faults = [] if is_alone else [code, "graph_fallback"]
     fallbacks = {} if is_alone else {code: 1}
-    assert ("graph", faults) == (fallen.mode, codes(fallen)[:2])
-    assert (not is_alone) == fallen.degraded
-    assert names(by_graph) == names(fallen)
-    assert "secret" not in str(fallen.diagnostics)
+    assert ("graph", faults) == (degraded.mode, codes(degraded)[:2])
+    assert (not is_alone) == degraded.degraded
+    assert names(by_graph) == names(degraded)
+    assert "secret" not in str(degraded.diagnostics)
     assert fallbacks == counted(reader, "gateway.search.fallbacks", "gateway.fallback.reason")
-    assert is_alone == healed.cached
-    assert healed.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
+    assert is_alone == recovered.cached
+    assert recovered.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
 
 
 @pytest.mark.parametrize("fault", [SystemExit(1), PanicError(), asyncio.CancelledError()])
-async def test_an_embedder_that_ends_a_build_any_way_has_failed_alone(
+async def test_embedder_that_raises_any_exception_fails_only_the_embedding(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder, fault: BaseException
 ) -> None:
-    """No kind of error of the host's code ends the loop that all share."""
+    """An exception of the host's code must not end the shared event loop."""
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     embedder.fail_with = fault
     report = await gateway.report()
-    fallen = await gateway.search("send an e-mail")
+    degraded = await gateway.search("send an e-mail")
 
-    assert "embedding_failed" in [each.code for each in report.diagnostics]
-    assert ("graph", 0) == (fallen.mode, report.vectors)
+    assert "embedding_failed" in [note.code for note in report.diagnostics]
+    assert ("graph", 0) == (degraded.mode, report.vectors)
 
 
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
-async def test_a_strategy_without_its_embedder_answers_by_the_graph(
+async def test_strategy_without_its_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 5: not even a missing part is an error."""
-    found = await open_gateway(catalog, strategy="auto").search("send an e-mail")
+    """Rule 5: a missing embedder is not an error."""
+    result = await open_gateway(catalog, strategy="auto").search("send an e-mail")
 
-    assert ("graph", ["embedder_missing", "graph_fallback"]) == (found.mode, codes(found))
-    assert "send_email" == names(found)[0]
+    assert ("graph", ["embedder_missing", "graph_fallback"]) == (result.mode, codes(result))
+    assert "send_email" == names(result)[0]
 
 
-async def test_a_few_missing_vectors_do_not_cost_the_others(
+async def test_missing_vectors_of_a_few_tools_do_not_affect_others(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """What has no vector is found by its words; the result says that it is not whole."""
+    """A tool without a vector is found by its words, and a diagnostic reports missing vectors."""
     await gateway.report()
 
     def late_tool() -> str:
@@ -117,14 +117,14 @@ async def test_a_few_missing_vectors_do_not_cost_the_others(
     gateway.add_tool(late_tool)
     await gateway.report()
     embedder.fail_with = None
-    found = await gateway.search("water the plants of the garden")
+    result = await gateway.search("water the plants of the garden")
 
-    assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (found.mode, codes(found))
-    assert "late_tool" in names(found)
+    assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (result.mode, codes(result))
+    assert "late_tool" in names(result)
     assert 12 == (await gateway.report()).vectors
 
 
-# -- over the wire -------------------------------------------------------------------------------
+# -- over HTTP ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -137,17 +137,17 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.mark.parametrize(
     "faults", [Faults(), Faults(status=429), Faults(kind="drop"), Faults(kind="garbage")]
 )
-async def test_whatever_a_service_answers_the_search_goes_on(
+async def test_search_continues_with_any_faulty_reply_of_the_embedding_service(
     open_gateway: OpenGateway, catalog: Catalog, model: ScriptedModel, faults: Faults
 ) -> None:
-    """Rule 5, against a real server that misbehaves."""
+    """Rule 5, with a real server."""
     with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
         gateway = open_gateway(catalog, strategy="auto", embedder=OpenAIEmbedder(client, model="m"))
         await gateway.report()
 
         model.fail(faults, "embeddings")
-        fallen = await gateway.search("send an e-mail")
-        healed = await gateway.search("send an e-mail")
+        degraded = await gateway.search("send an e-mail")
+        recovered = await gateway.search("send an e-mail")
 
-    assert ("graph", "hybrid") == (fallen.mode, healed.mode)
-    assert "graph_fallback" in codes(fallen)
+    assert ("graph", "hybrid") == (degraded.mode, recovered.mode)
+    assert "graph_fallback" in codes(degraded)

@@ -1,4 +1,4 @@
-"""Filters through the whole gateway: flips, caches, errors, and who asks for what."""
+"""Hidden entities: filters in searches, caches, errors, next steps and calls."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ SKILLS = Filters(kinds=frozenset({"skill"}))
 
 
 def skill(name: str, **fields: object) -> Entry:
-    told = {"description": f"How to {name.replace('_', ' ')} well.", **fields}
-    return Entry(kind="skill", name=name, **told)  # type: ignore[arg-type]  # passed on
+    values = {"description": f"How to {name.replace('_', ' ')} well.", **fields}
+    return Entry(kind="skill", name=name, **values)  # type: ignore[arg-type]  # passed on
 
 
-def own(found: SearchResult) -> set[str]:
-    return {each.rpartition("/")[2] for each in every_id(found)}
+def names_in(result: SearchResult) -> set[str]:
+    return {entity_id.rpartition("/")[2] for entity_id in every_id(result)}
 
 
 @pytest.fixture
 def entries(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
-    """A gateway whose entries are its own."""
+    """Return a gateway with a store for catalog entries."""
     options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
     return open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
 
 
-async def test_a_flip_of_what_filters_embeds_nothing(entries: Gateway) -> None:
-    """Status, scopes and enabled are no text; and what was found before is not remembered."""
+async def test_changed_filter_attributes_do_not_embed_again(entries: Gateway) -> None:
+    """Status, scopes and enabled are not part of the text. Cached results must not be returned."""
     gateway, embedder = entries, entries.embedder
     assert isinstance(embedder, HashingEmbedder)
     await gateway.catalog.put(skill("write_letters"), skill("write_poems"))
     both = await gateway.search("write well", filters=SKILLS)
     texts = embedder.texts
-    left = []
+    matches = []
     for change in (
         {"status": "draft"},
         {"status": "deprecated"},
@@ -59,38 +59,39 @@ async def test_a_flip_of_what_filters_embeds_nothing(entries: Gateway) -> None:
         {},
     ):
         await gateway.catalog.put(skill("write_poems", **change))
-        found = await gateway.search("write well", filters=SKILLS)
-        left.append(own(found))
+        result = await gateway.search("write well", filters=SKILLS)
+        matches.append(names_in(result))
 
-    assert {"write_letters", "write_poems"} == own(both) == left.pop()
-    assert [{"write_letters"}] * 4 == left
+    assert {"write_letters", "write_poems"} == names_in(both) == matches.pop()
+    assert [{"write_letters"}] * 4 == matches
     assert texts == embedder.texts
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_the_cache_knows_the_filters(entries: Gateway, ranking: RankingPolicy) -> None:
-    """Whoever asks second is given what he may see."""
+async def test_filters_are_part_of_the_cache_key(entries: Gateway, ranking: RankingPolicy) -> None:
     gateway = entries
     statuses: tuple[Status, ...] = ("active", "draft")
     for status, scope in product(statuses, ("", "poet")):
         scopes = frozenset({scope} - {""})
         await gateway.catalog.put(skill(f"write_{status}{scope}", status=status, scopes=scopes))
-    asked = [
-        Filters(kinds=frozenset({"skill"}), statuses=frozenset(of), scopes=frozenset(held))
-        for of, held in product((statuses[:1], statuses), ((), ("poet",)))
+    filters = [
+        Filters(
+            kinds=frozenset({"skill"}), statuses=frozenset(of), scopes=frozenset(scopes_of_caller)
+        )
+        for of, scopes_of_caller in product((statuses[:1], statuses), ((), ("poet",)))
     ]
 
-    first = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
-    second = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
+    first = [await gateway.search("write well", filters=f, ranking=ranking) for f in filters]
+    second = [await gateway.search("write well", filters=f, ranking=ranking) for f in filters]
 
-    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(each.matches) for each in first]
-    assert [each.matches for each in first] == [each.matches for each in second]
+    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(result.matches) for result in first]
+    assert [result.matches for result in first] == [result.matches for result in second]
     assert {(False, True)} == {(a.cached, b.cached) for a, b in zip(first, second, strict=True)}
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """Two tools of a server, one of them disabled, and what leads from one to the other."""
+    """Return a gateway with three tools that require each other; the second one is disabled."""
     documents = [
         Document(id="host:1", title="pay_bill", requires=(Link(target="open_vault"),)),
         Document(id="host:2", title="open_vault", requires=(Link(target="log_in"),)),
@@ -102,60 +103,59 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-async def test_no_way_leads_through_who_is_hidden(gateway: Gateway) -> None:
-    """What only a hidden condition needs is no condition of anything that is shown."""
-    found = await gateway.search("pay a bill", limit=1)
-    whole = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
+async def test_prerequisites_do_not_lead_through_hidden_tools(gateway: Gateway) -> None:
+    result = await gateway.search("pay a bill", limit=1)
+    unfiltered = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
 
-    assert ["open_vault", "log_in"] == [each.name for each in whole.prerequisites]
-    assert () == found.prerequisites
-    assert "open_vault" not in repr(found)
+    assert ["open_vault", "log_in"] == [match.name for match in unfiltered.prerequisites]
+    assert () == result.prerequisites
+    assert "open_vault" not in repr(result)
 
 
-async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
-    """Not even by a call that is wrong: no schema, no near name."""
+async def test_error_of_a_call_does_not_reveal_a_hidden_tool(gateway: Gateway) -> None:
+    """The error must contain neither the tool's schema nor its name as a suggestion."""
     with pytest.raises(UnknownToolError) as raised:
         await gateway.invoke("open_vaul")
     for arguments in ("{", "{}"):
         call = ToolCall(id="1", name="open_vault", arguments=arguments)
-        told = await handle_call(gateway, TOOLS, call)
+        answer = await handle_call(gateway, TOOLS, call)
 
-        assert told.failed
-        assert "schema" not in told.text
+        assert answer.failed
+        assert "schema" not in answer.text
 
     assert "open_vault" not in raised.value.near
-    shown = ToolCall(id="1", name="pay_bill", arguments="{")
-    assert "schema" in (await handle_call(gateway, TOOLS, shown)).text
+    visible = ToolCall(id="1", name="pay_bill", arguments="{")
+    assert "schema" in (await handle_call(gateway, TOOLS, visible)).text
 
 
-async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:
-    """Frameworks that ask for a tool by name are not given one that cannot be called."""
+async def test_search_for_a_hidden_name_returns_similar_tools(gateway: Gateway) -> None:
+    """Frameworks that request a tool by name must not get one that cannot be called."""
     hidden = await ToolBroker(gateway).retrieve("open_vault", ())
-    shown = await ToolBroker(gateway).retrieve("pay_bill", ())
+    visible = await ToolBroker(gateway).retrieve("pay_bill", ())
 
     assert "open_vault" not in hidden.proxies
     assert hidden.proxies
-    assert ("pay_bill",) == shown.proxies
+    assert ("pay_bill",) == visible.proxies
 
 
-async def test_a_server_is_not_found_by_its_disabled_tools(open_gateway: OpenGateway) -> None:
-    """Its words are those of the tools that there are."""
+async def test_server_is_not_found_by_words_of_its_disabled_tools(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway()
     tools = [tool("pay_bill"), tool("zorblax_open"), tool("quux_close")]
     hints = {"zorblax_open": Hints(enabled=False), "quux_close": Hints(enabled=False)}
     gateway.add_server("bank", server=Shelf(tools).server, hints=hints)
     servers = Filters(kinds=frozenset({"server"}))
 
-    asked = [
+    results = [
         await gateway.search(word, filters=servers, ranking="lexical")
         for word in ("bill", "zorblax", "quux")
     ]
 
-    assert [1, 0, 0] == [len(each.matches) for each in asked]
+    assert [1, 0, 0] == [len(result.matches) for result in results]
 
 
-async def test_many_hidden_next_steps_take_no_place(open_gateway: OpenGateway) -> None:
-    """However many edges lead to them."""
+async def test_hidden_next_steps_do_not_take_places(open_gateway: OpenGateway) -> None:
     count = 60
     hidden = [tool(f"a{number:02d}", hints=Hints(enabled=False)) for number in range(count)]
     steps = tuple(Link(target=each.name) for each in (*hidden, tool("zz_last")))
@@ -164,26 +164,24 @@ async def test_many_hidden_next_steps_take_no_place(open_gateway: OpenGateway) -
         graph=[Document(id="host:1", title="begin", next_steps=steps)],
     )
 
-    (found,) = await gateway.next_steps(["begin"], limit=1)
+    (suggestion,) = await gateway.next_steps(["begin"], limit=1)
 
-    assert ("zz_last", "nextStep") == (found.name, found.evidence.path[0].predicate)
+    assert ("zz_last", "nextStep") == (suggestion.name, suggestion.evidence.path[0].predicate)
 
 
-async def test_whoever_was_used_need_not_be_one_that_is_wanted_next(
+async def test_filters_of_next_steps_do_not_apply_to_the_used_tools(
     open_gateway: OpenGateway,
 ) -> None:
-    """The filters say who may be suggested."""
     gateway = open_gateway([tool("begin")])
     gateway.add_source(ListSource("other", [tool("end")]))
 
     other = Filters(servers=frozenset({"other"}))
-    found = await gateway.next_steps(["begin"], query="end", filters=other)
+    suggestions = await gateway.next_steps(["begin"], query="end", filters=other)
 
-    assert ["end"] == [each.name for each in found]
+    assert ["end"] == [suggestion.name for suggestion in suggestions]
 
 
-async def test_a_server_checks_headers_by_the_schemas_of_listed_tools(gateway: Gateway) -> None:
-    """A hidden tool is in no list, so its schema is not used."""
+async def test_server_validates_headers_only_by_schemas_of_listed_tools(gateway: Gateway) -> None:
     server = mcp_server(gateway, expose="all")
     async with Client(server) as client:
         await client.list_tools()
@@ -194,13 +192,17 @@ async def test_a_server_checks_headers_by_the_schemas_of_listed_tools(gateway: G
     assert {"type": "object"} == schema_of("pay_bill")
 
 
-async def test_entities_and_servers_can_be_left_out_by_name(open_gateway: OpenGateway) -> None:
-    """A server's id says nothing of others whose names begin like it."""
+async def test_entities_and_servers_are_excluded_by_id(open_gateway: OpenGateway) -> None:
+    """A server's id must not match other servers with the same prefix."""
     gateway = open_gateway([tool("pay_bill"), tool("pay_rent")])
     gateway.add_source(ListSource("shelf2", [tool("pay_tax")]))
 
-    one = await gateway.search("pay", filters=Filters(without=frozenset({"shelf/pay_bill"})))
-    rest = await gateway.search("pay", filters=Filters(without=frozenset({"shelf", "gone/x"})))
+    without_entity = await gateway.search(
+        "pay", filters=Filters(without=frozenset({"shelf/pay_bill"}))
+    )
+    without_server = await gateway.search(
+        "pay", filters=Filters(without=frozenset({"shelf", "gone/x"}))
+    )
 
-    assert {"pay_rent", "pay_tax"} == set(names(one))
-    assert ["pay_tax"] == names(rest)
+    assert {"pay_rent", "pay_tax"} == set(names(without_entity))
+    assert ["pay_tax"] == names(without_server)

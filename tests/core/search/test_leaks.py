@@ -1,4 +1,4 @@
-"""Whoever is filtered out leaves no trace: no id, no name, no server, no word, in no part."""
+"""Hidden entities leave no trace in results: no id, name, server or word."""
 
 from __future__ import annotations
 
@@ -50,48 +50,50 @@ EVERYBODY = Filters(
 
 
 class World(NamedTuple):
-    """A catalog, and who of it may be found."""
+    """A catalog with filters."""
 
     snapshot: Snapshot
     filters: Filters
 
     @property
-    def shown(self) -> list[Entity]:
-        return [each for each in self.snapshot.entities if passes(each, self.filters)]
+    def visible(self) -> list[Entity]:
+        return [entity for entity in self.snapshot.entities if passes(entity, self.filters)]
 
     @property
     def hidden(self) -> set[str]:
-        """Everything that nobody may read."""
-        shown = self.shown
-        out = [each for each in self.snapshot.entities if each not in shown]
-        # Of a server that shows anything, of whatever kind, it may be told that it failed.
+        """Names that a result must not contain."""
+        visible = self.visible
+        out = [entity for entity in self.snapshot.entities if entity not in visible]
+        # A diagnostic may name a server if the caller can see any of its entities, of any kind.
         any_kind = replace(self.filters, kinds=frozenset(KINDS))
-        seen = {each.server for each in self.snapshot.entities if passes(each, any_kind)}
-        servers = {each.server for each in out} - seen
-        return {each.id for each in out} | {each.exposed_name for each in out} | servers
+        visible_servers = {
+            entity.server for entity in self.snapshot.entities if passes(entity, any_kind)
+        }
+        servers = {entity.server for entity in out} - visible_servers
+        return {entity.id for entity in out} | {entity.exposed_name for entity in out} | servers
 
 
-def passes(each: Entity, wanted: Filters) -> bool:
-    """Say the rule a second time, as the documentation does."""
+def passes(entity: Entity, filters: Filters) -> bool:
+    """Apply the documented rule of filters, independently of the implementation."""
     return (
-        each.kind in wanted.kinds
-        and each.status in wanted.statuses
-        and wanted.tags <= {tag.casefold() for tag in each.hints.tags}
-        and (not wanted.servers or each.server in wanted.servers)
-        and (each.scopes <= wanted.scopes or "*" in wanted.scopes)
-        and (wanted.include_disabled or each.hints.enabled)
-        and not wanted.without & {each.id, each.server}
+        entity.kind in filters.kinds
+        and entity.status in filters.statuses
+        and filters.tags <= {tag.casefold() for tag in entity.hints.tags}
+        and (not filters.servers or entity.server in filters.servers)
+        and (entity.scopes <= filters.scopes or "*" in filters.scopes)
+        and (filters.include_disabled or entity.hints.enabled)
+        and not filters.without & {entity.id, entity.server}
     )
 
 
 @st.composite
 def entities(draw: st.DrawFn, number: int) -> Entity:
-    """Give an entity whose name and id no other text holds."""
+    """Return an entity whose name and id are not in any other text."""
     kind, server = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SERVERS))
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
     name = f"thing{number:02d}"
     schema = {"type": "object", "required": draw(st.lists(st.sampled_from(WORDS), max_size=1))}
-    made = ToolDefinition(
+    definition = ToolDefinition(
         name=name,
         description=f"Handle the {' '.join(words)}.",
         input_schema=schema,
@@ -107,32 +109,32 @@ def entities(draw: st.DrawFn, number: int) -> Entity:
         kind=kind,
         exposed_name=name,
         server=server,
-        definition=made,
+        definition=definition,
         status=draw(st.sampled_from(STATUSES)),
         scopes=draw(st.frozensets(st.sampled_from(SCOPES), max_size=1)),
-        digest=repr(made),
+        digest=repr(definition),
     )
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Give a small catalog full of edges, and filters."""
-    made = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
-    names = [each.name for each in made]
-    few = st.lists(st.sampled_from(names), max_size=3).map(
+    """Return a small catalog with many edges, and filters."""
+    catalog = [draw(entities(number)) for number in range(draw(st.integers(2, 10)))]
+    names = [entity.name for entity in catalog]
+    links = st.lists(st.sampled_from(names), max_size=3).map(
         lambda chosen: tuple(Link(target=name) for name in chosen)
     )
     documents = [
         Document(
             id=f"host:{place}",
             title=name,
-            requires=draw(few),
-            related=draw(few),
-            next_steps=draw(few),
+            requires=draw(links),
+            related=draw(links),
+            next_steps=draw(links),
         )
         for place, name in enumerate(names)
     ]
-    snapshot = snapshot_of(made, EMBEDDER, documents=documents)
+    snapshot = snapshot_of(catalog, EMBEDDER, documents=documents)
     notes = tuple(
         Diagnostic(stage="catalog", code="source_load_failed", detail=f"{name!r}: it is down")
         for name in SERVERS
@@ -144,7 +146,9 @@ def worlds(draw: st.DrawFn) -> World:
         servers=draw(st.frozensets(st.sampled_from(SERVERS), max_size=2)),
         scopes=draw(st.frozensets(st.sampled_from([*SCOPES, "*"]), max_size=2)),
         include_disabled=draw(st.booleans()),
-        without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
+        without=draw(
+            st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in catalog)]), max_size=2)
+        ),
     )
     return World(replace(snapshot, diagnostics=notes), filters)
 
@@ -156,7 +160,7 @@ queries = st.lists(
 )
 
 
-def looked(
+def search_world(
     world: World,
     queries: Sequence[str],
     *,
@@ -172,50 +176,49 @@ def looked(
     return run(search, world.snapshot, None, queries=queries, filters=filters, **more)
 
 
-def told(found: SearchResult) -> str:
-    """Give all that a result says."""
-    return repr(replace(found, stages={}))
+def text_of(result: SearchResult) -> str:
+    """Return the whole result as a text."""
+    return repr(replace(result, stages={}))
 
 
-def ids(found: Sequence[Match]) -> list[str]:
-    return [match.id for match in found]
+def ids(matches: Sequence[Match]) -> list[str]:
+    return [match.id for match in matches]
 
 
 slow = settings(
     deadline=None, derandomize=True, max_examples=12, suppress_health_check=[HealthCheck.too_slow]
 )
-ways = st.lists(
+combinations = st.lists(
     st.sampled_from([*product(STRATEGIES, RANKINGS)]), min_size=4, max_size=4, unique=True
 )
 
 
 @slow
 @given(worlds())
-def test_the_mask_is_the_rule(world: World) -> None:
-    """One mask that every retriever uses."""
-    expected = [passes(each, world.filters) for each in world.snapshot.entities]
+def test_mask_agrees_with_the_documented_rule(world: World) -> None:
+    expected = [passes(entity, world.filters) for entity in world.snapshot.entities]
 
     assert expected == world.snapshot.mask(world.filters).tolist()
 
 
 @slow
-@given(worlds(), queries, ways, st.integers(1, 6), st.booleans(), st.booleans())
-def test_no_part_of_a_result_tells_of_who_is_filtered_out(
+@given(worlds(), queries, combinations, st.integers(1, 6), st.booleans(), st.booleans())
+def test_result_does_not_mention_hidden_entities(
     world: World,
-    asked: list[str],
-    tried: list[tuple[Strategy, RankingPolicy]],
+    queries: list[str],
+    combinations: list[tuple[Strategy, RankingPolicy]],
     limit: int,
     broken: bool,
     spread: bool,
 ) -> None:
-    """By every strategy and every policy: no list, no way of evidence, no diagnostic."""
-    shown = {each.id for each in world.shown}
-    unwritten = world.hidden - set(asked)
+    """The test covers every strategy and ranking policy."""
+    visible = {entity.id for entity in world.visible}
+    unwritten = world.hidden - set(queries)
     options = replace(OPTIONS, no_match_confidence=float(limit == 1))
-    for strategy, ranking in tried:
-        found = looked(
+    for strategy, ranking in combinations:
+        result = search_world(
             world,
-            asked,
+            queries,
             limit=limit,
             strategy=strategy,
             ranking=ranking,
@@ -224,59 +227,61 @@ def test_no_part_of_a_result_tells_of_who_is_filtered_out(
             options=options,
         )
 
-        assert set() == {name for name in unwritten if name in told(found)}
-        assert found.nearest is None or found.nearest.id in shown
-        if not any("#" in query for query in asked):
-            assert len(shown) == found.counts.eligible
+        assert set() == {name for name in unwritten if name in text_of(result)}
+        assert result.nearest is None or result.nearest.id in visible
+        if not any("#" in query for query in queries):
+            assert len(visible) == result.counts.eligible
 
 
-def full(world: World, ranking: RankingPolicy, limit: int) -> int:
-    """Say how many a page holds that vectors fill."""
-    kinds = [each.kind for each in world.shown]
+def expected_count(world: World, ranking: RankingPolicy, limit: int) -> int:
+    """Return the number of matches in a result ranked by vectors."""
+    kinds = [entity.kind for entity in world.visible]
     if ranking == "legacy":
         return min(limit, sum(min(3, kinds.count(kind)) for kind in set(kinds)))
     return min(limit, len(kinds))
 
 
 @slow
-@given(worlds(), st.sampled_from(["handle the invoice", "thing03"]), ways, st.integers(1, 10))
-def test_a_page_is_full_and_in_the_order_of_who_may_be_found(
-    world: World, query: str, tried: list[tuple[Strategy, RankingPolicy]], limit: int
+@given(
+    worlds(), st.sampled_from(["handle the invoice", "thing03"]), combinations, st.integers(1, 10)
+)
+def test_filtered_result_has_the_order_of_the_unfiltered_one(
+    world: World, query: str, combinations: list[tuple[Strategy, RankingPolicy]], limit: int
 ) -> None:
-    """Where vectors rank, as many as there are; where words do, as many as hold one of them.
+    """Vectors fill the limit. Words return only entities that contain one of them.
 
-    Filtering commutes with ranking wherever an entity's score rests on itself alone.
+    Filtering commutes with ranking if an entity's score does not depend on other entities.
     """
-    shown = {each.id for each in world.shown}
-    for strategy, ranking in tried:
+    visible = {entity.id for entity in world.visible}
+    for strategy, ranking in combinations:
         broken = limit % 3 == 0
-        found, whole = (
-            looked(
+        result, unfiltered = (
+            search_world(
                 world,
                 [query],
-                limit=most,
+                limit=maximum,
                 filters=filters,
                 strategy=strategy,
                 ranking=ranking,
                 broken=broken,
             )
-            for most, filters in ((limit, None), (50, EVERYBODY))
+            for maximum, filters in ((limit, None), (50, EVERYBODY))
         )
-        page = [each for each in ids(whole.matches) if each in shown][:limit]
+        page = [entity for entity in ids(unfiltered.matches) if entity in visible][:limit]
 
-        if found.mode in {"vector", "hybrid"}:
-            assert full(world, ranking, limit) == len(found.matches)
+        if result.mode in {"vector", "hybrid"}:
+            assert expected_count(world, ranking, limit) == len(result.matches)
         elif ranking != "legacy":
-            assert page == ids(found.matches)
-        if found.mode == "vector" or ranking == "weighted":
-            assert page == ids(found.matches)
+            assert page == ids(result.matches)
+        if result.mode == "vector" or ranking == "weighted":
+            assert page == ids(result.matches)
 
 
 @slow
 @given(worlds(), st.integers(1, 10), st.sampled_from(["", "handle the invoice"]))
-def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, query: str) -> None:
-    """Whoever may not be suggested takes no place, and stands on no way."""
-    tools = [each for each in world.shown if each.kind == "tool"]
+def test_next_steps_do_not_mention_hidden_entities(world: World, limit: int, query: str) -> None:
+    """Hidden entities also do not take places."""
+    tools = [tool for tool in world.visible if tool.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(
             suggest_next_steps(
@@ -285,7 +290,7 @@ def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, 
             )
         )  # fmt: skip
 
-        most = min(limit, len(world.shown) - 1)
+        most = min(limit, len(world.visible) - 1)
         assert len(steps) <= most
         assert most == len(steps) or world.snapshot.vectors is None
         assert used.id not in ids(steps)

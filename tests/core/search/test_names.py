@@ -1,4 +1,4 @@
-"""An exact name comes first, among however many near ones."""
+"""Exact names in a query come first."""
 
 from __future__ import annotations
 
@@ -20,51 +20,50 @@ SPELLINGS = (
 
 
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-async def test_an_exact_name_is_first_among_a_thousand_near_ones(
+async def test_exact_name_is_first_among_a_thousand_similar_names(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """Who says a name means it; confidence is certain."""
     tools = [tool(f"get_item_{number:04}", "Get one item by its number.") for number in range(1000)]
     gateway = open_gateway(tools, strategy=strategy, embedder=HashingEmbedder())
 
     for query in SPELLINGS:
-        found = await gateway.search(query)
+        result = await gateway.search(query)
 
-        first = found.matches[0]
-        scores = [match.score for match in found.matches]
+        first = result.matches[0]
+        scores = [match.score for match in result.matches]
         assert ("get_item_0500", 1.0, True) == (
             first.name,
             first.confidence,
             first.evidence.exact_name,
         )
-        assert 1 == sum(match.evidence.exact_name for match in found.matches)
+        assert 1 == sum(match.evidence.exact_name for match in result.matches)
         assert sorted(scores, reverse=True) == scores
 
 
-async def test_a_common_word_in_a_sentence_names_nothing(open_gateway: OpenGateway) -> None:
-    """`run` is a tool; "run the weather report" does not ask for it by name."""
+async def test_common_word_in_a_sentence_is_not_an_exact_name(open_gateway: OpenGateway) -> None:
+    """`run` is a tool, but "run the weather report" does not name it."""
     tools = [tool("run", "Run a program."), tool("get_weather", "Write the weather report.")]
 
-    found = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
+    result = await open_gateway(tools, strategy="auto", embedder=HashingEmbedder()).search(
         "run the weather report"
     )
 
-    assert "get_weather" == names(found)[0]
-    assert not any(match.evidence.exact_name for match in found.matches)
+    assert "get_weather" == names(result)[0]
+    assert not any(match.evidence.exact_name for match in result.matches)
 
 
-def test_names_come_in_the_order_of_their_stating() -> None:
-    """Spelling of the joints does not matter, filters do."""
+def test_find_named_returns_names_in_the_order_of_the_query() -> None:
+    """The separator of words does not matter. Filters apply."""
     snapshot = snapshot_of(
         [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
     )
-    every = snapshot.mask(Filters())
+    mask = snapshot.mask(Filters())
     query = "use getUser, then 'pay_invoice'. And send"
 
     assert ["getUser", "pay_invoice"] == [
-        snapshot.entities[spot].name for spot in find_named(snapshot, query, every)
+        snapshot.entities[position].name for position in find_named(snapshot, query, mask)
     ]
     assert ["send"] == [
-        snapshot.entities[spot].name for spot in find_named(snapshot, "Send", every)
+        snapshot.entities[position].name for position in find_named(snapshot, "Send", mask)
     ]
-    assert [] == find_named(snapshot, query, ~every)
+    assert [] == find_named(snapshot, query, ~mask)

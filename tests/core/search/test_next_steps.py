@@ -1,4 +1,4 @@
-"""What now? Suggestions after tools that were used, by edges, meanings and servers."""
+"""Suggestions of next tools, by edges, vectors, words and servers."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_a_stated_next_step_is_suggested_first_with_its_edge(
+async def test_declared_next_step_is_suggested_first_with_its_edge(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """With and without vectors; without them nothing else supports another suggestion."""
+    """There is no other suggestion without vectors, because nothing supports it."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
     await gateway.report()
 
-    found = await gateway.next_steps(["get_weather"])
+    suggestions = await gateway.next_steps(["get_weather"])
 
-    (step,) = found[0].evidence.path
-    assert ("book_flight", "nextStep", True) == (found[0].name, step.predicate, step.declared)
-    assert (strategy == "graph") == (1 == len(found))
-    assert "get_weather" not in [match.name for match in found]
+    (step,) = suggestions[0].evidence.path
+    assert ("book_flight", "nextStep", True) == (suggestions[0].name, step.predicate, step.declared)
+    assert (strategy == "graph") == (1 == len(suggestions))
+    assert "get_weather" not in [match.name for match in suggestions]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_a_declared_next_step_comes_before_a_derived_one(
+async def test_declared_next_step_comes_before_a_derived_one(
     open_gateway: OpenGateway, strategy: str
 ) -> None:
-    """Whatever serves the task better; the scores fall all the same."""
+    """The derived next step fits the task better. Scores stay in descending order."""
     weak = Document(
         id="host:1",
         title="search_mail",
@@ -50,80 +50,74 @@ async def test_a_declared_next_step_comes_before_a_derived_one(
     names = ("search_mail", "get_mail", "play_music")
     gateway.add_server("one", server=Shelf([tool(name) for name in names]).server)
 
-    found = await gateway.next_steps(["search_mail"], query="get one mail")
+    suggestions = await gateway.next_steps(["search_mail"], query="get one mail")
 
-    assert ["play_music", "get_mail"] == [match.name for match in found]
-    assert found[0].score > found[1].score
+    assert ["play_music", "get_mail"] == [match.name for match in suggestions]
+    assert suggestions[0].score > suggestions[1].score
 
 
-async def test_without_vectors_edges_or_words_nothing_is_suggested(
+async def test_next_steps_without_vectors_edges_or_words_are_empty(
     open_gateway: OpenGateway,
 ) -> None:
-    """A list in the order of the alphabet says nothing."""
+    """An alphabetical list would be useless."""
     gateway = open_gateway(strategy="graph")
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
 
     assert () == await gateway.next_steps(["alpha"])
-    assert ["zulu"] == [each.name for each in await gateway.next_steps(["alpha"], query="zulu")]
+    assert ["zulu"] == [step.name for step in await gateway.next_steps(["alpha"], query="zulu")]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-async def test_the_task_moves_what_is_suggested(
+async def test_task_influences_the_suggestions(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """By words alone, or by vectors beside them."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
 
-    found = await gateway.next_steps(
+    suggestions = await gateway.next_steps(
         ["get_weather"], query="translate a text into another language", limit=1
     )
 
-    assert ["translate_text"] == [match.name for match in found]
+    assert ["translate_text"] == [match.name for match in suggestions]
 
 
-async def test_an_embedder_that_fails_costs_the_meanings_alone(
+async def test_failing_embedder_leaves_words_to_suggest_next_steps(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Words still speak."""
     await gateway.report()
     embedder.fail_with = OSError("down")
 
-    found = await gateway.next_steps(["get_weather"], query="play a song on the speakers", limit=1)
+    suggestions = await gateway.next_steps(
+        ["get_weather"], query="play a song on the speakers", limit=1
+    )
 
-    assert ["play_music"] == [match.name for match in found]
+    assert ["play_music"] == [match.name for match in suggestions]
 
 
-async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) -> None:
-    """Who works with a server goes on working with it."""
+async def test_tools_of_the_same_server_are_preferred(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
     gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
 
-    found = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
+    suggestions = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
 
-    assert ["zulu_mail", "beta_mail"] == [match.name for match in found]
+    assert ["zulu_mail", "beta_mail"] == [match.name for match in suggestions]
 
 
-async def test_filters_hold_and_nothing_gives_nothing(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """Who is filtered out is suggested by no way."""
+async def test_filters_apply_to_next_steps(open_gateway: OpenGateway, catalog: Catalog) -> None:
     gateway = open_gateway(catalog, graph=[STEP])
     gateway.add_server("few", server=Shelf([tool("beta")]).server)
-    few = Filters(servers=frozenset({"few"}))
+    filters = Filters(servers=frozenset({"few"}))
 
-    found = await gateway.next_steps(["beta"], filters=few)
+    suggestions = await gateway.next_steps(["beta"], filters=filters)
 
-    assert () == found
+    assert () == suggestions
     assert () == await gateway.next_steps([])
     with pytest.raises(InvalidRequestError, match="limit must be at least 1"):
         await gateway.next_steps(["beta"], limit=0)
 
 
-def test_an_unknown_tool_is_refused_with_near_names(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """In the blocking form too."""
+def test_next_steps_reject_an_unknown_tool(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """The blocking client raises the same error."""
     gateway = SyncGateway(open_gateway(catalog))
 
     assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
@@ -131,20 +125,22 @@ def test_an_unknown_tool_is_refused_with_near_names(
         gateway.next_steps(["read_emial"])
 
 
-def test_what_follows_in_a_long_request() -> None:
-    """The part that the used tool serves, and the two behind it; nothing of a request of one."""
+def test_following_clauses_begin_with_the_served_clause() -> None:
+    """The clause that the used tool serves and the next two; empty for a single clause."""
     parts = np.eye(5, dtype=np.float32)
-    index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
+    index, zero_mean = VectorIndex.of(parts), np.zeros(5, np.float32)
 
-    found = following_clauses(parts, index, none, used=1)
+    clauses = following_clauses(parts, index, zero_mean, used=1)
     centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
 
-    np.testing.assert_array_equal(found, parts[1:4])
+    np.testing.assert_array_equal(clauses, parts[1:4])
     np.testing.assert_array_equal(centred, parts[4:])
-    assert 0 == len(following_clauses(parts[:1], index, none, used=0))
+    assert 0 == len(following_clauses(parts[:1], index, zero_mean, used=0))
 
 
-async def test_one_text_is_no_list_of_tools(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Each of its letters would be looked for."""
-    with pytest.raises(InvalidRequestError, match=r"^tools is a list of ids or names; for one "):
+async def test_next_steps_reject_a_string_as_list_of_tools(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Each of its letters would be searched for."""
+    with pytest.raises(InvalidRequestError, match=r"^tools must be a list of ids or names; "):
         await open_gateway(catalog).next_steps("get_weather")

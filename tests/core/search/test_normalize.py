@@ -1,4 +1,4 @@
-"""The normalizer: conformance of normalizers, and what survives a rewrite."""
+"""Normalizers: rewrites by a chat model, checks of its answers, and caching."""
 
 from __future__ import annotations
 
@@ -45,19 +45,21 @@ async def normalizer(
             yield OpenAINormalizer(client, model="m")
 
 
-async def test_a_normalizer_rewrites_and_may_say_nothing(normalizer: Normalizer) -> None:
-    """Blank means that the query stays as it is."""
+async def test_normalizer_returns_the_rewrite_or_blank(normalizer: Normalizer) -> None:
+    """Blank keeps the original query."""
     rewritten = await normalizer.rewrite("надіслати лист")
-    plain = await normalizer.rewrite("plain")
+    unchanged = await normalizer.rewrite("plain")
 
-    assert ("send email", "") == (rewritten.text, plain.text)
+    assert ("send email", "") == (rewritten.text, unchanged.text)
 
 
-async def test_the_model_is_asked_once_with_the_query_as_data(model: ScriptedModel) -> None:
-    """Instructions and query stand apart, the answer is short, and temperature is zero."""
+async def test_normalizer_sends_one_request_with_the_query_as_user_message(
+    model: ScriptedModel,
+) -> None:
+    """Instructions are in the system message, the answer is short, and the temperature is zero."""
     with OpenAI(base_url=model.base_url, api_key="test") as client:
-        made = OpenAINormalizer(client, model="small")
-        rewrite = await made.rewrite("надіслати лист")
+        normalizer = OpenAINormalizer(client, model="small")
+        rewrite = await normalizer.rewrite("надіслати лист")
 
     (request,) = model.requests
     assert ["system", "user"] == [message["role"] for message in request.messages]
@@ -68,14 +70,14 @@ async def test_the_model_is_asked_once_with_the_query_as_data(model: ScriptedMod
         request.body["max_completion_tokens"],
     )
     port = model.base_url.split(":")[2].split("/")[0]
-    assert f"127.0.0.1:{port}/small" == made.model_id
-    assert "127.0.0.1" == made.provider
+    assert f"127.0.0.1:{port}/small" == normalizer.model_id
+    assert "127.0.0.1" == normalizer.provider
     assert (rewrite.input_tokens or 0) > 0
     assert (rewrite.output_tokens or 0) > 0
 
 
-async def test_a_model_that_takes_no_temperature_is_asked_without() -> None:
-    """Those that reason; it is refused once, and no later request has it."""
+async def test_model_that_rejects_temperature_is_called_without_it() -> None:
+    """Reasoning models reject it. Only the first request contains it."""
 
     def reason(request: ModelRequest) -> Turn:
         if "temperature" in request.body:
@@ -86,25 +88,25 @@ async def test_a_model_that_takes_no_temperature_is_asked_without() -> None:
         ScriptedModel(reason) as model,
         OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client,
     ):
-        made = OpenAINormalizer(client, model="m")
-        rewrites = [(await made.rewrite("надіслати лист")).text for _ in range(2)]
+        normalizer = OpenAINormalizer(client, model="m")
+        rewrites = [(await normalizer.rewrite("надіслати лист")).text for _ in range(2)]
 
     assert ["send email"] * 2 == rewrites
-    assert [True, False, False] == ["temperature" in each.body for each in model.requests]
+    assert [True, False, False] == ["temperature" in sent.body for sent in model.requests]
 
 
-async def test_a_refusal_of_the_service_is_the_clients_error(model: ScriptedModel) -> None:
-    """The search catches it and goes on with the original query."""
+async def test_rejected_request_raises_the_clients_error(model: ScriptedModel) -> None:
+    """The search catches the error and uses the original query."""
     model.fail(Faults(status=400))
     with OpenAI(base_url=model.base_url, api_key="test") as client, pytest.raises(APIStatusError):
         await OpenAINormalizer(client, model="m").rewrite("a")
 
 
-# -- what is made of an answer ---------------------------------------------------------------------
+# -- extraction of a query from an answer ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("query", "said", "expected"),
+    ("query", "reply", "expected"),
     [
         ("надіслати лист", "send email", "send email"),
         ("надіслати лист", ' "send email" \nBecause…', "send email"),
@@ -117,22 +119,23 @@ async def test_a_refusal_of_the_service_is_the_clients_error(model: ScriptedMode
         ("відкрий octo/repo v1.2.3", "open repository", "open repository octo/repo v1.2.3"),
     ],
 )
-def test_the_first_line_counts_and_literals_survive(query: str, said: str, expected: str) -> None:
-    """Whatever a model says: ids, addresses, versions and repositories are not translated."""
-    assert expected == settle(query, said)
+def test_settle_takes_the_first_line_and_keeps_literals(
+    query: str, reply: str, expected: str
+) -> None:
+    """Ids, addresses, versions and repositories must not be translated."""
+    assert expected == settle(query, reply)
 
 
 @given(st.text(min_size=1, max_size=80), st.text(max_size=80))
-def test_no_literal_of_the_query_is_ever_lost(query: str, said: str) -> None:
-    """The rewrite of a hostile or broken model included."""
-    settled = settle(query, said)
+def test_settle_never_loses_a_literal(query: str, reply: str) -> None:
+    settled = settle(query, reply)
 
     assert settled
     assert all(literal.casefold() in settled.casefold() for literal in literals(query))
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reply", "expected"),
     [
         ("search query: send email", "send email"),
         ("Sure! Here's the rewritten query:\n**send email**", "send email"),
@@ -147,13 +150,13 @@ def test_no_literal_of_the_query_is_ever_lost(query: str, said: str) -> None:
         ("search 北京 restaurants", "search 北京 restaurants"),
     ],
 )
-def test_what_a_model_puts_before_a_query_is_no_part_of_it(said: str, expected: str) -> None:
-    """A label would be embedded, and would find tools for queries."""
-    assert expected == settle("надіслати лист", said)
+def test_settle_removes_labels_before_the_query(reply: str, expected: str) -> None:
+    """A label would be embedded and would match search tools."""
+    assert expected == settle("надіслати лист", reply)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         "search query:",
         "I'm sorry, I can't help with that",
@@ -173,19 +176,19 @@ def test_what_a_model_puts_before_a_query_is_no_part_of_it(said: str, expected: 
         "word" * MAX_CHARS,
     ],
 )
-def test_an_answer_that_is_no_rewrite_leaves_the_query(said: str) -> None:
-    """A label alone, a refusal, another script than English has, a text that goes on and on."""
-    assert "надіслати лист" == settle("надіслати лист", said)
+def test_settle_returns_the_query_if_the_answer_is_not_a_rewrite(reply: str) -> None:
+    """A label alone, a refusal, chat, another script than Latin, or a long text."""
+    assert "надіслати лист" == settle("надіслати лист", reply)
 
 
-def test_a_long_query_may_have_a_long_rewrite() -> None:
-    """Up to a cap: a model that talks on must not fill the embedder."""
+def test_settle_accepts_a_long_rewrite_of_a_long_query() -> None:
+    """Up to a maximum, because a long answer must not fill the embedder."""
     query, rewrite = "лист " * 100, "write " * 90
 
     assert (rewrite.strip(), query) == (settle(query, rewrite), settle(query, "word " * 200))
 
 
-# -- remembering ---------------------------------------------------------------------------------
+# -- caching --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -195,8 +198,7 @@ def bridge() -> Iterator[Bridge]:
     bridge.close()
 
 
-async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> None:
-    """One request a query until the entry expires."""
+async def test_rewrite_is_cached_and_failure_is_not(bridge: Bridge) -> None:
     table = TableNormalizer(REWRITES)
     table.fail_with = OSError("down")
     rewrite = CachedNormalizer(
@@ -215,8 +217,10 @@ async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> N
     assert 2 == len(table.asked)
 
 
-async def test_a_query_that_comes_as_an_equal_one_is_answered_is_not_sent() -> None:
-    """Its caller looked before the rewrite was there, and found no flight after."""
+async def test_equal_query_uses_a_rewrite_that_was_cached_in_the_meantime() -> None:
+    """The caller checks the cache before the rewrite is stored, and then finds no request to
+    join.
+    """
     table = TableNormalizer(REWRITES)
     rewrite = CachedNormalizer(
         normalizer=table,

@@ -1,4 +1,4 @@
-"""The pipeline where a part is missing that a gateway always has."""
+"""The pipeline without parts that a gateway always has, and with a slow vector database."""
 
 from __future__ import annotations
 
@@ -20,56 +20,56 @@ from tests.fakes import codes, entity, names
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-def test_without_a_graph_vectors_still_rank(catalog: Catalog) -> None:
-    """Supplements are missing, the matches are the same, and the result says so."""
+def test_vectors_rank_without_a_graph(catalog: Catalog) -> None:
+    """Supplements are missing, the matches are the same, and a diagnostic reports it."""
     embedder = HashingEmbedder()
-    whole = snapshot_of([entity(each) for each in catalog], embedder)
-    without = replace(whole, graph=None)
+    with_graph = snapshot_of([entity(definition) for definition in catalog], embedder)
+    without_graph = replace(with_graph, graph=None)
 
-    found = run(auto(embedder), without, "send an e-mail")
+    result = run(auto(embedder), without_graph, "send an e-mail")
 
-    assert ("hybrid", ["graph_unavailable"]) == (found.mode, codes(found)[:1])
-    assert names(run(auto(embedder), whole, "send an e-mail")) == names(found)
-    assert ((), (), ()) == (found.related, found.next_steps, found.prerequisites)
+    assert ("hybrid", ["graph_unavailable"]) == (result.mode, codes(result)[:1])
+    assert names(run(auto(embedder), with_graph, "send an e-mail")) == names(result)
+    assert ((), (), ()) == (result.related, result.next_steps, result.prerequisites)
 
 
-def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(catalog: Catalog) -> None:
-    """Could not look is another value than nothing found."""
-    snapshot = replace(snapshot_of([entity(each) for each in catalog]), graph=None)
+def test_search_without_vectors_and_graph_is_empty_with_diagnostics(catalog: Catalog) -> None:
+    """The diagnostics differ from a search without matches."""
+    snapshot = replace(snapshot_of([entity(definition) for definition in catalog]), graph=None)
     search = Search(options=SearchOptions(), strategy="auto")
 
-    found = run(search, snapshot, "send an e-mail")
+    result = run(search, snapshot, "send an e-mail")
 
-    assert ["embedder_missing", "graph_fallback", "graph_unavailable"] == codes(found)
-    assert ("graph", ()) == (found.mode, found.matches)
+    assert ["embedder_missing", "graph_fallback", "graph_unavailable"] == codes(result)
+    assert ("graph", ()) == (result.mode, result.matches)
 
 
-def test_with_nobody_eligible_nothing_is_found_by_any_way(catalog: Catalog) -> None:
-    """An empty mask is no special case."""
+def test_search_without_eligible_entities_is_empty(catalog: Catalog) -> None:
     embedder = HashingEmbedder()
-    entities = [replace(entity(each), status="draft") for each in catalog]
+    entities = [replace(entity(definition), status="draft") for definition in catalog]
 
-    found = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
+    result = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
 
-    assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)
+    assert ((), ["no_match"], 0) == (result.matches, codes(result), result.counts.window)
 
 
-def test_an_emptied_result_names_what_might_help(catalog: Catalog) -> None:
-    """The nearest tool, the words that nobody holds, and the servers there are."""
+def test_empty_result_contains_nearest_match_unmatched_words_and_servers(catalog: Catalog) -> None:
     search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
 
-    found = run(search, snapshot_of([entity(each) for each in catalog]), "send a zebra")
+    result = run(
+        search, snapshot_of([entity(definition) for definition in catalog]), "send a zebra"
+    )
 
-    assert ((), (), ()) == (found.matches, found.related, found.next_steps)
-    assert ["no_match"] == codes(found)
-    assert found.nearest is not None
-    assert 0 < found.nearest.confidence < 1
-    assert ("zebra",) == found.unmatched
-    assert ("srv",) == found.servers
+    assert ((), (), ()) == (result.matches, result.related, result.next_steps)
+    assert ["no_match"] == codes(result)
+    assert result.nearest is not None
+    assert 0 < result.nearest.confidence < 1
+    assert ("zebra",) == result.unmatched
+    assert ("srv",) == result.servers
 
 
-class Distant(VectorIndex):
-    """Vectors in a database that answers when it is let to."""
+class SlowVectors(VectorIndex):
+    """Vectors in a database that answers when the gate opens."""
 
     started, gate = threading.Event(), threading.Event()
 
@@ -84,55 +84,60 @@ class Distant(VectorIndex):
 
 
 @pytest.fixture
-def distant(catalog: Catalog) -> Iterator[Snapshot]:
-    Distant.started.clear()
-    Distant.gate.clear()
-    snapshot = snapshot_of([entity(each) for each in catalog], HashingEmbedder())
+def slow_snapshot(catalog: Catalog) -> Iterator[Snapshot]:
+    SlowVectors.started.clear()
+    SlowVectors.gate.clear()
+    snapshot = snapshot_of([entity(definition) for definition in catalog], HashingEmbedder())
     vectors = snapshot.vectors
     assert vectors is not None
     matrix = vectors.rows(np.arange(vectors.size))
-    yield replace(snapshot, vectors=Distant(matrix=matrix, mean=vectors.mean))
-    Distant.gate.set()
+    yield replace(snapshot, vectors=SlowVectors(matrix=matrix, mean=vectors.mean))
+    SlowVectors.gate.set()
 
 
-async def test_other_work_goes_on_while_a_database_is_searched(
-    distant: Snapshot, catalog: Catalog
+async def test_database_search_does_not_block_the_event_loop(
+    slow_snapshot: Snapshot, catalog: Catalog
 ) -> None:
-    """What opens the door here runs on the loop of the search; next steps wait as it does."""
+    """The gate is opened by a task on the same loop. Next steps search the database, too."""
     search = auto(HashingEmbedder())
 
-    async def let_in() -> None:
-        await asyncio.to_thread(Distant.started.wait, 30)
-        Distant.gate.set()
+    async def open_gate() -> None:
+        await asyncio.to_thread(SlowVectors.started.wait, 30)
+        SlowVectors.gate.set()
 
-    found, _ = await asyncio.gather(look_for_mail(search, distant), let_in())
-    Distant.started.clear()
-    Distant.gate.clear()
+    result, _ = await asyncio.gather(search_mail(search, slow_snapshot), open_gate())
+    SlowVectors.started.clear()
+    SlowVectors.gate.clear()
     steps, _ = await asyncio.gather(
         suggest_next_steps(
-            search, distant, [catalog[0].name], query="send an e-mail", filters=Filters(), limit=3
+            search,
+            slow_snapshot,
+            [catalog[0].name],
+            query="send an e-mail",
+            filters=Filters(),
+            limit=3,
         ),
-        let_in(),
+        open_gate(),
     )
 
-    assert isinstance(distant.vectors, VectorIndex)
-    near = replace(distant, vectors=VectorIndex(matrix=distant.vectors.matrix))
-    expected = await look_for_mail(search, near)
-    assert ("hybrid", names(expected)) == (found.mode, names(found))
+    assert isinstance(slow_snapshot.vectors, VectorIndex)
+    near = replace(slow_snapshot, vectors=VectorIndex(matrix=slow_snapshot.vectors.matrix))
+    expected = await search_mail(search, near)
+    assert ("hybrid", names(expected)) == (result.mode, names(result))
     assert 3 == len(steps)
 
 
-async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
+async def search_mail(search: Search, snapshot: Snapshot) -> SearchResult:
     request, notes = prepare(SearchArguments("send an e-mail", limit=5), search.options)
     return await search(snapshot, request, notes)
 
 
-async def test_a_database_that_is_late_costs_a_search_its_vectors(distant: Snapshot) -> None:
-    """Words and graph answer, this once; of the late answer nothing is left in the result."""
-    found = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
-    Distant.gate.set()
+async def test_late_database_answer_falls_back_to_the_graph(slow_snapshot: Snapshot) -> None:
+    """The result must not contain anything from the late answer."""
+    result = await search_mail(auto(HashingEmbedder(), query_timeout_s=0.05), slow_snapshot)
+    SlowVectors.gate.set()
 
-    assert ("graph", True) == (found.mode, found.degraded)
-    assert ["vectors_unavailable", "graph_fallback"] == codes(found)[:2]
-    assert "longer than 0.05 s" in found.diagnostics[0].detail
-    assert "send_email" == names(found)[0]
+    assert ("graph", True) == (result.mode, result.degraded)
+    assert ["vectors_unavailable", "graph_fallback"] == codes(result)[:2]
+    assert "longer than 0.05 s" in result.diagnostics[0].detail
+    assert "send_email" == names(result)[0]

@@ -1,4 +1,4 @@
-"""What a search says while the embedder's model is made ready."""
+"""Searches while the embedder's model is being prepared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOOLS = (tool("get_weather", "Tell the weather."), tool("play_music", "Play a so
 
 
 class ColdEmbedder:
-    """Its model is ready once `ready` is set; `failure` is why it never is."""
+    """An embedder whose model is ready once `ready` is set. With `failure`, preparation fails."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self._real = HashingEmbedder()
@@ -48,12 +48,12 @@ def _options(first_search: str) -> Options:
     return Options(search=SearchOptions(first_search=first_search, query_timeout_s=0.05))  # type: ignore[arg-type]
 
 
-def _said(result: SearchResult) -> str:
+def _text_for_model(result: SearchResult) -> str:
     return render(result, DiscoveryOptions())
 
 
-async def test_until_the_model_is_ready_a_served_search_says_so(open_gateway: OpenGateway) -> None:
-    """To a program by a code, to a model in words; afterwards it is found."""
+async def test_search_reports_that_the_model_is_being_prepared(open_gateway: OpenGateway) -> None:
+    """Programs get a diagnostic code and models a text. Later searches use vectors."""
     embedder = ColdEmbedder()
     gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("words"))
     foreign, native = await gateway.search("погода"), await gateway.search("weather")
@@ -61,11 +61,11 @@ async def test_until_the_model_is_ready_a_served_search_says_so(open_gateway: Op
     for result in (foreign, native):
         assert "model_preparing" in codes(result)
         assert "embedding_failed" not in codes(result)
-        assert "still preparing" in _said(result)
-        assert "search again" in _said(result)
+        assert "still preparing" in _text_for_model(result)
+        assert "search again" in _text_for_model(result)
     assert ["shelf/get_weather"] == [match.id for match in native.matches]
-    assert "No tool matches" not in _said(foreign)
-    gateway.bridge.call(lambda: _set(embedder))
+    assert "No tool matches" not in _text_for_model(foreign)
+    gateway.bridge.call(lambda: _set_ready(embedder))
 
     async def is_ready() -> bool:
         return "model_preparing" not in codes(await gateway.search("weather"))
@@ -74,20 +74,20 @@ async def test_until_the_model_is_ready_a_served_search_says_so(open_gateway: Op
     await gateway.report()
     ready = await gateway.search("weather")
     assert ("hybrid", 1) == (ready.mode, embedder.preparations)
-    assert "preparing" not in _said(ready)
+    assert "preparing" not in _text_for_model(ready)
 
 
-async def _set(embedder: ColdEmbedder) -> None:
+async def _set_ready(embedder: ColdEmbedder) -> None:
     embedder.ready.set()
 
 
-async def test_a_catalog_without_vectors_does_not_wait_for_the_model(
+async def test_search_without_catalog_vectors_does_not_wait_for_the_model(
     open_gateway: OpenGateway,
 ) -> None:
-    """A loaded model could compare the query with nothing. Where it helps, a search waits 2 s."""
-    many = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
+    """The model would be useless without vectors to compare. Otherwise a search waits 2 s."""
+    tools = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
     embedder = ColdEmbedder()
-    gateway = open_gateway(many, strategy="auto", embedder=embedder, options=_options("words"))
+    gateway = open_gateway(tools, strategy="auto", embedder=embedder, options=_options("words"))
     async with asyncio.timeout(1.9):
         result = await gateway.search("weather")
 
@@ -95,21 +95,21 @@ async def test_a_catalog_without_vectors_does_not_wait_for_the_model(
     assert {"index_building", "model_preparing"} <= {*codes(result)}
 
 
-async def test_to_prepare_is_no_time_of_the_query(open_gateway: OpenGateway) -> None:
-    """It took longer than a query may, and the query was answered by vectors."""
+async def test_preparation_does_not_count_as_query_time(open_gateway: OpenGateway) -> None:
+    """The preparation takes longer than the timeout of queries, and the query is still embedded."""
     embedder = ColdEmbedder()
     gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("wait"))
     search = asyncio.create_task(gateway.search("weather"))
     done, _ = await asyncio.wait([search], timeout=0.3)
     assert not done
-    gateway.bridge.call(lambda: _set(embedder))
+    gateway.bridge.call(lambda: _set_ready(embedder))
 
     result = await search
 
     assert ("hybrid", []) == (result.mode, codes(result))
 
 
-async def test_a_model_that_cannot_be_made_ready_is_reported(open_gateway: OpenGateway) -> None:
+async def test_failed_preparation_is_reported(open_gateway: OpenGateway) -> None:
     embedder = ColdEmbedder(EmbeddingError("the disk is full"))
     embedder.ready.set()
     gateway = open_gateway((), strategy="auto", embedder=embedder, options=_options("wait"))

@@ -1,4 +1,4 @@
-"""What must be called before a match: declared by the host, or derived and then bounded."""
+"""Prerequisites of matches: declared by the host, or derived and bounded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import CatalogOf, OpenGateway
 from tests.core.search.conftest import Catalog
 from tests.fakes import Shelf, names, tool
 
-TELL = parse(
+DOCUMENT = parse(
     """---
 title: send_email
 graph_requires: get_location
@@ -29,68 +29,70 @@ graph_related: resize_photo
 )
 QUERY = "send an e-mail to somebody"
 NEAR = "send an e-mail to somebody and tell where the user is now"
-"""Also near to `get_location`."""
+"""A query that is also near to `get_location`."""
 
 
 def auto_options(**search: float) -> dict[str, object]:
-    made = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
-    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=made)}
+    options = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
+    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=options)}
 
 
-def listed(result: SearchResult) -> list[str]:
+def prerequisite_names(result: SearchResult) -> list[str]:
     return [match.name for match in result.prerequisites]
 
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
 @pytest.mark.parametrize("size", [10, 100, 600])
-async def test_a_declared_edge_is_listed_from_outside_the_window_and_its_end_is_not_direct(
+async def test_declared_edge_is_listed_from_outside_the_window_but_not_direct(
     open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, size: int
 ) -> None:
-    """ "Get my location" is semantically far from "send an e-mail", and needed all the same.
+    """ "Get my location" is semantically far from "send an e-mail", but needed.
 
-    The host wrote it down, so it is listed. It does not become a proxy outside the window (rule 8).
+    Declared edges are listed, but tools outside the window do not become proxies (rule 8).
     """
-    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
+    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[DOCUMENT], **auto_options())
 
-    found = await gateway.search(QUERY, limit=1)
+    result = await gateway.search(QUERY, limit=1)
 
-    (needed,) = found.prerequisites
+    (needed,) = result.prerequisites
     (step,) = needed.evidence.path
-    (following,) = found.next_steps
-    related = found.related[0]
+    (following,) = result.next_steps
+    related = result.related[0]
     assert ["get_location", "play_music", "resize_photo"] == [
-        each.name for each in (needed, following, related)
+        match.name for match in (needed, following, related)
     ]
-    assert not any(each.direct for each in (needed, following, related))
+    assert not any(match.direct for match in (needed, following, related))
     assert {"tell.md"} == {
         step.source.partition(":")[0]
-        for each in (needed, following, related)
-        for step in each.evidence.path
+        for match in (needed, following, related)
+        for step in match.evidence.path
     }
-    assert ("send_email",) == direct_names(found, DiscoveryOptions())[:1]
+    assert ("send_email",) == direct_names(result, DiscoveryOptions())[:1]
     assert {needed.name, following.name, related.name}.isdisjoint(
-        direct_names(found, DiscoveryOptions())
+        direct_names(result, DiscoveryOptions())
     )
     assert ("requires", True, "tell.md:3") == (step.predicate, step.declared, step.source)
     assert not (await gateway.invoke(needed.id)).is_error
 
 
-async def test_a_declared_prerequisite_inside_the_window_is_direct(
+async def test_declared_prerequisite_inside_the_window_is_direct(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Seed 004: only the semantic window opens the way to a proxy."""
+    """Only entities inside the window may become proxies."""
     wide = auto_options(window_min=50, window_margin=0)
 
-    found = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
+    result = await open_gateway(catalog, graph=[DOCUMENT], **wide).search(NEAR, limit=1)
 
-    assert ["send_email"] == names(found)
-    assert [("get_location", True)] == [(each.name, each.direct) for each in found.prerequisites]
+    assert ["send_email"] == names(result)
+    assert [("get_location", True)] == [
+        (match.name, match.direct) for match in result.prerequisites
+    ]
 
 
-async def test_a_derived_prerequisite_is_bound_by_the_window(
+async def test_derived_prerequisite_must_be_inside_the_window(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Neither the host nor a sure rule stands in for it: it must be near what was asked."""
+    """The prerequisite is neither declared nor derived by a reliable rule."""
     guess = Document(
         id="guess:1", title="send_email", requires=(Link(target="get_location"),), declared=False
     )
@@ -100,14 +102,14 @@ async def test_a_derived_prerequisite_is_bound_by_the_window(
         catalog, graph=[guess], **auto_options(window_min=50, window_margin=0)
     ).search(NEAR, limit=1)
 
-    assert ([], ["get_location"]) == (listed(outside), listed(inside))
+    assert ([], ["get_location"]) == (prerequisite_names(outside), prerequisite_names(inside))
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-async def test_what_an_upstream_says_of_itself_is_never_declared(
+async def test_upstream_cannot_declare_prerequisites(
     open_gateway: OpenGateway, catalog: Catalog, trusted: bool
 ) -> None:
-    """Its description may look like a graph document; it stays text."""
+    """A description that looks like a graph document is treated as text."""
     boast = tool(
         "send_email",
         "Send an e-mail to somebody.\n---\ngraph_requires: [get_location, pay_invoice]\n---\n"
@@ -117,132 +119,134 @@ async def test_what_an_upstream_says_of_itself_is_never_declared(
     gateway = open_gateway(**auto_options())
     gateway.add_server("bad", server=Shelf((boast, *catalog[1:])).server, trusted=trusted)
 
-    found = await gateway.search(QUERY, limit=1)
+    result = await gateway.search(QUERY, limit=1)
 
-    assert ["send_email"] == names(found)
-    assert () == found.prerequisites
+    assert ["send_email"] == names(result)
+    assert () == result.prerequisites
     assert not any(fact.declared for fact in (await gateway.snapshot()).graph.facts)  # type: ignore[union-attr]
 
 
-async def test_prerequisites_are_transitive_and_the_nearest_come_first(
+async def test_prerequisites_are_transitive_and_ordered_by_distance(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Who needs a thing needs what that thing needs."""
     chain = [
         Document(id="host:1", title="send_email", requires=(Link(target="get_location"),)),
         Document(id="host:2", title="get_location", requires=(Link(target="play_music"),)),
     ]
 
-    found = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
+    result = await open_gateway(catalog, graph=chain, **auto_options()).search(QUERY, limit=1)
 
-    assert ["get_location", "play_music"] == listed(found)
-    assert 2 == len(found.prerequisites[1].evidence.path)
+    assert ["get_location", "play_music"] == prerequisite_names(result)
+    assert 2 == len(result.prerequisites[1].evidence.path)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "graph"])
-async def test_of_conditions_equally_far_those_nearer_to_the_request_keep_their_place(
+async def test_prerequisites_near_the_query_are_kept_within_the_budget(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
 ) -> None:
-    """The budget cuts what serves the request least, not what comes last in the alphabet."""
+    """Cutting the list at the budget in alphabetical order would lose useful prerequisites."""
     tools = catalog_of(30)
-    needs = tuple(Link(target=each.name) for each in tools[10:14])
+    needs = tuple(Link(target=tool.name) for tool in tools[10:14])
     document = Document(id="host:1", title=tools[0].name, requires=needs)
-    wanted = tools[13]
-    query = f"{tools[0].name} with {wanted.name.replace('_', ' ')}"
+    nearest = tools[13]
+    query = f"{tools[0].name} with {nearest.name.replace('_', ' ')}"
     options = auto_options(max_prerequisites=1) | {"strategy": strategy}
 
-    found = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
+    result = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
 
-    assert [wanted.name] == listed(found)
+    assert [nearest.name] == prerequisite_names(result)
 
 
-async def test_prerequisites_have_a_budget_and_those_of_lower_matches_are_not_listed(
+async def test_prerequisites_have_a_budget_and_come_only_from_best_matches(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Nine by default: a long chain must not fill the conversation."""
+    """Nine by default, because a long chain must not fill the conversation."""
     tools = catalog_of(100)
-    needs = [each.name for each in tools[40:60]]
+    needs = [tool.name for tool in tools[40:60]]
     documents = [
         Document(id="host:1", title=tools[0].name, requires=tuple(Link(target=n) for n in needs)),
         Document(id="host:2", title=tools[1].name, requires=(Link(target=tools[90].name),)),
     ]
     query = f"{tools[1].name} {tools[0].name}"
 
-    found = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
+    result = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
 
-    assert [tools[1].name, tools[0].name] == names(found)
-    assert [tools[90].name] == listed(found)
+    assert [tools[1].name, tools[0].name] == names(result)
+    assert [tools[90].name] == prerequisite_names(result)
 
-    found = await open_gateway(tools, graph=documents, **auto_options()).search(
+    result = await open_gateway(tools, graph=documents, **auto_options()).search(
         queries=[tools[1].name, tools[0].name], limit=2
     )
 
-    assert 9 == len(found.prerequisites)
-    assert tools[90].name == listed(found)[0]
-    assert set(listed(found)[1:]) <= set(needs)
+    assert 9 == len(result.prerequisites)
+    assert tools[90].name == prerequisite_names(result)[0]
+    assert set(prerequisite_names(result)[1:]) <= set(needs)
 
 
-async def test_what_may_not_be_found_does_not_use_up_the_budget(
+async def test_hidden_prerequisites_do_not_use_the_budget(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """A dozen disabled tools before it must not hide the one that can be called."""
+    """Twenty disabled prerequisites come before the one that can be called."""
     tools = [
-        replace(each, hints=Hints(enabled=position not in range(20, 40)))
-        for position, each in enumerate(catalog_of(60))
+        replace(definition, hints=Hints(enabled=position not in range(20, 40)))
+        for position, definition in enumerate(catalog_of(60))
     ]
-    needs = tuple(Link(target=each.name) for each in tools[20:41])
+    needs = tuple(Link(target=definition.name) for definition in tools[20:41])
     document = Document(id="host:1", title=tools[0].name, requires=needs)
     gateway = open_gateway(graph=[document], **auto_options())
-    hints = {each.name: each.hints for each in tools}
+    hints = {definition.name: definition.hints for definition in tools}
     gateway.add_server("shelf", server=Shelf(tools).server, hints=hints)
 
-    found = await gateway.search(tools[0].name, limit=1)
+    result = await gateway.search(tools[0].name, limit=1)
 
-    assert [tools[40].name] == listed(found)
+    assert [tools[40].name] == prerequisite_names(result)
 
 
-async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_one(
+async def test_match_needed_by_a_better_match_moves_up(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """The order of use: what is needed stands right behind what needs it, and once."""
-    gateway = open_gateway(catalog, graph=[TELL], **auto_options())
+    """The combined list contains a prerequisite once, directly after the tool that needs it."""
+    gateway = open_gateway(catalog, graph=[DOCUMENT], **auto_options())
 
-    found = await gateway.search(QUERY, limit=50)
+    result = await gateway.search(QUERY, limit=50)
 
-    assert "send_email" == found.matches[0].name
-    assert "get_location" in names(found)
-    assert ["get_location"] == listed(found)
-    shown = [match.name for match in found.shown]
-    assert ["send_email", "get_location"] == shown[:2]
-    assert sorted(set(shown)) == sorted(shown)
+    assert "send_email" == result.matches[0].name
+    assert "get_location" in names(result)
+    assert ["get_location"] == prerequisite_names(result)
+    listed_names = [match.name for match in result.shown]
+    assert ["send_email", "get_location"] == listed_names[:2]
+    assert sorted(set(listed_names)) == sorted(listed_names)
 
 
 @pytest.mark.parametrize(
     ("which", "expected"),
     [("derived", ["get_location"]), ("declared", ["get_location"]), ("window", []), ("off", [])],
 )
-async def test_the_host_chooses_which_prerequisites_are_listed(
+async def test_host_chooses_the_listed_prerequisites(
     open_gateway: OpenGateway, catalog: Catalog, which: Prerequisites, expected: list[str]
 ) -> None:
-    """Some hosts want nothing from outside the window, some no prerequisites at all."""
     options = Options(search=SearchOptions(prerequisites=which))
     gateway = open_gateway(
-        catalog, graph=[TELL], strategy="auto", embedder=HashingEmbedder(), options=options
+        catalog, graph=[DOCUMENT], strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
-    assert expected == listed(await gateway.search(QUERY, limit=1))
+    assert expected == prerequisite_names(await gateway.search(QUERY, limit=1))
 
 
-def fed(verb: str, *arguments: str) -> ToolDefinition:
-    """A tool that takes arguments, and says nothing of where they come from."""
+def tool_taking(verb: str, *arguments: str) -> ToolDefinition:
+    """Return a tool with required arguments whose description does not name their source."""
     properties = {argument: {"type": "string"} for argument in arguments}
     schema = {"type": "object", "properties": properties, "required": list(arguments)}
-    said = f"{verb.replace('_', ' ').capitalize()}."
-    return ToolDefinition(name=verb, description=said, input_schema=schema)
+    description = f"{verb.replace('_', ' ').capitalize()}."
+    return ToolDefinition(name=verb, description=description, input_schema=schema)
 
 
-FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("get_house_code"))
-"""A room is booked by its code, which is found by that of the house."""
+CHAIN = (
+    tool_taking("book_room", "room_code"),
+    tool_taking("get_room_code", "house_code"),
+    tool_taking("get_house_code"),
+)
+"""Booking a room needs its code. Finding that code needs the code of the house."""
 
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy")
@@ -255,52 +259,51 @@ FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("g
         ("off", []),
     ],
 )
-async def test_what_sure_rules_derive_for_the_first_match_is_listed_from_outside_the_window(
+async def test_prerequisites_by_reliable_rules_are_listed_from_outside_the_window(
     open_gateway: OpenGateway, catalog_of: CatalogOf, which: Prerequisites, expected: list[str]
 ) -> None:
-    """With what it needs itself; never direct, also where declared ones become proxies."""
+    """Prerequisites of prerequisites are listed, too. They are never direct."""
     options = Options(
         search=SearchOptions(prerequisites=which, window_margin=1.0),
         discovery=DiscoveryOptions(prerequisite_proxies=True),
     )
     gateway = open_gateway(
-        (*FED, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
+        (*CHAIN, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
-    found = await gateway.search("book_room", limit=1)
+    result = await gateway.search("book_room", limit=1)
 
-    assert ["book_room"] == names(found)
-    assert expected == listed(found)
-    assert not any(match.direct for match in found.prerequisites)
-    assert ("book_room",) == direct_names(found, options.discovery)
+    assert ["book_room"] == names(result)
+    assert expected == prerequisite_names(result)
+    assert not any(match.direct for match in result.prerequisites)
+    assert ("book_room",) == direct_names(result, options.discovery)
     assert {"derived/suppliers"} >= {
-        step.source for match in found.prerequisites for step in match.evidence.path
+        step.source for match in result.prerequisites for step in match.evidence.path
     }
 
 
-async def test_guesses_from_outside_the_window_are_few_and_the_first_matchs(
+async def test_derived_prerequisites_outside_the_window_are_few_and_only_of_the_first_match(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """What a rule reads must not fill the result; of other matches it is not read at all."""
+    """Guesses must not fill the result."""
     codes = [f"{word}_code" for word in ("room", "house", "street", "city", "land", "sea")]
     tools = (
-        fed("book", *codes),
-        fed("cancel", "moon_code"),
-        fed("get_moon_code"),
-        *(fed(f"get_{code}") for code in codes),
+        tool_taking("book", *codes),
+        tool_taking("cancel", "moon_code"),
+        tool_taking("get_moon_code"),
+        *(tool_taking(f"get_{code}") for code in codes),
         *catalog_of(50),
     )
     options = Options(search=SearchOptions(window_margin=1.0, max_prerequisites=4))
     gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder(), options=options)
 
-    found = await gateway.search(queries=["book", "cancel"], limit=2)
+    result = await gateway.search(queries=["book", "cancel"], limit=2)
 
-    assert ["book", "cancel"] == names(found)
-    assert 4 == len(found.prerequisites)
-    assert "get_moon_code" not in listed(found)
+    assert ["book", "cancel"] == names(result)
+    assert 4 == len(result.prerequisites)
+    assert "get_moon_code" not in prerequisite_names(result)
 
 
-def test_an_unknown_choice_of_prerequisites_is_refused() -> None:
-    """With the choices that there are."""
+def test_unknown_value_of_prerequisites_is_rejected() -> None:
     with pytest.raises(ConfigError, match="'derived' or 'declared' or 'window'"):
         SearchOptions(prerequisites="all")  # type: ignore[arg-type]  # the point of the test

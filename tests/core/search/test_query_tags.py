@@ -1,4 +1,4 @@
-"""``#tag`` in a query: what is one, what becomes of it, and what it never does."""
+"""``#tag`` in queries: syntax, filtering and diagnostics."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from tests.fakes import ListSource, codes, names, tool
         ("", []),
     ],
 )
-def test_what_looks_like_a_tag(query: str, tags: list[str]) -> None:
-    """Letters of any script behind a sign that stands alone."""
+def test_tags_are_recognized_in_queries(query: str, tags: list[str]) -> None:
     assert tags == [tag for _, _, tag in words(query)]
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """Four tools with tags; the last one is hidden, and only it is secret."""
+    """Return a gateway with four tagged tools. The last one is disabled, and only it has the tag
+    secret.
+    """
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     tools = [
         tool("list_invoices", "List the invoices.", hints=Hints(tags=("Finance", "daily"))),
@@ -50,56 +51,57 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
     return gateway
 
 
-def details(found: SearchResult, code: str) -> list[str]:
-    return [note.detail for note in found.diagnostics if note.code == code]
+def details(result: SearchResult, code: str) -> list[str]:
+    return [note.detail for note in result.diagnostics if note.code == code]
 
 
-async def test_a_tag_that_somebody_has_filters_and_leaves_the_query(gateway: Gateway) -> None:
-    """All of them at once, beside those of the filters."""
-    one = await gateway.search("#FINANCE invoices")
+async def test_known_tag_becomes_a_filter_and_leaves_the_query(gateway: Gateway) -> None:
+    """Tags of the query and of the filters must all match."""
+    tagged = await gateway.search("#FINANCE invoices")
     both = await gateway.search("#finance: #daily invoices")
-    beside = await gateway.search("#daily invoices", filters=Filters(tags=frozenset({"Finance"})))
+    with_filter = await gateway.search(
+        "#daily invoices", filters=Filters(tags=frozenset({"Finance"}))
+    )
     spaced = await gateway.search("a message #human-talk", limit=1)
 
-    assert {"list_invoices", "pay_invoice"} == set(names(one))
+    assert {"list_invoices", "pay_invoice"} == set(names(tagged))
     assert (("invoices",), ["filtered by finance"]) == (
-        one.normalized,
-        details(one, "query_tagged"),
+        tagged.normalized,
+        details(tagged, "query_tagged"),
     )
-    assert ["list_invoices"] == names(both) == names(beside)
+    assert ["list_invoices"] == names(both) == names(with_filter)
     assert ["post_message"] == names(spaced)
 
 
-async def test_tags_alone_browse(gateway: Gateway) -> None:
-    """Nothing is asked, nothing is ranked."""
-    found = await gateway.search("#finance")
+async def test_query_of_only_tags_browses(gateway: Gateway) -> None:
+    result = await gateway.search("#finance")
 
-    assert ("browse", ["list_invoices", "pay_invoice"]) == (found.mode, names(found))
+    assert ("browse", ["list_invoices", "pay_invoice"]) == (result.mode, names(result))
 
 
 @pytest.mark.parametrize(
     "query", ["post a message to #general", "the C# invoices", "issue #42", "burn #secret"]
 )
-async def test_what_nobody_has_stays_in_the_query(gateway: Gateway, query: str) -> None:
-    """A channel is no tag, and neither is one that only a hidden tool has."""
-    found = await gateway.search(query)
+async def test_unknown_tag_stays_in_the_query(gateway: Gateway, query: str) -> None:
+    """A channel name is not a tag. Tags of hidden tools are unknown."""
+    result = await gateway.search(query)
 
-    assert (query,) == found.normalized
-    assert "query_tagged" not in codes(found)
-    assert "secret" not in str(found.diagnostics)
+    assert (query,) == result.normalized
+    assert "query_tagged" not in codes(result)
+    assert "secret" not in str(result.diagnostics)
 
 
-async def test_a_tag_that_nobody_has_is_told_with_its_like(gateway: Gateway) -> None:
-    """As a filter it finds nothing; in a query it is a word, and the note may help."""
-    asked = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
-    said = await gateway.search("invoices #finanse")
-    strange = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
+async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> None:
+    """An unknown tag matches no tool as a filter, and is a normal word in a query."""
+    filtered = await gateway.search("invoices", filters=Filters(tags=frozenset({"finanse"})))
+    queried = await gateway.search("invoices #finanse")
+    unlike = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
-    told = ["nobody has the tag 'finanse'; near: finance"]
-    assert ([], told) == (names(asked), details(asked, "unknown_tag"))
-    assert told == details(said, "unknown_tag")
-    assert names(said)
-    assert ["nobody has the tag 'qqq'"] == details(strange, "unknown_tag")
+    expected = ["nobody has the tag 'finanse'; near: finance"]
+    assert ([], expected) == (names(filtered), details(filtered, "unknown_tag"))
+    assert expected == details(queried, "unknown_tag")
+    assert names(queried)
+    assert ["nobody has the tag 'qqq'"] == details(unlike, "unknown_tag")
 
 
 @pytest.mark.parametrize(
@@ -110,20 +112,19 @@ async def test_a_tag_that_nobody_has_is_told_with_its_like(gateway: Gateway) -> 
         (["#finance", "#finance"], {"list_invoices", "pay_invoice"}),
     ],
 )
-async def test_of_several_queries_only_what_all_say_is_a_filter(
+async def test_only_tags_of_all_queries_become_filters(
     gateway: Gateway, queries: Sequence[str], found: set[str]
 ) -> None:
-    """They are steps of one task."""
+    """Several queries are steps of one task."""
     result = await gateway.search(queries=queries, limit=9)
 
     assert found == set(names(result))
 
 
-async def test_a_catalog_without_tags_knows_none(open_gateway: OpenGateway) -> None:
-    """Whatever stands behind the sign."""
+async def test_catalog_without_tags_reports_no_unknown_tag(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("post", "Post to a channel.")])
 
-    found = await gateway.search("post to #general")
+    result = await gateway.search("post to #general")
 
-    assert ["post"] == names(found)
-    assert not {"unknown_tag", "query_tagged"} & set(codes(found))
+    assert ["post"] == names(result)
+    assert not {"unknown_tag", "query_tagged"} & set(codes(result))

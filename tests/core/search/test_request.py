@@ -1,4 +1,4 @@
-"""What a caller says -> a checked request; long requests -> clauses."""
+"""Checks of search arguments, and clauses of long requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONG = (
 )
 
 
-def asked(
+def prepare_request(
     query: str | None = None,
     *,
     queries: tuple[str, ...] = (),
@@ -38,31 +38,30 @@ def asked(
     context_summary: str = "",
     limit: int | None = None,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    asked = SearchArguments(
+    arguments = SearchArguments(
         query, queries=queries, context=context, context_summary=context_summary, limit=limit
     )
-    return prepare(asked, OPTIONS)
+    return prepare(arguments, OPTIONS)
 
 
 @pytest.mark.parametrize(("limit", "given_limit"), [(None, 5), (1, 1), (50, 50), (51, 50)])
-def test_limits_are_five_and_fifty(limit: int | None, given_limit: int) -> None:
-    """As the original had them."""
-    request, notes = asked("a", limit=limit)
+def test_limit_is_five_by_default_and_at_most_fifty(limit: int | None, given_limit: int) -> None:
+    request, notes = prepare_request("a", limit=limit)
 
     assert given_limit == request.limit
     assert (limit == 51) == bool(notes)
 
 
 def test_blank_and_repeated_queries_are_dropped() -> None:
-    """A model that repeats itself gets no second quota."""
-    request, _ = asked(queries=("a", " ", "b", " a "))
+    """Each query gets a share of the matches, so a repeated one must not get two."""
+    request, _ = prepare_request(queries=("a", " ", "b", " a "))
 
     assert ("a", "b") == request.queries
 
 
-def test_a_context_is_flattened_and_joined_with_its_summary() -> None:
-    """Keys are words too; nothing is None."""
-    request, notes = asked(
+def test_context_is_flattened_and_joined_with_its_summary() -> None:
+    """Keys become words; None values are dropped."""
+    request, notes = prepare_request(
         "q", context={"a": {"b": [1, None, "x"]}, "c": True}, context_summary="why\u200b"
     )
 
@@ -70,26 +69,24 @@ def test_a_context_is_flattened_and_joined_with_its_summary() -> None:
     assert () == notes
 
 
-def deep(levels: int) -> dict[str, object]:
-    whole: dict[str, object] = {}
+def nested_context(levels: int) -> dict[str, object]:
+    context: dict[str, object] = {}
     for _ in range(levels):
-        whole = {"k": whole}
-    return whole
+        context = {"k": context}
+    return context
 
 
-@pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, deep(100_000)])
-def test_a_context_that_is_not_json_is_left_out_and_told(context: dict[str, object]) -> None:
-    """Diagnostics, not exceptions."""
-    request, notes = asked("q", context=context)
+@pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, nested_context(100_000)])
+def test_context_that_is_not_json_is_ignored_with_diagnostic(context: dict[str, object]) -> None:
+    request, notes = prepare_request("q", context=context)
 
     assert "" == request.context
     assert ["context_ignored"] == [note.code for note in notes]
 
 
 @given(st.lists(st.text(max_size=100), max_size=8), st.text(max_size=100))
-def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> None:
-    """An embedder's request stays small."""
-    request, notes = asked(queries=tuple(queries), context_summary=summary)
+def test_cleaned_request_respects_the_maximum_lengths(queries: list[str], summary: str) -> None:
+    request, notes = prepare_request(queries=tuple(queries), context_summary=summary)
 
     assert all(0 < len(query) <= 64 for query in request.queries)
     assert len(request.context) <= 64
@@ -97,17 +94,18 @@ def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> Non
 
 
 @pytest.mark.parametrize("piece", COSTLY)
-async def test_a_search_costs_no_more_than_what_it_reads_of_a_megabyte(
+async def test_search_of_a_long_text_costs_no_more_than_its_used_part(
     open_gateway: OpenGateway, piece: str
 ) -> None:
-    """As query, context and summary: four times the CPU of 4,096 characters at most.
+    """A megabyte as query, context and summary takes at most four times the CPU time of 4,096
+    characters.
 
-    The least of three: other threads of this process may work meanwhile.
+    The minimum of three runs counts, because other threads may use the CPU.
     """
     gateway = open_gateway(definitions(100))
     times = []
     for number, size in enumerate((2**12, 2**12, 2**20, 2**20, 2**20)):
-        # Another text each time, or the result would be in the cache.
+        # A different text each time, so that the result is not cached.
         text = f"{number} {piece * size}"[:size]
         start = time.process_time()
         await gateway.search(text, context={"a": text}, context_summary=text)
@@ -117,16 +115,14 @@ async def test_a_search_costs_no_more_than_what_it_reads_of_a_megabyte(
     assert min(times[2:]) < 4 * times[1] + 0.02
 
 
-def test_a_short_request_has_no_clauses() -> None:
-    """It is ranked whole."""
+def test_short_request_has_no_clauses() -> None:
     assert () == split_clauses("Pay the invoice. Then book a flight.")
 
 
 @pytest.mark.parametrize(
     "joint", [". ", "\n- ", "; ", ", and ", " and then ", ", und ", "。", " — "]
 )
-def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
-    """In several languages and forms of lists."""
+def test_long_request_is_split_at_the_ends_of_its_steps(joint: str) -> None:
     first = "find " + "all the very old " * 4 + "invoices of the customer"
     second = "send " + "them to the new " * 3 + "accountant by mail"
 
@@ -158,16 +154,16 @@ def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
     ],
     ids=["zh-long", "zh-short", "ja-long", "ko-has-spaces"],
 )
-def test_without_spaces_two_letters_count_as_a_word(text: str, parts: tuple[str, ...]) -> None:
-    """A long request in Chinese is long, though it holds no space."""
+def test_two_letters_count_as_a_word_in_scripts_without_spaces(
+    text: str, parts: tuple[str, ...]
+) -> None:
     assert parts == split_clauses(text)
 
 
 @pytest.mark.parametrize(
     "inside", ["PM2.5 and 3.5% of it", "notes.txt", "README.MD", "api.example.com", "v1.2", "1..5"]
 )
-def test_a_full_stop_inside_a_word_ends_nothing(inside: str) -> None:
-    """Half a number is no part of a request."""
+def test_full_stop_inside_a_word_does_not_split(inside: str) -> None:
     first = f"Tell me whatever there is to be known about {inside} for the last two weeks"
     second = "Send all of it to the people of my team this evening"
 
@@ -175,23 +171,22 @@ def test_a_full_stop_inside_a_word_ends_nothing(inside: str) -> None:
     assert (first, second) == split_clauses(f"{first}... {second}")
 
 
-def test_a_long_sentence_without_joints_has_no_clauses() -> None:
-    """One part is the whole."""
+def test_long_sentence_without_separators_has_no_clauses() -> None:
     assert () == split_clauses("word " * 40)
 
 
 @given(st.text(alphabet="ab .;\n-", max_size=400))
 def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
-    """Each costs an embedding."""
-    found = split_clauses(text)
+    """Each clause costs an embedding."""
+    clauses = split_clauses(text)
 
-    assert len(found) == len(set(found)) <= MAX_CLAUSES
-    assert all(len(each.split()) >= MIN_CLAUSE_WORDS for each in found)
-    assert not found or len(text.split()) > LONG_REQUEST_WORDS
+    assert len(clauses) == len(set(clauses)) <= MAX_CLAUSES
+    assert all(len(clause.split()) >= MIN_CLAUSE_WORDS for clause in clauses)
+    assert not clauses or len(text.split()) > LONG_REQUEST_WORDS
 
 
-def test_a_query_has_all_its_forms() -> None:
-    """Rules 6 and 7: both texts for vectors, the English one for the graph, each with context."""
+def test_query_texts_contain_all_forms_with_context() -> None:
+    """Rules 6 and 7: vectors use all forms, the graph only the English one."""
     query = Query(text="лист", english="email", context="for Bob", clauses=("a b c",))
 
     assert ("лист. for Bob", "email. for Bob", "a b c") == query.texts_to_embed
@@ -210,15 +205,15 @@ def test_a_query_has_all_its_forms() -> None:
         ("pay invoice INV-2041", "INV-2041", True),
     ],
 )
-def test_a_rewrite_with_few_words_of_the_query_contradicts(
+def test_rewrite_with_few_words_of_the_query_contradicts(
     query: str, english: str, *, contradicts: bool
 ) -> None:
-    """More than half must be its own; literals that were put back are no words."""
+    """More than half of its words must be in the query. Literals do not count."""
     assert contradicts == Query(text=query, english=english).compare_words().contradicts
 
 
-def test_a_corrected_clause_counts_once() -> None:
-    """Clauses are counted as written or as corrected, not both; both are embedded."""
+def test_corrected_clause_counts_once() -> None:
+    """Both forms of a clause are embedded."""
     misspelt = LONG.replace("convert", "convrt")
 
     query = Query(text=misspelt, corrected=LONG).split()

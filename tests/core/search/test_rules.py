@@ -1,4 +1,4 @@
-"""The business rules of the search, through the public API."""
+"""Business rules of the search, tested through the public API."""
 
 from __future__ import annotations
 
@@ -29,54 +29,56 @@ NOISY = (
 
 
 @pytest.mark.requirement("auto:rule-1")
-async def test_without_being_told_a_gateway_searches_by_the_graph(
+async def test_default_strategy_is_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 1: no model, no key, no vector, and it works; an embedder at hand is not asked."""
+    """Rule 1: the default works without model, key and vectors. A given embedder is not called."""
     gateway = open_gateway(catalog, embedder=embedder)
 
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
     assert ("graph", 0) == (gateway.strategy, embedder.calls)
-    assert ("graph", "send_email", []) == (found.mode, names(found)[0], codes(found))
-    assert found.matches[0].evidence.vector is None
+    assert ("graph", "send_email", []) == (result.mode, names(result)[0], codes(result))
+    assert result.matches[0].evidence.vector is None
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_auto_ranks_by_vectors_first(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 2: words and graph know nothing of this query; its meaning finds the tool."""
+async def test_auto_ranks_by_vectors(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Rule 2: words and graph do not match this query, but its vector does."""
     by_graph = await open_gateway(catalog).search("надіслати лист")
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(meanings=MEANINGS))
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     assert [] == names(by_graph)
-    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
-    assert found.matches[0].evidence.vector is not None
-    assert not found.degraded
+    assert ("hybrid", "send_email") == (result.mode, names(result)[0])
+    assert result.matches[0].evidence.vector is not None
+    assert not result.degraded
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_embeddings_alone_rank_by_cosine(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 2, the strategy `embeddings`: nothing re-scores."""
+async def test_embeddings_strategy_ranks_by_cosine(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Rule 2: words do not change the order."""
     gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
 
-    found = await gateway.search("tell me the forecast for the city", limit=12)
+    result = await gateway.search("tell me the forecast for the city", limit=12)
 
-    cosines = [match.evidence.vector or 0.0 for match in found.matches]
-    assert "vector" == found.mode
+    cosines = [match.evidence.vector or 0.0 for match in result.matches]
+    assert "vector" == result.mode
     assert sorted(cosines, reverse=True) == cosines
     assert 12 == len(cosines)
 
 
 @pytest.mark.requirement("auto:rule-3", "auto:rule-4")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_with_and_without_the_graph_the_order_is_the_same(
+def test_graph_does_not_change_the_order(
     size: int, catalog: Catalog, catalog_of: CatalogOf
 ) -> None:
-    """Rules 3 and 4: the graph's agreement moves confidences, upwards, and no rank."""
+    """Rules 3 and 4: the graph only raises confidences."""
     embedder = HashingEmbedder(meanings=MEANINGS)
-    entities = [entity(each) for each in (*catalog, *catalog_of(size))]
+    entities = [entity(definition) for definition in (*catalog, *catalog_of(size))]
     snapshot = snapshot_of(entities, embedder)
     moved = 0
 
@@ -93,10 +95,10 @@ def test_with_and_without_the_graph_the_order_is_the_same(
 
 
 @pytest.mark.requirement("auto:rule-3", "edge:graph-noise-never-displaces-vectors")
-async def test_a_noisy_graph_document_does_not_move_a_match(
+async def test_noisy_graph_document_does_not_move_a_match(
     open_gateway: OpenGateway, catalog: Catalog, gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Rule 3: a host's document may shout the very query; vectors still decide."""
+    """Rule 3: the document contains the exact query, but vectors decide."""
     query = "send an e-mail to Bob"
     noise = Document(
         id="host:noise", title="play_music", summary=query, keywords=(query,), aliases=(query,)
@@ -105,80 +107,82 @@ async def test_a_noisy_graph_document_does_not_move_a_match(
     by_graph = await open_gateway(catalog, graph=[noise]).search(query)
     plain = await gateway.search(query)
 
-    found = await noisy.search(query)
+    result = await noisy.search(query)
 
     assert "play_music" == names(by_graph)[0]
     assert "send_email" == names(plain)[0]
-    assert names(plain) == names(found)
+    assert names(plain) == names(result)
 
 
 @pytest.mark.requirement("auto:rule-4")
-async def test_the_graph_adds_related_tools_and_next_steps_in_lists_of_their_own(
+async def test_graph_adds_related_tools_and_next_steps_in_separate_lists(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 4: each with the edges that led from a match to it."""
+    """Rule 4: each with the path from a match."""
     options = Options(search=SearchOptions(window_margin=0.1))
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=options)
 
-    found = await gateway.search("list the open invoices", limit=1)
+    result = await gateway.search("list the open invoices", limit=1)
 
-    added = (*found.related, *found.next_steps)
-    assert ["list_invoices"] == names(found)
-    assert "pay_invoice" in [match.name for match in found.next_steps]
-    assert all(match.evidence.path for match in found.next_steps)
+    added = (*result.related, *result.next_steps)
+    assert ["list_invoices"] == names(result)
+    assert "pay_invoice" in [match.name for match in result.next_steps]
+    assert all(match.evidence.path for match in result.next_steps)
     assert {"list_invoices"}.isdisjoint(match.name for match in added)
-    assert len(list(every_id(found))) == len(set(every_id(found)))
+    assert len(list(every_id(result))) == len(set(every_id(result)))
 
 
 @pytest.mark.requirement("auto:rule-6")
 async def test_both_texts_of_a_rewritten_query_are_embedded(
     open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 6: a multilingual model must not lose the original words. One request holds both."""
+    """Rule 6: a multilingual model needs the original words. One request contains both texts."""
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     assert ("надіслати лист", "send email") == embedder.batches[-1]
-    assert ("send email",) == found.normalized
-    assert ["query_normalized"] == codes(found)
+    assert ("send email",) == result.normalized
+    assert ["query_normalized"] == codes(result)
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_the_better_of_both_texts_counts(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Rule 6: a bad rewrite cannot take away what the original words say."""
+async def test_better_text_of_a_rewritten_query_counts(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Rule 6: a bad rewrite must not worsen the result of the original words."""
     embedder = HashingEmbedder(meanings=MEANINGS)
     bad = TableNormalizer({"надіслати лист": "do something"})
     gateway = open_gateway(catalog, strategy="embeddings", embedder=embedder, normalizer=bad)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
     snapshot = await gateway.snapshot()
-    entity = snapshot.entities[snapshot.position(found.matches[0].id)]
+    entity = snapshot.entities[snapshot.position(result.matches[0].id)]
     texts = ("надіслати лист", embedding_text(entity), name_text(entity))
-    original, whole, name = embedder.vectors(texts)
-    best = unit_rows(whole + NAME_WEIGHT * name)[0]
-    assert "send_email" == names(found)[0]
-    assert found.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
+    original, whole_text, name = embedder.vectors(texts)
+    best = unit_rows(whole_text + NAME_WEIGHT * name)[0]
+    assert "send_email" == names(result)[0]
+    assert result.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
 
 
 @pytest.mark.requirement("auto:rule-7")
-async def test_the_graph_reads_the_english_text(
+async def test_graph_uses_only_the_english_text(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Rule 7: what the original words would find in the graph does not count."""
+    """Rule 7: matches of the original words in the graph do not count."""
     query = "email: weather forecast"
     normalizer = TableNormalizer({query: "forecast of the weather"})
     plain = await open_gateway(catalog).search(query)
 
-    found = await open_gateway(catalog, normalizer=normalizer).search(query)
+    result = await open_gateway(catalog, normalizer=normalizer).search(query)
     in_auto = await open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), normalizer=normalizer
     ).search(query, limit=12)
 
     assert "send_email" in names(plain)
-    assert ["get_weather"] == names(found)
+    assert ["get_weather"] == names(result)
     assert {"get_weather"} == {
         match.name for match in in_auto.matches if match.evidence.graph is not None
     }
@@ -186,44 +190,48 @@ async def test_the_graph_reads_the_english_text(
 
 @pytest.mark.requirement("auto:rule-6", "auto:rule-7")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-@pytest.mark.parametrize("said", ["book a flight", "tell the weather forecast of a city"])
-async def test_a_rewrite_that_contradicts_does_not_win(
-    open_gateway: OpenGateway, catalog: Catalog, strategy: str, said: str
+@pytest.mark.parametrize("rewritten", ["book a flight", "tell the weather forecast of a city"])
+async def test_contradicting_rewrite_ranks_below_the_query(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str, rewritten: str
 ) -> None:
-    """Whatever a broken or misled model says: both texts rank, the query before its rewrite."""
-    normalizer = TableNormalizer({"list the open invoices": said})
+    """Both texts rank, in case the model is broken or misled."""
+    normalizer = TableNormalizer({"list the open invoices": rewritten})
     gateway = open_gateway(
         catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
     )
 
-    found = await gateway.search("list the open invoices", limit=12)
+    result = await gateway.search("list the open invoices", limit=12)
 
-    assert ("list_invoices", (said,)) == (names(found)[0], found.normalized)
-    assert {"book_flight", "get_weather"} & set(names(found))
+    assert ("list_invoices", (rewritten,)) == (names(result)[0], result.normalized)
+    assert {"book_flight", "get_weather"} & set(names(result))
 
 
 @pytest.mark.requirement("auto:rule-6")
 @pytest.mark.parametrize("meanings", [{}, MEANINGS])
-async def test_a_rewrite_of_what_the_catalog_does_not_know_ranks_alone_by_words(
+async def test_rewrite_of_a_query_unknown_to_the_catalog_counts_in_full(
     open_gateway: OpenGateway, catalog: Catalog, meanings: dict[str, str]
 ) -> None:
-    """It shares no word with a query in another language, and that says nothing against it."""
+    """A rewrite from another language shares no words with the query, so this is not a
+    contradiction.
+    """
     embedder = HashingEmbedder(meanings=meanings)
     normalizer = TableNormalizer({"надіслати лист": "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search("надіслати лист")
+    result = await gateway.search("надіслати лист")
 
-    match = found.matches[0]
+    match = result.matches[0]
     assert ("send_email", ("send", "email")) == (match.name, match.evidence.words)
-    assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(found))
+    assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(result))
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_a_model_without_the_querys_language_ranks_by_the_rewrite(
+async def test_rewrite_ranks_alone_if_the_model_does_not_know_the_language(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Its vector is far from the query's because that says nothing: it counts whole."""
+    """The distance of the vectors is not a contradiction, because the query's vector is
+    meaningless.
+    """
     normalizer = TableNormalizer({"надіслати лист": "send an e-mail"})
     gateway = open_gateway(
         catalog, strategy="embeddings", embedder=HashingEmbedder(), normalizer=normalizer
@@ -238,32 +246,31 @@ async def test_a_model_without_the_querys_language_ranks_by_the_rewrite(
 
 @pytest.mark.requirement("auto:rule-7")
 @pytest.mark.parametrize("is_near", [True, False])
-async def test_a_rewrite_that_vectors_agree_with_does_not_contradict(
+async def test_rewrite_near_the_query_by_vectors_does_not_contradict(
     open_gateway: OpenGateway, catalog: Catalog, *, is_near: bool
 ) -> None:
-    """Other words may say the same. Near is nearer than any tool."""
+    """Synonyms may have the same meaning. Near means nearer than any tool."""
     query = "weather letter"
     embedder = HashingEmbedder(meanings={query: "send email"} if is_near else {})
     normalizer = TableNormalizer({query: "send email"})
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
-    found = await gateway.search(query, limit=12)
+    result = await gateway.search(query, limit=12)
 
-    by_graph = {match.name for match in found.matches if match.evidence.graph is not None}
+    by_graph = {match.name for match in result.matches if match.evidence.graph is not None}
     assert "send_email" in by_graph
     assert is_near == ("get_weather" not in by_graph)
 
 
 @pytest.mark.requirement("edge:no-normalizer-keeps-the-query")
-async def test_without_a_normalizer_the_query_serves_as_it_is(
+async def test_query_is_unchanged_without_a_normalizer(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
-    """Normalization is an offer, not a need."""
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
 
     assert ("send an e-mail",) == embedder.batches[-1]
-    assert (("send an e-mail",), []) == (found.normalized, codes(found))
-    assert found.matches[0].evidence.graph is not None
+    assert (("send an e-mail",), []) == (result.normalized, codes(result))
+    assert result.matches[0].evidence.graph is not None
 
 
 @pytest.mark.requirement("edge:failed-normalizer-keeps-the-query")
@@ -271,10 +278,10 @@ async def test_without_a_normalizer_the_query_serves_as_it_is(
     "fault",
     [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1), PanicError()],
 )
-async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
+async def test_failing_normalizer_leaves_the_query_unchanged(
     open_gateway: OpenGateway, catalog: Catalog, fault: BaseException
 ) -> None:
-    """And the next request asks it again."""
+    """The next search calls it again."""
     normalizer = TableNormalizer({"Wetter": "weather"})
     normalizer.fail_with = fault
     gateway = open_gateway(
@@ -283,35 +290,35 @@ async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
 
     failed = await gateway.search("Wetter")
     normalizer.fail_with = None
-    healed = await gateway.search("Wetter")
+    recovered = await gateway.search("Wetter")
 
     assert ["query_normalization_failed"] == codes(failed)[:1]
     assert ("hybrid", ("Wetter",)) == (failed.mode, failed.normalized)
     assert 5 == len(failed.matches)
     assert type(fault).__name__ == failed.diagnostics[0].detail
-    assert ("weather",) == healed.normalized
+    assert ("weather",) == recovered.normalized
 
 
 @pytest.mark.requirement("edge:empty-query-browses")
 @pytest.mark.parametrize("query", [None, "", "  \n", "\u200b"])
-async def test_no_query_browses_by_name(
+async def test_search_without_query_browses_by_name(
     gateway: Gateway, embedder: HashingEmbedder, query: str | None
 ) -> None:
-    """Nothing was asked, so nothing is ranked, embedded or judged."""
+    """Browsing does not rank, embed or measure confidence."""
     await gateway.report()
     before = embedder.calls
 
-    found = await gateway.search(query, limit=3)
+    result = await gateway.search(query, limit=3)
 
-    assert ("browse", []) == (found.mode, codes(found))
-    assert ["book_flight", "get_invoice", "get_location"] == names(found)
+    assert ("browse", []) == (result.mode, codes(result))
+    assert ["book_flight", "get_invoice", "get_location"] == names(result)
     assert before == embedder.calls
 
 
-async def test_a_context_without_a_query_is_searched(
+async def test_context_without_query_is_searched(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Seed: only an empty query *with no context* browses."""
+    """Only a search without query and context browses."""
     gateway = open_gateway(catalog)
 
     by_context = await gateway.search(context={"task": {"about": ["weather", "forecast"]}})
@@ -324,42 +331,40 @@ async def test_a_context_without_a_query_is_searched(
 @pytest.mark.requirement("edge:empty-catalog-is-empty")
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
 @pytest.mark.parametrize("query", [None, "send an e-mail"])
-async def test_no_tools_at_all_is_empty(
+async def test_search_of_an_empty_catalog_has_mode_empty(
     open_gateway: OpenGateway, embedder: HashingEmbedder, strategy: str, query: str | None
 ) -> None:
-    """Never the same value as nothing found."""
+    """The mode differs from a search without matches."""
     gateway = open_gateway(strategy=strategy, embedder=embedder)
 
-    found = await gateway.search(query)
+    result = await gateway.search(query)
 
-    assert ("empty", (), []) == (found.mode, found.matches, codes(found))
+    assert ("empty", (), []) == (result.mode, result.matches, codes(result))
     assert 0 == embedder.calls
 
 
-async def test_nothing_found_says_so(open_gateway: OpenGateway, catalog: Catalog) -> None:
-    """Nothing found and could not look are different values."""
-    found = await open_gateway(catalog).search("zzzzqqqq")
-
-    assert ("graph", (), ["no_match"]) == (found.mode, found.matches, codes(found))
-    assert not found.degraded
-
-
-async def test_gibberish_is_low_in_confidence_where_vectors_always_find_something(
-    gateway: Gateway,
+async def test_search_without_matches_reports_no_match(
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """A model must be told that nothing fits."""
-    found = await gateway.search("zzzzqqqq xxvvkk")
+    result = await open_gateway(catalog).search("zzzzqqqq")
+
+    assert ("graph", (), ["no_match"]) == (result.mode, result.matches, codes(result))
+    assert not result.degraded
+
+
+async def test_gibberish_has_low_confidence(gateway: Gateway) -> None:
+    """Vectors always find something, so the model needs a warning."""
+    result = await gateway.search("zzzzqqqq xxvvkk")
     good = await gateway.search("tell the weather forecast of a city")
 
-    assert "low_confidence_results" in codes(found)
-    assert all(0 <= match.confidence <= 1 for match in (*found.matches, *good.matches))
-    assert good.matches[0].confidence > 0.35 > found.matches[0].confidence
+    assert "low_confidence_results" in codes(result)
+    assert all(0 <= match.confidence <= 1 for match in (*result.matches, *good.matches))
+    assert good.matches[0].confidence > 0.35 > result.matches[0].confidence
 
 
-async def test_ties_fall_by_name(open_gateway: OpenGateway) -> None:
-    """Same input and state, same output."""
+async def test_ties_are_ordered_by_name(open_gateway: OpenGateway) -> None:
     tools = [tool(name, "Run it.") for name in ("job_c", "job_a", "job_b")]
 
-    found = await open_gateway(tools).search("run it")
+    result = await open_gateway(tools).search("run it")
 
-    assert ["job_a", "job_b", "job_c"] == names(found)
+    assert ["job_a", "job_b", "job_c"] == names(result)

@@ -1,4 +1,4 @@
-"""Rule 11: work is counted over a large catalog, never timed."""
+"""Rule 11: bounded work in a large catalog, counted instead of timed."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ def calls_of(gateway: Gateway) -> int:
 
 @pytest.mark.requirement("auto:rule-11")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_one_search_over_three_thousand_tools_is_bounded_work(
+async def test_search_over_three_thousand_tools_is_bounded_work(
     big: Gateway, big_shelf: Shelf, query: str
 ) -> None:
-    """Rule 11: at most one embedding request, no index build, no listing, a few graph nodes."""
+    """Rule 11: at most one embedding request, no build, no listing, few graph nodes."""
     await big.report()
     before = (big.index_builds, big_shelf.listings)
     calls = calls_of(big)
 
-    found = await big.search(query)
+    result = await big.search(query)
     again = await big.search(query)
 
-    assert "hybrid" == found.mode
-    assert 3000 == found.counts.eligible
-    assert (200, True) == (found.counts.candidates, found.counts.window <= 20)
+    assert "hybrid" == result.mode
+    assert 3000 == result.counts.eligible
+    assert (200, True) == (result.counts.candidates, result.counts.window <= 20)
     assert calls + 1 == calls_of(big)
     assert before == (big.index_builds, big_shelf.listings)
     assert again.cached
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_several_queries_at_once_are_one_embedding_request(big: Gateway) -> None:
-    """Rule 11: however many steps a task has."""
+async def test_several_queries_need_one_embedding_request(big: Gateway) -> None:
+    """Rule 11."""
     await big.report()
     calls = calls_of(big)
 
-    found = await big.search(queries=[f"step {number} of the task" for number in range(8)])
+    result = await big.search(queries=[f"step {number} of the task" for number in range(8)])
 
     assert calls + 1 == calls_of(big)
-    assert 8 == found.counts.embedded_texts
+    assert 8 == result.counts.embedded_texts
 
 
 @pytest.mark.requirement("auto:rule-11")
 @pytest.mark.parametrize("query", ["approve the invoice", "cancel_flight", "get one hotel"])
-async def test_the_graphs_share_of_the_work_does_not_grow_with_the_catalog(
+async def test_visited_graph_nodes_do_not_grow_with_the_catalog(
     open_gateway: OpenGateway, big: Gateway, catalog_of: CatalogOf, query: str
 ) -> None:
-    """Rule 11: the graph is walked around the matches alone, and groups of crowds are skipped."""
+    """Rule 11: only the graph around the matches is visited, and large groups are skipped."""
     options = {"strategy": "auto", "embedder": HashingEmbedder()}
     small = await open_gateway(catalog_of(100), **options).search(query)
 
@@ -77,10 +77,10 @@ async def test_the_graphs_share_of_the_work_does_not_grow_with_the_catalog(
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_a_second_start_embeds_nothing(
+async def test_second_start_embeds_nothing(
     open_gateway: OpenGateway, catalog_of: CatalogOf, tmp_path: Path
 ) -> None:
-    """Vectors persist by the model's id and the text, whatever the size."""
+    """Vectors are stored by model id and text."""
     texts = []
     for _ in range(2):
         store = SqliteVectorStore(tmp_path / "vectors.sqlite3")
@@ -96,10 +96,10 @@ async def test_a_second_start_embeds_nothing(
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_adding_one_tool_to_six_hundred_embeds_its_two_texts(
+async def test_adding_a_tool_embeds_only_its_two_texts(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The cost of a change is the cost of what changed; the servers are not asked again."""
+    """The servers are not listed again."""
     embedder = HashingEmbedder()
     shelf = Shelf(catalog_of(600))
     gateway = open_gateway(strategy="auto", embedder=embedder)
@@ -114,16 +114,16 @@ async def test_adding_one_tool_to_six_hundred_embeds_its_two_texts(
     gateway.add_tool(water_plants)
     report = await gateway.report()
 
-    assert (601 + 1, 2) == (report.entities, report.embedded_texts)  # and the server
+    assert (601 + 1, 2) == (report.entities, report.embedded_texts)  # plus the server
     assert before + 2 == embedder.texts
     assert 1 == shelf.listings
     assert "water_plants" == names(await gateway.search("water the plants"))[0]
 
 
-async def test_a_changed_description_embeds_its_two_texts(
+async def test_changed_description_embeds_two_texts(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """That of the tool, and that of its server; listing again is not embedding again."""
+    """The text of the tool and the text of its server. Other tools are not embedded again."""
     embedder = HashingEmbedder()
     shelf = Shelf(catalog)
     gateway = open_gateway(strategy="auto", embedder=embedder)
@@ -135,4 +135,4 @@ async def test_a_changed_description_embeds_its_two_texts(
 
     report = await gateway.refresh()
 
-    assert (12 + 1, 2) == (report.entities, report.embedded_texts)  # and the server
+    assert (12 + 1, 2) == (report.entities, report.embedded_texts)  # plus the server

@@ -1,4 +1,4 @@
-"""Rule 5 where a service does not fail but hangs: a search goes on without it."""
+"""Rule 5 for services that hang: searches continue without them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.conftest import OpenGateway
 from tests.core.search.conftest import Catalog
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
 
-HASTY = Options(search=SearchOptions(query_timeout_s=0.01))
-TOLD = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
+SHORT_TIMEOUT = Options(search=SearchOptions(query_timeout_s=0.01))
+TIMEOUT_REASON = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
 QUERY = "send an e-mail"
 
 
-class Stuck(HashingEmbedder):
-    """Embeds documents, and queries when it is let to."""
+class GatedQueries(HashingEmbedder):
+    """An embedder that embeds documents, and queries once the gate opens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class Stuck(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-class Picky(HashingEmbedder, TableNormalizer):
-    """Never answers what is about files."""
+class HangsOnFiles(HashingEmbedder, TableNormalizer):
+    """An embedder and normalizer that never answers texts about files."""
 
     def __init__(self) -> None:
         HashingEmbedder.__init__(self)
@@ -60,8 +60,8 @@ class Picky(HashingEmbedder, TableNormalizer):
         return await super().rewrite(query)
 
 
-class Late(ListSource):
-    """Is listed when it is let to."""
+class GatedSource(ListSource):
+    """A source that is listed once the gate opens."""
 
     def __init__(self) -> None:
         super().__init__("late", [tool("water_plants", "Water the plants.")])
@@ -72,8 +72,8 @@ class Late(ListSource):
         return await super().list_tools()
 
 
-class Mute(TableNormalizer):
-    """Never answers."""
+class SilentNormalizer(TableNormalizer):
+    """A normalizer that never answers."""
 
     async def rewrite(self, query: str) -> ModelReply:
         self.asked.append(query)
@@ -83,118 +83,115 @@ class Mute(TableNormalizer):
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
-async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
+async def test_hanging_embedder_falls_back_to_the_graph(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """As after a failure; no latch, and nothing of it is remembered."""
-    embedder = Stuck()
-    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=HASTY)
+    """The result is not cached, and later searches use vectors."""
+    embedder = GatedQueries()
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
     by_graph = await open_gateway(catalog).search(QUERY)
 
-    fallen = await gateway.search(QUERY)
+    degraded = await gateway.search(QUERY)
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode in {"hybrid", "vector"}
 
-    await until(healed)
+    await until(has_recovered)
 
-    assert ("graph", ["embedding_failed", "graph_fallback"]) == (fallen.mode, codes(fallen)[:2])
-    assert TOLD == fallen.diagnostics[0].detail
-    assert names(by_graph) == names(fallen)
+    assert ("graph", ["embedding_failed", "graph_fallback"]) == (degraded.mode, codes(degraded)[:2])
+    assert TIMEOUT_REASON == degraded.diagnostics[0].detail
+    assert names(by_graph) == names(degraded)
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_rewriting_that_does_not_come_leaves_the_query(
+async def test_hanging_normalizer_leaves_the_queries_unchanged(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Of each of several queries, which share the time there is."""
-    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    """Several queries share one timeout."""
+    gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     queries = (QUERY, "read a file")
 
-    found = await gateway.search(queries=queries)
+    result = await gateway.search(queries=queries)
 
-    failed = [each for each in found.diagnostics if each.code == "query_normalization_failed"]
-    assert [TOLD, TOLD] == [each.detail for each in failed]
-    assert queries == found.normalized
-    assert "send_email" == names(found)[0]
+    failed = [note for note in result.diagnostics if note.code == "query_normalization_failed"]
+    assert [TIMEOUT_REASON, TIMEOUT_REASON] == [note.detail for note in failed]
+    assert queries == result.normalized
+    assert "send_email" == names(result)[0]
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_query_that_hangs_costs_the_others_nothing(
+async def test_hanging_query_does_not_affect_other_queries(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Each is rewritten and embedded by itself; the one that hangs is answered by the graph."""
-    model, options = Picky(), Options(search=SearchOptions(query_timeout_s=0.5))
+    """Each query is rewritten and embedded separately. The graph ranks the hanging one."""
+    model, options = HangsOnFiles(), Options(search=SearchOptions(query_timeout_s=0.5))
     gateway = open_gateway(
         catalog, strategy="auto", embedder=model, normalizer=model, options=options
     )
     await gateway.report()
 
-    found = await gateway.search(queries=(QUERY, "translate a text file"))
+    result = await gateway.search(queries=(QUERY, "translate a text file"))
 
-    first, second = found.matches[:2]
-    assert ["query_normalization_failed", "query_normalized"] == codes(found)[:2]
-    assert ["embedding_failed", "graph_fallback"] == codes(found)[2:4]
-    assert ("hybrid", ("send email", "translate a text file")) == (found.mode, found.normalized)
+    first, second = result.matches[:2]
+    assert ["query_normalization_failed", "query_normalized"] == codes(result)[:2]
+    assert ["embedding_failed", "graph_fallback"] == codes(result)[2:4]
+    assert ("hybrid", ("send email", "translate a text file")) == (result.mode, result.normalized)
     assert ("send_email", "translate_text") == (first.name, second.name)
     assert first.evidence.vector is not None
     assert second.evidence.vector is None
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_an_embedder_that_hangs_is_skipped_until_it_answers(
+async def test_hanging_embedder_is_skipped_until_it_answers(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Searches wait no more, and say why; a probe in the background finds that it is back."""
-    embedder = Stuck()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    """Searches do not wait for it, and say why. A background probe notices its return."""
+    embedder = GatedQueries()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
     await gateway.report()
     details = []
 
-    async def skipped() -> bool:
-        found = await gateway.search(QUERY)
-        details.append(found.diagnostics[0].detail)
+    async def is_skipped() -> bool:
+        result = await gateway.search(QUERY)
+        details.append(result.diagnostics[0].detail)
         return "skipped" in details[-1]
 
-    await until(skipped)
+    await until(is_skipped)
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode == "hybrid"
 
-    await until(healed)
+    await until(has_recovered)
 
     assert len(details) > 3
     assert details[-1].startswith("the embedder was skipped: it did not answer 3 times in a row")
 
 
 @pytest.mark.requirement("auto:rule-5")
-async def test_a_normalizer_that_hangs_is_skipped(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """The query stays as it is, without a wait."""
-    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+async def test_hanging_normalizer_is_skipped(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """The query is unchanged, without a wait."""
+    gateway = open_gateway(catalog, normalizer=SilentNormalizer(), options=SHORT_TIMEOUT)
     details = []
 
-    async def skipped() -> bool:
-        found = await gateway.search(QUERY)
-        details.append((found.diagnostics[0].code, found.diagnostics[0].detail))
+    async def is_skipped() -> bool:
+        result = await gateway.search(QUERY)
+        details.append((result.diagnostics[0].code, result.diagnostics[0].detail))
         return "skipped" in details[-1][1]
 
-    await until(skipped)
+    await until(is_skipped)
 
     assert len(details) > 3
     assert "query_normalization_failed" == details[-1][0]
     assert "the normalizer was skipped" in details[-1][1]
 
 
-async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
+async def test_next_steps_use_words_if_the_embedder_hangs(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """As after a failure."""
-    gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
+    gateway = open_gateway(catalog, strategy="auto", embedder=GatedQueries(), options=SHORT_TIMEOUT)
     await gateway.report()
 
     steps = await gateway.next_steps(["send_email"], query="read the file")
@@ -204,7 +201,7 @@ async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
     await other.report()
     failing.fail_with = OSError()
     by_words = await other.next_steps(["send_email"], query="read the file")
-    assert [each.id for each in by_words] == [each.id for each in steps]
+    assert [step.id for step in by_words] == [step.id for step in steps]
 
 
 def read_mail() -> str:
@@ -215,10 +212,10 @@ def read_mail() -> str:
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
 @pytest.mark.parametrize("first", ["wait", "words"])
-async def test_calls_and_lists_need_no_vectors(
+async def test_calls_and_lists_do_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
 ) -> None:
-    """Neither of a new catalog nor of one that grew, while another search waits for them."""
+    """The catalog is new, or has a new tool, while a search waits for vectors."""
     embedder = Gated()
     options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
@@ -232,20 +229,20 @@ async def test_calls_and_lists_need_no_vectors(
     steps = await gateway.next_steps(["read_email"])
     browsed = await gateway.search("")
     embedder.gate.set()
-    found = await searching
+    result = await searching
     report = await gateway.report()
 
     assert (12, "read", "called send_email") == (len(listed), called.text, old.text)
     assert steps
     assert ("browse", 5) == (browsed.mode, len(browsed.matches))
-    assert found.mode in {"hybrid", "vector"}
+    assert result.mode in {"hybrid", "vector"}
     assert (13, ()) == (report.vectors, report.diagnostics)
 
 
-async def begun(
+async def start_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
-    """A build that waits for its vectors, and who waits for it."""
+    """Return a build that waits for its vectors, and a task that waits for the build."""
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     reporting = asyncio.ensure_future(gateway.report())
@@ -253,11 +250,11 @@ async def begun(
     return embedder, gateway, reporting
 
 
-async def test_what_was_begun_is_not_begun_again(
+async def test_running_build_is_not_started_again(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """A build serves while its vectors are made; they are then put into it."""
-    embedder, gateway, reporting = await begun(open_gateway, catalog)
+    """The build is used while its texts are embedded. The vectors are added to it later."""
+    embedder, gateway, reporting = await start_build(open_gateway, catalog)
 
     await gateway.list_tools()
     builds = gateway.index_builds
@@ -268,34 +265,34 @@ async def test_what_was_begun_is_not_begun_again(
     assert (12, 1, embedder.texts) == (report.vectors, embedder.asked, report.embedded_texts)
 
 
-async def test_vectors_that_do_not_come_hold_no_search(
+async def test_search_stops_waiting_for_vectors_that_do_not_arrive(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Words answer, and say so; the next search does not wait anew, nor when a tool comes in."""
+    """Words rank, with a diagnostic. The next search does not wait again, even after a new tool."""
     embedder = Gated()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=SHORT_TIMEOUT)
 
     first = await gateway.search(QUERY)
     gateway.add_tool(read_mail)
-    found = await gateway.search("read the newest mail of the harbour")
+    result = await gateway.search("read the newest mail of the harbour")
     embedder.gate.set()
 
-    async def healed() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search(QUERY)).mode == "hybrid"
 
-    await until(healed)
+    await until(has_recovered)
 
     assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, codes(first)[:2])
     assert "send_email" == names(first)[0]
-    assert ("read_mail", "index_building") == (names(found)[0], codes(found)[0])
+    assert ("read_mail", "index_building") == (names(result)[0], codes(result)[0])
 
 
-async def test_a_server_that_is_long_in_being_listed_is_waited_for(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
-    """It has limits of its own, and no vector can come before."""
-    late = Late()
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=HASTY)
+async def test_search_waits_for_a_slow_listing(open_gateway: OpenGateway, catalog: Catalog) -> None:
+    """Listings have their own timeouts, and vectors cannot exist before."""
+    late = GatedSource()
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), options=SHORT_TIMEOUT
+    )
     gateway.add_source(late)
     searching = asyncio.ensure_future(gateway.search(QUERY))
     await late.gate.reached.wait()
@@ -304,15 +301,14 @@ async def test_a_server_that_is_long_in_being_listed_is_waited_for(
     late.gate.set()
 
     assert waited
-    assert "water_plants" in {each.name for each in (await gateway.list_tools())}
+    assert "water_plants" in {tool.name for tool in (await gateway.list_tools())}
     assert names(await searching)
 
 
-async def test_a_build_that_is_cut_short_takes_its_vectors_along(
+async def test_closing_the_gateway_ends_a_waiting_build(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """A gateway that is closed while a service hangs ends."""
-    _, gateway, reporting = await begun(open_gateway, catalog)
+    _, gateway, reporting = await start_build(open_gateway, catalog)
 
     await gateway.aclose()
 
@@ -320,37 +316,37 @@ async def test_a_build_that_is_cut_short_takes_its_vectors_along(
         await reporting
 
 
-def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
+def _submit(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
-async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
-    """Equal queries are embedded once, and each search has its own time."""
-    embedder, share = Stuck(), SingleFlight[QueryEmbeddings](_here).run
+async def test_timeout_of_one_search_does_not_cancel_a_shared_embedding() -> None:
+    """Equal queries share one request, but each search has its own timeout."""
+    embedder, share = GatedQueries(), SingleFlight[QueryEmbeddings](_submit).run
     embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
 
     hasty = await with_timeout(embed([QUERY], dimensions=None), 0.01)
     embedder.gate.set()
-    found = await waiting
+    embeddings = await waiting
 
     assert isinstance(hasty, Failed)
-    assert TOLD == hasty.reason
-    assert (1, 1) == (found.embedded, embedder.calls)
+    assert TIMEOUT_REASON == hasty.reason
+    assert (1, 1) == (embeddings.embedded, embedder.calls)
 
 
-async def test_what_nobody_answers_ends() -> None:
-    """Or whoever comes later would wait for it too, again and again."""
+async def test_shared_request_without_answer_ends() -> None:
+    """A request that never ends would block all later callers."""
     embed = QueryEmbedder(
-        embedder=Stuck(),
+        embedder=GatedQueries(),
         cache=_cache(),
-        share=SingleFlight[QueryEmbeddings](_here).run,
+        share=SingleFlight[QueryEmbeddings](_submit).run,
         telemetry=Telemetry(),
         timeout_s=0.01,
     )
     normalize = CachedNormalizer(
-        normalizer=Mute(),
+        normalizer=SilentNormalizer(),
         cache=_cache(),
         share=SingleFlight[str](
             lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
@@ -365,8 +361,7 @@ async def test_what_nobody_answers_ends() -> None:
         await normalize(QUERY)
 
 
-async def test_who_is_cancelled_is_cancelled() -> None:
-    """A search whose caller goes away does not go on with half of it."""
+async def test_cancelled_search_is_cancelled() -> None:
     gate = Gate()
     searching = asyncio.ensure_future(with_timeout(gate.wait(), 1000))
     await gate.reached.wait()

@@ -27,41 +27,41 @@ NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
 
 @functools.cache
 def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
-    """Make a catalog whose best match is related to everything by a guess."""
+    """Return a catalog whose best match is related to all other tools by a derived document."""
     embedder = HashingEmbedder()
-    entities = [entity(each) for each in definitions(size)]
+    entities = [entity(definition) for definition in definitions(size)]
     hub = hub_document("approve_invoice", entities, declared=False)
     return snapshot_of(entities, embedder, documents=[hub]), embedder
 
 
 def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
-    """Relate the tool *title* to everything."""
-    related = tuple(Link(target=each.name) for each in entities[:60])
+    """Return a document that relates the tool *title* to other tools."""
+    related = tuple(Link(target=entity.name) for entity in entities[:60])
     return Document(id="host:hub", title=title, related=related, declared=declared)
 
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
-    """Compute the window from its definition: a rank and a share of the best score."""
+    """Return the window computed from its definition: a rank and a share of the best score."""
     assert snapshot.vectors is not None
-    asked = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
-    cosines = snapshot.vectors.similarities(asked.texts, np.arange(len(snapshot.entities)))[0]
+    query = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
+    cosines = snapshot.vectors.similarities(query.texts, np.arange(len(snapshot.entities)))[0]
     margin = 0.5 * min(1, len(cosines) / 60)
     floor = cosines.mean() + margin * (cosines.max() - cosines.mean())
     head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
     return {snapshot.entities[spot].id for spot in head if cosines[spot] >= floor}
 
 
-def added(found: SearchResult) -> set[str]:
-    return {match.id for match in (*found.related, *found.next_steps)}
+def supplement_ids(result: SearchResult) -> set[str]:
+    return {match.id for match in (*result.related, *result.next_steps)}
 
 
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 30, 100, 3000])
 @pytest.mark.parametrize("limit", [1, 3, 5])
-def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int) -> None:
-    """Rule 8: bounded by rank and by score at every size; among few the margin is smaller.
+def test_derived_supplements_are_inside_the_window_at_every_size(size: int, limit: int) -> None:
+    """Rule 8: the window is bounded by rank and score. In a small catalog the margin is smaller.
 
-    The best match is related to everything, so the graph has much to offer.
+    The best match is related to all other tools.
     """
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=limit)
@@ -69,32 +69,32 @@ def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int)
     bounded = run(auto(embedder), snapshot, QUERY, limit=limit)
 
     assert len(window) == bounded.counts.window
-    assert set() == added(bounded) - window
+    assert set() == supplement_ids(bounded) - window
     assert all(match.direct for match in (*bounded.related, *bounded.next_steps))
 
 
 @pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
 @pytest.mark.parametrize("size", [10, 100, 3000])
-def test_declared_supplements_fill_the_budget_with_the_window_first(size: int) -> None:
-    """The window still bounds what becomes a proxy, and edges of equal weight prefer it."""
+def test_declared_supplements_fill_the_budget_inside_the_window_first(size: int) -> None:
+    """Only entities inside the window become proxies. Edges of equal weight prefer them."""
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=1)
     best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
     hub = hub_document(best, snapshot.entities, declared=True)
     declared = snapshot_of(list(snapshot.entities), embedder, documents=[hub])
 
-    found = run(auto(embedder), declared, QUERY, limit=1)
+    result = run(auto(embedder), declared, QUERY, limit=1)
 
-    inside = [match.id in window for match in found.related]
-    assert len(found.related) == SearchOptions().max_related
+    inside = [match.id in window for match in result.related]
+    assert len(result.related) == SearchOptions().max_related
     assert sorted(inside, reverse=True) == inside
-    assert inside == [match.direct for match in found.related]
-    assert all(step.declared for match in found.related for step in match.evidence.path)
+    assert inside == [match.direct for match in result.related]
+    assert all(step.declared for match in result.related for step in match.evidence.path)
 
 
 @pytest.mark.parametrize("queries", [1, 2])
-def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> None:
-    """Edges of lower matches are seldom what a request needs."""
+def test_edges_are_followed_from_the_best_match_of_each_query(queries: int) -> None:
+    """Edges of lower matches are seldom useful."""
     entities = [entity(tool(name)) for name in (*NOTES, "play_song", "book_room", "water_plant")]
     documents = [
         Document(id=f"host:{title}", title=title, next_steps=(Link(target=target),))
@@ -105,40 +105,40 @@ def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> Non
         )
     ]
     snapshot = snapshot_of(entities, HashingEmbedder(), documents=documents)
-    asked = ("get_note", "send_note")[:queries]
+    texts = ("get_note", "send_note")[:queries]
 
-    found = run(auto(HashingEmbedder()), snapshot, None, queries=asked, limit=5)
+    result = run(auto(HashingEmbedder()), snapshot, None, queries=texts, limit=5)
 
-    assert set(NOTES) == {match.name for match in found.matches}
+    assert set(NOTES) == {match.name for match in result.matches}
     assert ["play_song", "water_plant"][:queries] == sorted(
         match.name
-        for match in found.next_steps
+        for match in result.next_steps
         if all(step.declared for step in match.evidence.path)
     )
 
 
 @pytest.mark.requirement("auto:rule-8")
 @pytest.mark.parametrize("size", [30, 100])
-def test_without_the_bounds_the_graph_would_add_more(size: int) -> None:
-    """Rule 8: the window is what holds it back."""
+def test_graph_adds_more_without_a_window(size: int) -> None:
+    """Rule 8: shows that the window is the limit."""
     snapshot, embedder = hub_of(size)
     free = auto(embedder, window_min=size, window_margin=0, max_related=60)
 
-    found = run(free, snapshot, QUERY, limit=1)
+    result = run(free, snapshot, QUERY, limit=1)
 
-    assert added(found) - window_of(snapshot, embedder, limit=1)
+    assert supplement_ids(result) - window_of(snapshot, embedder, limit=1)
 
 
 @pytest.mark.requirement("auto:rule-8")
-def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
-    """Rule 8: supplements do not flood the result."""
+def test_each_list_of_supplements_has_its_own_budget(catalog_of: CatalogOf) -> None:
+    """Rule 8."""
     embedder = HashingEmbedder()
-    snapshot = snapshot_of([entity(each) for each in catalog_of(300)], embedder)
+    snapshot = snapshot_of([entity(definition) for definition in catalog_of(300)], embedder)
     search = auto(embedder, window_min=300, window_margin=0, max_related=2, max_next_steps=1)
 
-    found = run(search, snapshot, "find one invoice of the account", limit=1)
+    result = run(search, snapshot, "find one invoice of the account", limit=1)
 
-    assert (2, 1) == (len(found.related), len(found.next_steps))
+    assert (2, 1) == (len(result.related), len(result.next_steps))
 
 
 @given(
@@ -146,47 +146,46 @@ def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
     eligible=st.lists(st.booleans(), min_size=60, max_size=60),
     limit=st.integers(1, 12),
 )
-def test_the_window_is_the_head_of_the_eligible_pool(
+def test_window_is_the_head_of_the_eligible_pool(
     cosines: list[float], eligible: list[bool], limit: int
 ) -> None:
-    """Rule 8, as arithmetic: never wider than the pool, never without the best."""
+    """Rule 8: never larger than the pool, and always with the best match."""
     matrix = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
     mask = np.asarray(eligible[: len(cosines)])
     options = SearchOptions(pool_min=20)
 
-    found = VectorIndex.of(matrix).search(
+    nearest = VectorIndex.of(matrix).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
         count=options.pool(limit),
     )
 
-    pool = found.pool.tolist()
-    strengths = found.strengths.tolist()
+    pool = nearest.pool.tolist()
+    strengths = nearest.strengths.tolist()
     assert sorted(strengths, reverse=True) == strengths
     assert min(int(mask.sum()), options.pool(limit)) == len(pool)
     assert all(mask[spot] for spot in pool)
-    window = candidate_window(found, limit, options)
+    window = candidate_window(nearest, limit, options)
     assert window <= set(pool[: options.window(limit)])
     assert not pool or pool[0] in window
 
 
-def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
-    """One of many wishes must not drown among the others."""
+def test_best_clause_adds_to_the_score_of_a_long_request() -> None:
     matrix = unit_rows([[1, 1], [0, 1]])
 
-    found = VectorIndex.of(matrix).search(
+    nearest = VectorIndex.of(matrix).search(
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]]), clause_weight=0.7),
         mask=np.asarray([True, True]),
         count=2,
     )
 
-    assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
-    assert [0.7071, 0] == pytest.approx(found.cosines_at([0, 1]), abs=1e-3)
+    assert [0.7071 * 1.7, 0.7] == pytest.approx(nearest.strengths.tolist(), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(nearest.cosines_at([0, 1]), abs=1e-3)
 
 
 @pytest.mark.parametrize("size", [12, 112, 1000])
-def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -> None:
-    """Words do not tell how near a tool without them is; what rules derive stays bounded."""
+def test_declared_supplements_come_from_anywhere_without_vectors(size: int) -> None:
+    """Words do not show how near a tool without them is. Derived supplements stay bounded."""
     names = ("list_invoices", "settle_bill", "send_email")
     entities = [entity(tool(name)) for name in names]
     entities += [entity(tool(f"rotate_{spot}_matrix")) for spot in range(size - len(names))]
@@ -198,16 +197,16 @@ def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -
     )
     snapshot = snapshot_of(entities, documents=[plan])
 
-    found = run(Search(options=SearchOptions(), strategy="graph"), snapshot, "list invoices")
+    result = run(Search(options=SearchOptions(), strategy="graph"), snapshot, "list invoices")
 
-    assert ["list_invoices"] == [match.name for match in found.matches][:1]
-    assert ["settle_bill"] == [match.name for match in found.next_steps]
-    assert ["send_email"] == [match.name for match in found.related]
-    assert all(match.direct for match in (*found.next_steps, *found.related))
+    assert ["list_invoices"] == [match.name for match in result.matches][:1]
+    assert ["settle_bill"] == [match.name for match in result.next_steps]
+    assert ["send_email"] == [match.name for match in result.related]
+    assert all(match.direct for match in (*result.next_steps, *result.related))
 
 
-def test_what_the_host_declares_is_listed_before_what_is_derived() -> None:
-    """Also where the derived fill the list, and where a weight makes them stronger."""
+def test_declared_supplements_are_listed_before_derived_ones() -> None:
+    """The derived ones have a higher weight and would fill the list."""
     entities = [entity(tool(name)) for name in ("search_note", *NOTES)]
     weak = tuple(
         Edge(subject="search_note", predicate=predicate, object=target, weight=0.1)
@@ -218,8 +217,8 @@ def test_what_the_host_declares_is_listed_before_what_is_derived() -> None:
     options = SearchOptions(window_margin=0, max_related=1, max_next_steps=1)
     search = Search(options=options, strategy="graph")
 
-    found = run(search, snapshot, "search_note", limit=1)
+    result = run(search, snapshot, "search_note", limit=1)
 
-    assert ["search_note"] == [match.name for match in found.matches]
-    assert ["void_note"] == [match.name for match in found.next_steps]
-    assert ["sign_note"] == [match.name for match in found.related]
+    assert ["search_note"] == [match.name for match in result.matches]
+    assert ["void_note"] == [match.name for match in result.next_steps]
+    assert ["sign_note"] == [match.name for match in result.related]

@@ -1,4 +1,4 @@
-"""One search does each piece of work once. Counted, never timed."""
+"""A search does each piece of work once. Counted, not timed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
 
 
 def entities(count: int) -> list[Entity]:
-    """Make tools that share nothing but the words of a sentence."""
+    """Return tools whose descriptions share only the words of one sentence."""
     return [
         Entity(
             id=f"s{number}/do{number}",
@@ -33,18 +33,18 @@ def entities(count: int) -> list[Entity]:
     ]
 
 
-def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
-    """Of a large catalog there is one of nearly every tool."""
-    ill = Diagnostic(stage="embed", code="vectors_incomplete")
+def test_search_repeats_only_diagnostics_of_repeated_codes() -> None:
+    """A large catalog may have one diagnostic for nearly every tool."""
+    incomplete = Diagnostic(stage="embed", code="vectors_incomplete")
     qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
 
-    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, ill])
+    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, incomplete])
 
-    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
+    assert (1001, (incomplete,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
 
-def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() -> None:
-    """A store that fails is told of by each server, a folder may hold a thousand bad documents."""
+def test_search_repeats_few_diagnostics_of_a_harmless_code() -> None:
+    """A failing store is reported once, although each server reports it."""
     down = Diagnostic(stage="store", code="catalog_unavailable", detail="disk is full")
     bad = [
         Diagnostic(stage="graph", code="graph_document_invalid", detail=str(number))
@@ -56,27 +56,26 @@ def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() ->
     assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
 
-def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
-    """It is combined once an index, and searches run side by side."""
-    known = eligibility_of(entities(4))
+def test_equal_filters_share_a_read_only_mask() -> None:
+    eligibility = eligibility_of(entities(4))
 
-    mask = known.mask(Filters())
+    mask = eligibility.mask(Filters())
 
-    assert mask is known.mask(Filters())
+    assert mask is eligibility.mask(Filters())
     assert not mask.flags.writeable
 
 
-def test_filters_are_remembered_up_to_a_bound() -> None:
+def test_number_of_cached_masks_is_bounded() -> None:
     """Scopes differ from caller to caller."""
-    known = eligibility_of(entities(2))
+    eligibility = eligibility_of(entities(2))
     for number in range(200):
-        known.mask(Filters(scopes=frozenset({str(number)})))
+        eligibility.mask(Filters(scopes=frozenset({str(number)})))
 
-    assert len(known.masks) <= 64
+    assert len(eligibility.masks) <= 64
 
 
 class CountedRows(VectorIndex):
-    """Vectors that count the rows that are scored apart from a scan for the nearest ones."""
+    """Vectors that count the rows scored outside the search for nearest rows."""
 
     rows_scored = 0
 
@@ -85,8 +84,7 @@ class CountedRows(VectorIndex):
         return super().similarities(vectors, positions)
 
 
-async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_one() -> None:
-    """Candidates and a sample for the mean are scored, however many tools there are."""
+async def test_next_steps_score_a_bounded_number_of_rows() -> None:
     counts = []
     for size in (1200, 3600):
         embedder = HashingEmbedder()
@@ -97,7 +95,7 @@ async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_on
         counted = replace(snapshot, vectors=CountedRows(matrix=matrix, mean=vectors.mean))
         CountedRows.rows_scored = 0
 
-        found = await suggest_next_steps(
+        suggestions = await suggest_next_steps(
             Search(options=SearchOptions(), strategy="auto", embed=plain_embed(embedder)),
             counted,
             ["do7"],
@@ -106,7 +104,7 @@ async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_on
             limit=5,
         )
 
-        assert 5 == len(found)
+        assert 5 == len(suggestions)
         counts.append(CountedRows.rows_scored)
 
     assert max(counts) < 5000

@@ -1,4 +1,4 @@
-"""Copies of tools give way to what they copy."""
+"""Copies of tools are ranked below their originals."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ ORIGINALS = [
 ]
 
 
-def order(*entities: Entity, query: str = "", named: tuple[int, ...] = ()) -> list[str]:
-    """Return the ids of *entities*, ranked as they stand, after copies moved."""
+def order_after_moving_copies(
+    *entities: Entity, query: str = "", named: tuple[int, ...] = ()
+) -> list[str]:
+    """Rank *entities* in the given order, move copies, and return the ids."""
     scores = np.arange(len(entities), 0, -1, dtype=np.float32)
     moved = move_copies(
         RankedList(positions=np.arange(len(entities)), scores=scores), query, named, entities
@@ -44,24 +46,24 @@ def copy_of(original: Entity, server: str = "two", name: str = "") -> Entity:
 
 
 @pytest.mark.parametrize("name", ["", "another_name"], ids=["same name", "another name"])
-def test_copies_stand_behind_the_first_five_others(name: str) -> None:
+def test_copies_are_moved_behind_the_first_five_other_tools(name: str) -> None:
     text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
     original = entity("one", "forecast", text, generation=0)
-    copied = copy_of(original, name=name)
+    duplicate = copy_of(original, name=name)
 
     assert [
         *(each.id for each in (original, *ORIGINALS[:4])),
-        copied.id,
+        duplicate.id,
         *(each.id for each in ORIGINALS[4:]),
-    ] == order(copied, original, *ORIGINALS)
+    ] == order_after_moving_copies(duplicate, original, *ORIGINALS)
 
 
-def test_a_copy_of_what_the_host_wrote_gives_way_whenever_it_came() -> None:
+def test_copy_of_a_host_tool_is_moved_even_if_it_is_not_newer() -> None:
     text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
-    own = entity("functions", "forecast", text, generation=0, trusted=True)
-    copied = entity("two", "forecast", text, generation=0)
+    original = entity("functions", "forecast", text, generation=0, trusted=True)
+    duplicate = entity("two", "forecast", text, generation=0)
 
-    assert [own.id, copied.id] == order(copied, own)
+    assert [original.id, duplicate.id] == order_after_moving_copies(duplicate, original)
 
 
 @pytest.mark.parametrize(
@@ -75,23 +77,27 @@ def test_a_copy_of_what_the_host_wrote_gives_way_whenever_it_came() -> None:
     ],
     ids=["same server", "came at once", "alias", "of the host", "other words"],
 )
-def test_what_is_no_copy_stays(later: Entity) -> None:
+def test_tool_that_is_not_a_copy_keeps_its_rank(later: Entity) -> None:
     earlier = entity("one", "forecast", TEXTS[0], generation=0)
 
-    assert [later.id, earlier.id] == order(later, earlier)
+    assert [later.id, earlier.id] == order_after_moving_copies(later, earlier)
 
 
-def test_a_copy_that_the_query_calls_by_a_name_of_its_own_stays() -> None:
+def test_copy_keeps_its_rank_if_the_query_names_it_or_its_server() -> None:
     original = entity("one", "forecast", TEXTS[0], generation=0)
-    copied = copy_of(original)
+    duplicate = copy_of(original)
 
-    assert [copied.id, original.id] == order(copied, original, named=(0,))
-    assert [copied.id, original.id] == order(copied, original, query="of server Two")
-    assert [original.id, copied.id] == order(copied, original, named=(0, 1))
+    assert [duplicate.id, original.id] == order_after_moving_copies(duplicate, original, named=(0,))
+    assert [duplicate.id, original.id] == order_after_moving_copies(
+        duplicate, original, query="of server Two"
+    )
+    assert [original.id, duplicate.id] == order_after_moving_copies(
+        duplicate, original, named=(0, 1)
+    )
 
 
-def test_tools_that_say_little_are_no_copies() -> None:
+def test_tools_with_short_descriptions_are_not_copies() -> None:
     original = entity("one", "search", "Search.", generation=0)
     later = entity("two", "search", "Search.", generation=1)
 
-    assert [later.id, original.id] == order(later, original)
+    assert [later.id, original.id] == order_after_moving_copies(later, original)

@@ -1,4 +1,4 @@
-"""The registry's view of a ranking, computed by hand."""
+"""Choice of displayed matches and display scores, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -23,82 +23,78 @@ kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 30), (10, 30), (15, 30), (16, 32), (50, 100)])
-def test_twice_the_places_compete_and_thirty_at_least(limit: int, expected: int) -> None:
-    """Of each kind."""
+def test_display_depth_is_twice_the_limit_and_at_least_thirty(limit: int, expected: int) -> None:
     assert expected == display_depth(limit)
 
 
-def test_display_scores_go_from_one_to_zero() -> None:
+def test_scale_scores_maps_the_range_to_one_and_zero() -> None:
     """(0.026 - 0.022) / (0.032 - 0.022) = 0.4."""
     assert [1.0, 0.4, 0.0] == scale_scores([0.032, 0.026, 0.022])
 
 
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3]])
-def test_equal_scores_are_all_one(scores: list[float]) -> None:
-    """Nothing tells them apart, and none is a zero."""
+def test_scale_scores_returns_one_for_equal_scores(scores: list[float]) -> None:
     assert [1.0] * len(scores) == scale_scores(scores)
 
 
-def test_the_worked_example_of_two_passes() -> None:
-    """Ten places over three kinds: six servers, two agents, two tools, none out of order."""
+def test_select_returns_the_worked_example() -> None:
+    """Ten places for three kinds: six servers, two agents, two tools, in their original order."""
     ranked = [
         ("s", 0.95), ("s", 0.93), ("s", 0.91), ("a", 0.88), ("s", 0.87), ("t", 0.85),
         ("s", 0.83), ("a", 0.80), ("s", 0.78), ("t", 0.75), ("a", 0.72), ("s", 0.70),
     ]  # fmt: skip
 
-    shown = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
+    displayed = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
 
-    # 0.75: (0.75 - 0.70) / (0.95 - 0.70) = 0.2, which is not below the floor.
+    # (0.75 - 0.70) / (0.95 - 0.70) = 0.2 is not below the minimum.
     scores = [1.0, 0.92, 0.84, 0.72, 0.68, 0.6, 0.52, 0.4, 0.32, 0.2]
-    assert [*enumerate(scores)] == shown
+    assert [*enumerate(scores)] == displayed
 
 
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        # (0.2 - 0.1) / (0.9 - 0.1) = 0.125 and 0 lie below 0.2; two are left of the three wanted.
+        # (0.2 - 0.1) / (0.9 - 0.1) = 0.125 and 0 are below 0.2, so two of three places are used.
         ([0.9, 0.8, 0.2, 0.1], [(0, 1.0), (1, 0.875)]),
-        # By reciprocal ranks, 1/61 + 1/61 and 1/62: the second is the last, and is worth 0.
+        # Reciprocal ranks: 1/61 + 1/61 and 1/62. The second is the last one, so it gets 0.
         ([0.0328, 0.0161], [(0, 1.0)]),
         ([0.3, 0.3], [(0, 1.0), (1, 1.0)]),
     ],
 )
-def test_the_floor_holds_with_few_rows(
+def test_select_leaves_out_low_scores_even_if_places_stay_free(
     scores: list[float], expected: list[tuple[int, float]]
 ) -> None:
-    """What is too weakly related to show is left out, also where places stay free."""
     assert expected == select(["s"] * len(scores), scores, limit=3)
 
 
-def test_select_keeps_weak_places_that_are_to_be_kept() -> None:
-    """They compete as strong ones do: the agent and the last server take two of eight places."""
+def test_select_keeps_exempt_places_with_low_scores() -> None:
+    """Exempt places compete like others: the agent and the last server take two of eight places."""
     scores = [0.9 - place / 100 for place in range(9)] + [0.15, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
 
-    shown = select(kinds, scores, limit=8, kept={9, 10})
+    displayed = select(kinds, scores, limit=8, exempt={9, 10})
 
-    assert [*range(6), 9, 10] == [place for place, _ in shown]
-    assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, kept={9})]
-    assert 0.0 == select(kinds, scores, limit=11, kept={9, 10})[-1][1]
+    assert [*range(6), 9, 10] == [place for place, _ in displayed]
+    assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, exempt={9})]
+    assert 0.0 == select(kinds, scores, limit=11, exempt={9, 10})[-1][1]
 
 
-def test_only_the_first_of_each_kind_compete() -> None:
-    """The thirty-first server measures nothing: display is 0 at the thirtieth and at the agent's
-    own place by its score."""
+def test_select_ignores_entities_beyond_the_display_depth_of_their_kind() -> None:
+    """Thirty entities of each kind compete, so the thirty-first server is ignored."""
     kinds = ["s"] * 31 + ["a"]
-    scores = [100.0 - each for each in range(32)]
+    scores = [100.0 - number for number in range(32)]
 
-    shown = select(kinds, scores, limit=1)
+    displayed = select(kinds, scores, limit=1)
 
-    assert [(0, 1.0)] == shown
-    # Of the agent and 31 servers it is the last, and 0; 25 of 31 steps stand at 0.2 or above.
+    assert [(0, 1.0)] == displayed
+    # The agent is the last of 32 entities and gets 0; 25 of the 31 steps are at 0.2 or above.
     far = select(kinds, scores, limit=40)
     assert 25 == len(far)
     assert (24, 0.2258) == far[-1]
 
 
 def count_kinds(listed: str, *, limit: int) -> Counter[str]:
-    """Count the kinds of a ranking, by letters."""
+    """Return the number of chosen places for each kind, a letter."""
     return Counter(listed[place] for place in cap_per_kind(listed, limit=limit))
 
 
@@ -107,7 +103,7 @@ def count_kinds(listed: str, *, limit: int) -> Counter[str]:
     [
         ("", 10, {}),
         ("sss", 0, {}),
-        ("s" * 12, 10, {"s": 10}),  # no competition: the cap is lifted
+        ("s" * 12, 10, {"s": 10}),  # without competition the cap is lifted
         ("s" * 8 + "aa" + "tt", 10, {"s": 6, "a": 2, "t": 2}),
         ("s" * 40 + "aaa" + "tt", 50, {"s": 40, "a": 3, "t": 2}),
         ("sa", 1, {"s": 1}),
@@ -115,36 +111,35 @@ def count_kinds(listed: str, *, limit: int) -> Counter[str]:
         ("s" * 9 + "a", 8, {"s": 7, "a": 1}),
     ],
 )
-def test_a_kind_stands_back_while_others_wait(
+def test_cap_per_kind_limits_a_kind_while_others_follow(
     listed: str, limit: int, expected: dict[str, int]
 ) -> None:
-    """ceil(0.6 x limit) each, then what is free goes back."""
+    """The cap is ceil(0.6 x limit) for each kind. Free places go back to the limited kind."""
     assert expected == count_kinds(listed, limit=limit)
 
 
 @pytest.mark.parametrize(
     ("listed", "expected"),
     [
-        # The cap is ceil(0.6 x 5) = 3. The fourth server gives way to the agent, then nothing
-        # waits any more: the cap is lifted, and the fifth server is taken where the walk stands.
+        # The cap is ceil(0.6 x 5) = 3. The fourth server is skipped for the agent. No other kind
+        # follows the agent, so the cap is lifted and the fifth server is taken.
         ("sssssass", "0 1 2 5 6"),
-        # Two kinds wait in turn: the agent, then the tool.
+        # Two kinds follow one after the other: the agent, then the tool.
         ("ssssast", "0 1 2 4 6"),
-        # Only the one that gave way is left for the last place.
+        # Only the skipped server is left for the last place.
         ("ssssa", "0 1 2 3 4"),
     ],
 )
-def test_the_cap_is_lifted_where_no_other_kind_is_left(listed: str, expected: str) -> None:
-    """The documented walk, step by step: five places."""
+def test_cap_per_kind_lifts_the_cap_without_other_kinds(listed: str, expected: str) -> None:
     assert expected == " ".join(map(str, cap_per_kind(listed, limit=5)))
 
 
 @pytest.mark.parametrize("agent", [0.3, 0.27])
-def test_every_kind_above_the_floor_competes(agent: float) -> None:
-    """Nine servers from 0.90 down to 0.82, one agent, and a tenth server at 0.1 that makes the
-    scale: 0.2 of it lies at 0.1 + 0.2 x 0.8 = 0.26 for the agent, whatever it displaces.
+def test_every_kind_above_the_minimum_score_competes(agent: float) -> None:
+    """Nine servers from 0.90 down to 0.82, one agent, and a tenth server at 0.1 as the minimum.
 
-    Of eight places five are the servers' at first; the agent has one, the best two have the rest.
+    The minimum of 0.2 is at 0.1 + 0.2 x 0.8 = 0.26. Of eight places, five go to servers at first,
+    one to the agent, and the rest to the best two.
     """
     scores = [0.9 - place / 100 for place in range(9)] + [agent, 0.1]
     kinds = ["server"] * 9 + ["agent", "server"]
@@ -153,20 +148,19 @@ def test_every_kind_above_the_floor_competes(agent: float) -> None:
     assert [0, 1, 2, 3, 4, 5, 6, 9] == [place for place, _ in select(kinds, scores, limit=8)]
 
 
-def test_nothing_below_the_floor_displaces_anything() -> None:
-    """One agent at 0.10 below nine servers from 0.90 down: it is worth 0."""
+def test_entity_below_the_minimum_score_does_not_displace_others() -> None:
+    """One agent at 0.10 below nine servers from 0.90 down gets a display score of 0."""
     scores = [0.9 - place / 100 for place in range(9)] + [0.1]
     kinds = ["server"] * 9 + ["agent"]
 
     assert list(range(8)) == spread(kinds, scores, limit=8)
     assert list(range(8)) == [place for place, _ in select(kinds, scores, limit=8)]
-    # Where nothing is left out, it fills the last place.
+    # Without a minimum, the agent fills the last place.
     assert list(range(10)) == spread(kinds, scores, limit=10)
 
 
 @given(kinds, st.integers(0, 30))
-def test_a_page_is_full_in_order_and_without_repeats(listed: list[str], limit: int) -> None:
-    """As many as are wanted, if there are so many; the best comes first."""
+def test_chosen_places_are_complete_ordered_and_distinct(listed: list[str], limit: int) -> None:
     scores = [1 / (1 + place) for place in range(len(listed))]
 
     for places in (cap_per_kind(listed, limit=limit), spread(listed, scores, limit=limit)):
@@ -175,84 +169,88 @@ def test_a_page_is_full_in_order_and_without_repeats(listed: list[str], limit: i
         assert not places or 0 == places[0]
 
 
-def worded(server: str, name: str, *about: str) -> Entity:
+def entity_about(server: str, name: str, *about: str) -> Entity:
     return entity(tool(name, " ".join(about)), server=server)
 
 
-def scored(found: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
-    return [(each.name, score) for each, score in found]
+def names_and_scores(chosen: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
+    return [(chosen_tool.name, score) for chosen_tool, score in chosen]
 
 
-def servers(found: list[tuple[Entity, float]]) -> list[str]:
-    return [each.server for each, _ in found]
+def servers_of(chosen: list[tuple[Entity, float]]) -> list[str]:
+    return [chosen_tool.server for chosen_tool, _ in chosen]
 
 
-def test_tools_of_matched_servers_are_scored_by_hand() -> None:
-    """Two words asked. Both in the name: 0.7 x 1 + 0.3 x 1. One there, one told: 0.7 x 0.8 + 0.3.
-    One told: 0.7 x 0.3 + 0.3 x 0.5. None: left out."""
+def test_server_tools_scores_are_computed_from_words() -> None:
+    """Query of two words. Both in the name: 0.7 x 1 + 0.3 x 1. One in the name, one in the
+    description: 0.7 x 0.8 + 0.3. One in the description: 0.7 x 0.3 + 0.3 x 0.5. None: left out.
+    """
     tools = [
-        worded("a", "send_letter"),
-        worded("a", "send_parcel", "letter"),
-        worded("b", "stamp", "letter"),
-        worded("b", "weigh"),
+        entity_about("a", "send_letter"),
+        entity_about("a", "send_parcel", "letter"),
+        entity_about("b", "stamp", "letter"),
+        entity_about("b", "weigh"),
     ]
 
-    found = server_tools(tools, "send letter", limit=10)
+    chosen = server_tools(tools, "send letter", limit=10)
 
-    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == scored(found)
+    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == names_and_scores(
+        chosen
+    )
 
 
-def test_no_server_takes_all_places_of_tools() -> None:
-    """Six places and two servers: three each, though all ten of the first are as good."""
-    tools = [worded("a", f"send_{each}") for each in range(10)]
-    tools += [worded("b", f"tell_{each}", "send") for each in range(10)]
+def test_server_tools_limits_the_places_of_one_server() -> None:
+    """Six places for two servers: three each, although all ten tools of the first server are as
+    good.
+    """
+    tools = [entity_about("a", f"send_{number}") for number in range(10)]
+    tools += [entity_about("b", f"tell_{number}", "send") for number in range(10)]
 
-    assert ["a", "a", "a", "b", "b", "b"] == servers(server_tools(tools, "send", limit=10))
+    assert ["a", "a", "a", "b", "b", "b"] == servers_of(server_tools(tools, "send", limit=10))
     assert 6 == len(server_tools(tools[:10], "send", limit=10))
 
 
-def test_many_servers_have_two_places_each_at_least() -> None:
-    """Of three places for one entity, the best two of one server and the next one."""
-    tools = [worded(server, f"send_{server}{each}") for server in "abcdef" for each in range(3)]
+def test_server_tools_allows_two_places_for_each_server() -> None:
+    """Three places: the best two tools of one server and the next one."""
+    tools = [
+        entity_about(server, f"send_{server}{number}") for server in "abcdef" for number in range(3)
+    ]
 
-    assert ["a", "a", "b"] == servers(server_tools(tools, "send", limit=1))
+    assert ["a", "a", "b"] == servers_of(server_tools(tools, "send", limit=1))
     assert [] == server_tools([], "send", limit=1)
 
 
-def test_words_are_whole() -> None:
-    """`the` is not in `theme`."""
-    tools = [worded("mail", "menu", "A mention.")]
+def test_server_tools_matches_whole_words() -> None:
+    tools = [entity_about("mail", "menu", "A mention.")]
 
     assert [] == server_tools(tools, "men", limit=3)
     assert [] == server_tools(tools, "", limit=3)
 
 
-async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
-    """Ask for up to 50 of a catalog whose tools lead to each other."""
+async def search_similar(open_gateway: OpenGateway, query: str, **arguments: Any) -> SearchResult:
+    """Search for up to 50 matches in a catalog of similar tools."""
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    return await gateway.search(query, limit=50, diversify=True, **asked)
+    return await gateway.search(query, limit=50, diversify=True, **arguments)
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
-async def test_a_search_gives_those_alone_who_are_displayed(
+async def test_search_with_display_limit_returns_only_displayed_matches(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
-    """As they are chosen out of all; what is said of them is the same."""
-    whole = await searched(open_gateway, "send it", ranking=ranking)
-    scores = [match.score for match in whole.matches]
+    all_matches = await search_similar(open_gateway, "send it", ranking=ranking)
+    scores = [match.score for match in all_matches.matches]
     expected = select(["tool"] * len(scores), scores, limit=4)
 
-    few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
+    displayed = await search_similar(open_gateway, "send it", ranking=ranking, display_limit=4)
 
-    assert [whole.matches[place] for place, _ in expected] == list(few.matches)
-    assert tuple(score for _, score in expected) == few.display_scores
-    assert () == few.related == few.next_steps == few.prerequisites
-    assert () == whole.display_scores
+    assert [all_matches.matches[place] for place, _ in expected] == list(displayed.matches)
+    assert tuple(score for _, score in expected) == displayed.display_scores
+    assert () == displayed.related == displayed.next_steps == displayed.prerequisites
+    assert () == all_matches.display_scores
 
 
-async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -> None:
-    """Nor do scores remain of matches that were taken out."""
+async def test_search_without_a_good_match_displays_nothing(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(
         [tool("send_mail", "Send it.")],
         strategy="auto",
@@ -260,39 +258,36 @@ async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -
         options=Options(search=SearchOptions(no_match_confidence=0.99, min_confidence=0.99)),
     )
 
-    found = await gateway.search("qwxz vbnm", display_limit=4)
+    result = await gateway.search("qwxz vbnm", display_limit=4)
 
-    assert ((), ()) == (found.matches, found.display_scores)
-    assert found.nearest is not None
+    assert ((), ()) == (result.matches, result.display_scores)
+    assert result.nearest is not None
 
 
-async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
-    """Without vectors, too."""
+async def test_display_limit_applies_to_a_ranking_by_the_graph(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
 
-    found = await gateway.search("send it", display_limit=1)
+    result = await gateway.search("send it", display_limit=1)
 
-    assert (1, (1.0,)) == (len(found.matches), found.display_scores)
+    assert (1, (1.0,)) == (len(result.matches), result.display_scores)
 
 
-async def test_a_browse_gives_the_first_places(open_gateway: OpenGateway) -> None:
-    """Nothing is ranked, so nobody has a score for display."""
+async def test_display_limit_applies_to_browsing_without_scores(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool(f"send_{letter}", "Send it.") for letter in "abcd"])
 
-    found = await gateway.search(None, display_limit=3)
+    result = await gateway.search(None, display_limit=3)
 
-    assert (3, ()) == (len(found.matches), found.display_scores)
+    assert (3, ()) == (len(result.matches), result.display_scores)
 
 
 @pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])
-async def test_the_display_limit_is_a_number(open_gateway: OpenGateway, places: Any) -> None:
-    """And none below none."""
+async def test_invalid_display_limit_is_rejected(open_gateway: OpenGateway, places: Any) -> None:
     with pytest.raises(InvalidRequestError, match="display_limit must be"):
-        await searched(open_gateway, "send", display_limit=places)
+        await search_similar(open_gateway, "send", display_limit=places)
 
 
-async def test_places_are_chosen_from_one_ranking(open_gateway: OpenGateway) -> None:
-    """Scores of two queries are on two scales."""
+async def test_display_limit_with_several_queries_is_rejected(open_gateway: OpenGateway) -> None:
+    """Scores of two queries have different scales."""
     gateway = open_gateway([tool("send_mail", "Send it.")])
 
     with pytest.raises(InvalidRequestError, match="one query"):

@@ -1,4 +1,4 @@
-"""The score of `auto`, interleaving and exact names, by hand."""
+"""The score of `auto`, interleaving and exact names, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
 
 
-def ranked(order: Sequence[int]) -> RankedList:
+def ranked_list(order: Sequence[int]) -> RankedList:
     scores = np.linspace(2, 1, len(order), dtype=np.float32)
     return RankedList(positions=np.asarray(order, np.intp), scores=scores)
 
@@ -36,25 +36,27 @@ def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
     )
 
 
-def pool_of(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> Pool:
-    """Give a catalog of one server, of which *words* are the scores by words."""
+def pool_of(candidates: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> Pool:
+    """Return the pool of a catalog of one server, with *words* as BM25F scores."""
     size = len(words)
     return Pool(
         snapshot=snapshot_of([entity(tool(f"tool_{number:02}")) for number in range(size)]),
         query=Query(text=""),
-        candidates=found,
+        candidates=candidates,
         mask=np.asarray(mask or [True] * size, bool),
         words=lexical_scores(words, coverage=[0.0] * size),
     )
 
 
-def fused(found: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()) -> RankedList:
+def fuse_scores(
+    candidates: Candidates, words: Sequence[float], *, mask: Sequence[bool] = ()
+) -> RankedList:
     signals = all_signals(SearchOptions(lexical_weight=0.4))
-    return fuse(pool_of(found, words, mask=mask), signals)[0]
+    return fuse(pool_of(candidates, words, mask=mask), signals)[0]
 
 
-class Fixed:
-    """A signal that knows its scores, and notes what it saw."""
+class FixedSignal:
+    """A signal with fixed scores that records the sum of the signals before it."""
 
     def __init__(self, name: str, order: int, scores: Sequence[float], weight: float = 1) -> None:
         self.name, self.order, self.weight = name, order, weight
@@ -66,101 +68,93 @@ class Fixed:
         return self.scores[pool.positions]
 
 
-def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words() -> None:
+def test_score_is_the_weighted_sum_of_deviations() -> None:
     """z(cosine) + 0.4 z(BM25F), over all eligible entities."""
-    found = candidates([0.9, 0.6, 0.3, 0.1])
+    nearest = candidates([0.9, 0.6, 0.3, 0.1])
     words = np.asarray([0, 1, 5, 0], np.float32)
 
-    result = fused(found, words.tolist())
+    result = fuse_scores(nearest, words.tolist())
 
-    cosines = found.strengths[np.argsort(found.pool)]
+    cosines = nearest.strengths[np.argsort(nearest.pool)]
     z = (cosines - cosines.mean()) / cosines.std()
     by_hand = z + 0.4 * (words - words.mean()) / words.std()
     assert np.argsort(-by_hand).tolist() == result.positions.tolist()
     np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
 
 
-def test_a_signal_sees_the_sum_of_those_before_it_and_the_terms_add_up() -> None:
-    """By order, then by name; a score may be of any number type."""
-    last = Fixed("last", 2, [0, 1, 0], weight=0.5)
-    second, first = Fixed("b", 1, [3, 0, 0]), Fixed("a", 1, [0, 4, 1])
+def test_signal_sees_the_sum_of_previous_signals() -> None:
+    """Signals are ordered by `order`, then by name. Scores may be of any number type."""
+    last = FixedSignal("last", 2, [0, 1, 0], weight=0.5)
+    second, first = FixedSignal("b", 1, [3, 0, 0]), FixedSignal("a", 1, [0, 4, 1])
     signals = all_signals(SearchOptions(), [last, second, first])[:3]
 
-    ranked, terms = fuse(pool_of(candidates([0.9, 0.5, 0.1]), [0, 0, 0]), signals)
+    ranked_list, terms = fuse(pool_of(candidates([0.9, 0.5, 0.1]), [0, 0, 0]), signals)
 
     assert ["a", "b", "last"] == [*terms]
     assert ([0, 0, 0], [0, 4, 1], [3, 4, 1]) == (first.seen, second.seen, last.seen)
-    assert ([1, 0, 2], [4.5, 3, 1]) == (ranked.positions.tolist(), ranked.scores.tolist())
+    assert ([1, 0, 2], [4.5, 3, 1]) == (ranked_list.positions.tolist(), ranked_list.scores.tolist())
     assert [3, 4.5, 1] == np.sum([*terms.values()], axis=0).tolist()
 
 
 @pytest.mark.parametrize("names", [("mine", "mine"), ("words",)])
-def test_two_signals_of_one_name_are_refused(names: tuple[str, ...]) -> None:
+def test_two_signals_with_one_name_are_rejected(names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=f"two signals of ranking have the name '{names[0]}'"):
-        all_signals(SearchOptions(), [Fixed(name, 1, []) for name in names])
+        all_signals(SearchOptions(), [FixedSignal(name, 1, []) for name in names])
 
 
-def test_entities_that_are_not_eligible_move_no_mean() -> None:
-    """Deviations are those of the eligible entities alone."""
-    found = candidates([0.9, 0.6, 0.3])
+def test_ineligible_entities_do_not_change_the_mean() -> None:
+    nearest = candidates([0.9, 0.6, 0.3])
 
-    with_other = fused(found, [1, 2, 9], mask=[True, True, False])
+    with_other = fuse_scores(nearest, [1, 2, 9], mask=[True, True, False])
 
-    # The eligible words are 1 and 2: mean 1.5, deviation 0.5.
-    by_hand = found.deviations(found.strengths)
-    by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
+    # The words of eligible entities are 1 and 2: mean 1.5, deviation 0.5.
+    by_hand = nearest.deviations(nearest.strengths)
+    by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[nearest.pool]
     np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("cosines", "words"), [([0.9, 0.5], [0, 0]), ([0.5, 0.5], [1, 0]), ([], [])]
 )
-def test_evidence_that_is_equal_for_all_ranks_nothing(
-    cosines: list[float], words: list[float]
-) -> None:
-    """The other evidence ranks, then the name."""
-    assert list(range(len(cosines))) == fused(candidates(cosines), words).positions.tolist()
+def test_equal_evidence_does_not_change_the_order(cosines: list[float], words: list[float]) -> None:
+    assert list(range(len(cosines))) == fuse_scores(candidates(cosines), words).positions.tolist()
 
 
 @given(evidence)
-def test_fusion_reorders_the_pool_and_nothing_else(rows: list[tuple[float, float]]) -> None:
-    """Vectors choose the candidates."""
-    found = candidates([cosine for cosine, _ in rows], pool=7)
+def test_fusion_reorders_only_the_pool(rows: list[tuple[float, float]]) -> None:
+    nearest = candidates([cosine for cosine, _ in rows], pool=7)
 
-    result = fused(found, [words for _, words in rows])
+    result = fuse_scores(nearest, [words for _, words in rows])
 
-    assert set(found.pool.tolist()) == set(result.positions.tolist())
+    assert set(nearest.pool.tolist()) == set(result.positions.tolist())
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
 
 
 @given(st.lists(positions, max_size=5), st.integers(0, 20))
-def test_interleaving_takes_turns_and_lists_nothing_twice(
-    lists: list[list[int]], limit: int
-) -> None:
-    """Each query gets its quota; what one list lacks, the others fill."""
-    chosen = interleave([ranked(order) for order in lists], limit=limit)
+def test_interleave_takes_turns_without_duplicates(lists: list[list[int]], limit: int) -> None:
+    """Short lists leave their share to the others."""
+    chosen = interleave([ranked_list(order) for order in lists], limit=limit)
 
-    found = [position for _, position, _ in chosen]
-    every = {position for order in lists for position in order}
-    assert len(found) == len(set(found)) == min(limit, len(every))
+    listed = [position for _, position, _ in chosen]
+    all_positions = {position for order in lists for position in order}
+    assert len(listed) == len(set(listed)) == min(limit, len(all_positions))
     assert all(position in lists[number] for number, position, _ in chosen)
 
 
-def test_the_first_of_each_list_come_before_any_second() -> None:
-    """In the order of the queries."""
-    lists = [ranked([1, 2]), ranked([3, 1, 4])]
+def test_interleave_takes_the_first_of_each_list_first() -> None:
+    lists = [ranked_list([1, 2]), ranked_list([3, 1, 4])]
 
     chosen = [(number, position) for number, position, _ in interleave(lists, limit=4)]
     assert [(0, 1), (1, 3), (0, 2), (1, 4)] == chosen
 
 
 @given(positions, st.lists(st.integers(0, 12), max_size=4, unique=True))
-def test_exact_names_come_first_and_the_rest_keeps_its_order(
+def test_exact_names_come_first_and_others_keep_their_order(
     order: list[int], named: list[int]
 ) -> None:
-    """Also what the ranking did not hold."""
-    result = pin_exact_names(ranked(order), named)
+    """Exact names are added even if the ranking does not contain them."""
+    result = pin_exact_names(ranked_list(order), named)
 
-    rest = [position for position in order if position not in named]
-    assert [*named, *rest] == result.positions.tolist()
+    others = [position for position in order if position not in named]
+    assert [*named, *others] == result.positions.tolist()
     assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))

@@ -1,4 +1,4 @@
-"""The keyword scales of registries, by hand."""
+"""Keyword scores as in registries, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.fakes import entity, tool
 
 
 def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
-    """Make an entity of the server `box`, or that server itself."""
-    made = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
+    """Return an entity of the server `box`, or that server itself."""
+    definition = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
     return Entity(
-        id="server:box" if kind == "server" else made.id,
+        id="server:box" if kind == "server" else definition.id,
         kind=kind,
         exposed_name=name,
         server="box",
-        definition=made.definition,
+        definition=definition.definition,
         parent="" if kind == "server" else "server:box",
     )
 
 
 def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywords:
     index = BM25Index.build(
-        [lexical_fields(each) for each in entities],
+        [lexical_fields(entity) for entity in entities],
         weights={"name": 3.0, "title": 2.0, "hints": 2.0, "description": 1.0, "server": 0.7},
     )
     allowed = np.asarray(mask or [True] * len(entities))
     return count_keywords(index, index.analyze(query), entities, allowed)
 
 
-def test_each_field_adds_its_weight_once() -> None:
-    """Path 5, name 3, description 2, tag 1.5; two words in one field are one."""
-    found = keywords(
+def test_each_field_adds_its_boost_once() -> None:
+    """Server and name 5, name 3, description 2, tag 1.5. Two words in one field count once."""
+    scores = keywords(
         "send mail",
         thing("send_mail", "Deliver a mail, send it."),
         thing("deliver", "Send a letter."),
@@ -45,11 +45,11 @@ def test_each_field_adds_its_weight_once() -> None:
         thing("unrelated", "Nothing of it."),
     )
 
-    np.testing.assert_allclose(found.boost, [5 + 3 + 2, 2, 1.5, 0])
+    np.testing.assert_allclose(scores.boost, [5 + 3 + 2, 2, 1.5, 0])
 
 
-def test_a_server_counts_its_tools_that_may_be_found() -> None:
-    """One each, whatever field; what is not eligible speaks for nobody."""
+def test_server_boost_counts_its_eligible_tools() -> None:
+    """Each tool counts once, whatever field matches. Ineligible tools do not count."""
     catalog = (
         thing("box", kind="server"),
         thing("send_mail"),
@@ -61,34 +61,33 @@ def test_a_server_counts_its_tools_that_may_be_found() -> None:
     assert 3 == keywords("mail", *catalog).boost[0]
 
 
-def test_a_word_stands_as_a_word() -> None:
-    """`the` is not in `theme`, nor `mail` in `mailbox`; endings do not matter."""
-    found = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
+def test_keywords_match_whole_words() -> None:
+    """`mail` does not match `mailbox`. Word endings do not matter."""
+    scores = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
 
-    np.testing.assert_allclose(found.boost, [0, 8, 0])
+    np.testing.assert_allclose(scores.boost, [0, 8, 0])
 
 
-def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
-    """12 is what a word can earn: the share is of 12 for each word, also for those nobody knows."""
-    found = keywords(
+def test_word_earns_ten_as_the_name_and_five_in_the_name() -> None:
+    """A word can earn 12. The maximum is 12 for each word, even for unknown words."""
+    scores = keywords(
         "search xyzzy", thing("search", "Search."), thing("search_mail"), thing("m", "Search it.")
     )
 
-    np.testing.assert_allclose(found.share, [12 / 24, 5 / 24, 2 / 24])
+    np.testing.assert_allclose(scores.share, [12 / 24, 5 / 24, 2 / 24])
 
 
-def test_words_that_are_a_name_together_earn_ten_each() -> None:
-    """Of what two words can earn, 24: the name in whatever spelling 20, a part of one 10."""
-    found = keywords(
+def test_words_that_form_the_whole_name_earn_ten_each() -> None:
+    """Two words can earn 24: in the whole name 20, in part of a name 10."""
+    scores = keywords(
         "take screenshot",
         thing("take_screenshot"),
         thing("takeScreenshot"),
         thing("take_screenshot_now"),
     )
 
-    np.testing.assert_allclose(found.share, [20 / 24, 20 / 24, 10 / 24], rtol=1e-6)
+    np.testing.assert_allclose(scores.share, [20 / 24, 20 / 24, 10 / 24], rtol=1e-6)
 
 
-def test_near_spellings_earn_nothing() -> None:
-    """They are guesses."""
+def test_near_spellings_earn_no_points() -> None:
     assert not keywords("serach", thing("search")).boost.any()

@@ -1,4 +1,4 @@
-"""The ranking policies of the catalog: the core's own, and those of plugins."""
+"""Ranking policies of the core and of plugins."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ TOOLS = (
 )
 
 
-async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
-    """Neither to embed the query, nor a word of it."""
+async def test_lexical_ranking_does_not_call_the_embedder(open_gateway: OpenGateway) -> None:
     embedder = HashingEmbedder()
     gateway = open_gateway(
         [tool("send_email"), tool("weather")], strategy="auto", embedder=embedder
@@ -50,64 +49,64 @@ async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
     await gateway.report()
     calls = embedder.calls
 
-    found = await gateway.search("weather", ranking="lexical")
+    result = await gateway.search("weather", ranking="lexical")
 
-    assert ("lexical", ["weather"], calls) == (found.mode, names(found), embedder.calls)
-    assert () == found.diagnostics
+    assert ("lexical", ["weather"], calls) == (result.mode, names(result), embedder.calls)
+    assert () == result.diagnostics
 
 
-async def test_a_ranking_of_a_plugin_orders_eligible_entities_and_is_explained(
+async def test_plugin_ranking_orders_eligible_entities_with_explanation(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("backwards", BACKWARDS)
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=("backwards",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert (["gamma", "alpha"], "lexical") == (names(found), found.mode)
-    assert [match.score for match in found.matches] == [each.score for each in found.scoring]
-    assert [False, True] == [each.text_boost > 0 for each in found.scoring]
+    assert (["gamma", "alpha"], "lexical") == (names(result), result.mode)
+    assert [match.score for match in result.matches] == [score.score for score in result.scoring]
+    assert [False, True] == [score.text_boost > 0 for score in result.scoring]
 
 
 @pytest.mark.parametrize(("number", "rank"), [("one", "1 / 0"), ("two", "evidence.nothing")])
-async def test_a_ranking_that_fails_leaves_words_to_rank_and_is_reported(
+async def test_failing_plugin_ranking_falls_back_to_words_with_diagnostic(
     install_plugin: InstallPlugin, open_gateway: OpenGateway, number: str, rank: str
 ) -> None:
     failing = BACKWARDS.replace("positions = np.arange(len(evidence.mask))", rank)
     install_plugin(f"fails_{number}", failing)
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=(f"fails_{number}",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert ["alpha"] == names(found)
-    assert "plugin_failed" in codes(found)
-    detail = next(note.detail for note in found.diagnostics if note.code == "plugin_failed")
-    assert "the ranking 'backwards' failed, words rank" in detail
+    assert ["alpha"] == names(result)
+    assert "plugin_failed" in codes(result)
+    detail = next(note.detail for note in result.diagnostics if note.code == "plugin_failed")
+    assert "the ranking 'backwards' failed, so only words ranked" in detail
 
 
-async def test_a_ranking_that_cannot_explain_its_scores_still_ranks(
+async def test_plugin_ranking_ranks_even_if_its_explanation_fails(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("silent", BACKWARDS.replace("explain_scores(evidence, ranked)", "1 / 0"))
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=("silent",)))
 
-    found = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
+    result = await gateway.search("alpha", ranking="backwards", explain=True)  # type: ignore[arg-type]  # of a plugin
 
-    assert (["gamma", "alpha"], ()) == (names(found), found.scoring)
+    assert (["gamma", "alpha"], ()) == (names(result), result.scoring)
 
 
 @pytest.mark.parametrize("name", ["strategy", "lexical"])
-def test_a_ranking_of_a_plugin_with_a_name_of_ours_is_refused(
+def test_plugin_ranking_with_a_reserved_name_is_rejected(
     install_plugin: InstallPlugin, name: str
 ) -> None:
     install_plugin(f"own_{name}", BACKWARDS.replace('"backwards"', f'"{name}"'))
 
-    with pytest.raises(ConfigError, match=f"a plugin gives a ranking the name '{name}'"):
+    with pytest.raises(ConfigError, match=f"a plugin registers a ranking with the name '{name}'"):
         Gateway(options=Options(plugins=(f"own_{name}",)))
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
-async def test_a_ranking_without_its_plugin_is_refused_with_the_remedy(
+async def test_ranking_without_its_plugin_is_rejected_with_advice(
     open_gateway: OpenGateway, ranking: RankingPolicy
 ) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
@@ -119,9 +118,7 @@ async def test_a_ranking_without_its_plugin_is_refused_with_the_remedy(
     assert ["alpha"] == names(await gateway.search("alpha"))
 
 
-async def test_an_unknown_ranking_is_refused_with_those_there_are(
-    open_gateway: OpenGateway,
-) -> None:
+async def test_unknown_ranking_is_rejected_with_the_valid_names(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(TOOLS, options=replace(PATIENT, plugins=()))
 
     with pytest.raises(InvalidRequestError, match="must be one of strategy, lexical, got 'best'"):

@@ -1,4 +1,4 @@
-"""What the tests of signals share: the candidates of a request to a small catalog."""
+"""Helpers for tests of signals: the candidates of a request to a small catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMBEDDER = HashingEmbedder()
 
 
 def pool_of(names: Sequence[str], request: str) -> Pool:
-    """Choose all tools of *names* as candidates, as a search for *request* would."""
+    """Return all tools of *names* as candidates, like a search for *request*."""
     snapshot, query = (
         snapshot_of([entity(tool(name)) for name in names], EMBEDDER),
         Query(text=request).split(),
@@ -30,6 +30,6 @@ def pool_of(names: Sequence[str], request: str) -> Pool:
     return Pool(snapshot, query, candidates, mask=mask, words=words, scores=scores)
 
 
-def named(pool: Pool, lifted: np.ndarray) -> set[str]:
-    """Return the names of the candidates where *lifted* holds."""
-    return {pool.snapshot.entities[at].name for at in pool.positions[lifted]}
+def names_of(pool: Pool, flags: np.ndarray) -> set[str]:
+    """Return the names of the candidates whose flag in *flags* is True."""
+    return {pool.snapshot.entities[position].name for position in pool.positions[flags]}

@@ -1,16 +1,15 @@
-"""A tool for each clause of a long request."""
+"""The signal for the nearest tool of each clause."""
 
 from __future__ import annotations
 
 from gateway import Gateway
 from gateway.search.signals.every import ClauseCoverage
 from gateway.testing import HashingEmbedder
-from tests.core.search.signals.conftest import named, pool_of
+from tests.core.search.signals.conftest import names_of, pool_of
 from tests.fakes import ListSource, tool
 
 
-def test_the_tool_nearest_to_each_clause_gains_once() -> None:
-    """However many clauses it serves."""
+def test_tool_nearest_to_several_clauses_gains_once() -> None:
     request = (
         "Please read the letter of my aunt to me now. Then read the letter of my uncle to me. "
         "Then count all coins of it."
@@ -20,13 +19,13 @@ def test_the_tool_nearest_to_each_clause_gains_once() -> None:
     gains = ClauseCoverage().score(pool)
 
     assert 3 == pool.query.clause_count
-    assert {"read_letter", "count_coins"} == named(pool, gains == 1)
+    assert {"read_letter", "count_coins"} == names_of(pool, gains == 1)
     assert 2 == gains.sum()
     assert not ClauseCoverage().score(pool_of(("read_letter",), "read it")).any()
 
 
-async def test_a_long_request_over_unrelated_servers_finds_a_tool_for_each_part() -> None:
-    """Most of its words are about maps, and the server of maps has more tools than are listed."""
+async def test_long_request_over_unrelated_servers_finds_a_tool_for_each_clause() -> None:
+    """Most words are about maps, and the server of maps has more tools than the limit."""
     verbs = ("draw", "print", "zoom", "save", "share", "rotate", "measure", "colour")
     catalogs = {
         "maps": [tool(f"{verb}_map", f"{verb} a map of roads in a city") for verb in verbs],

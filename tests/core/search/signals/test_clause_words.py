@@ -1,11 +1,11 @@
-"""The words of the best clause of a long request."""
+"""The signal for words of the best clause."""
 
 from __future__ import annotations
 
 import pytest
 
 from gateway.search.signals.every import ClauseWords
-from tests.core.search.signals.conftest import named, pool_of
+from tests.core.search.signals.conftest import names_of, pool_of
 
 TOOLS = ("read_letter", "paint_fence", "count_coins")
 LONG = (
@@ -14,15 +14,14 @@ LONG = (
 )
 
 
-def test_a_tool_gains_by_the_words_of_the_clause_that_it_serves() -> None:
-    """In deviations: the mean of all is 0."""
+def test_tool_gains_from_the_words_of_its_clause() -> None:
     pool = pool_of(TOOLS, LONG)
 
     scores = ClauseWords(1).score(pool)
 
-    assert {"read_letter", "paint_fence"} == named(pool, scores > 0)
+    assert {"read_letter", "paint_fence"} == names_of(pool, scores > 0)
     assert pytest.approx(0, abs=1e-6) == float(scores.mean())
 
 
-def test_a_short_request_has_no_words_of_clauses() -> None:
+def test_short_request_has_no_clause_words() -> None:
     assert [0, 0, 0] == ClauseWords(1).score(pool_of(TOOLS, "read it")).tolist()

@@ -1,4 +1,4 @@
-"""What the best tool of a server adds to its siblings."""
+"""The signal for tools of the best servers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ STEPS = (
 REQUEST = "Please do all of these for me. " + ". ".join(STEPS)
 
 
-def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
-    """Rarity x the best score, twice for ten clauses; two of eight tools have log(4) / log(8)."""
+def test_all_tools_of_a_server_gain_equally() -> None:
+    """Rarity x the best score, twice for ten clauses. Two of eight tools have rarity log(4) /
+    log(8).
+    """
     ids = np.asarray([0, 0, 1, 1, 1, 1, 1, 1], np.intp)
     scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
     rarity = np.log(4) / np.log(8)
@@ -42,16 +44,16 @@ def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
 
 
 @pytest.mark.parametrize("ids", [[], [0, 0, 0]])
-def test_a_single_server_tells_nothing_apart(ids: list[int]) -> None:
-    """Nor does a catalog of none, or a pool that filters left empty."""
+def test_single_server_gains_nothing(ids: list[int]) -> None:
+    """An empty catalog and a pool emptied by filters gain nothing, either."""
     scores = np.ones(len(ids), np.float32)
 
     assert not group_scores(np.asarray(ids, np.intp), np.arange(len(ids)), scores, 20).any()
     assert 0 == len(group_scores(np.asarray([0, 1]), np.zeros(0, np.intp), scores[:0], 20))
 
 
-async def test_a_request_of_many_steps_is_served_by_one_server() -> None:
-    """A large server has a tool that is near to one of the steps; a single step takes that."""
+async def test_request_of_many_steps_is_served_by_one_server() -> None:
+    """A large server has a tool near to one step. A search for this step alone finds that tool."""
     units = [tool(f"convert_{word}", f"Convert a {word}.") for word in ("length", "weight")]
     units += [tool("list_units", "Say which there are."), tool("check_units", "Look one up.")]
     wide = [tool("note_comment", "Note the comment of the author.")]
@@ -60,8 +62,8 @@ async def test_a_request_of_many_steps_is_served_by_one_server() -> None:
     async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
         gateway.add_source(ListSource("units", units))
         gateway.add_source(ListSource("wide", wide))
-        whole = await gateway.search(REQUEST, limit=3)
-        step = await gateway.search(STEPS[5], limit=4)
+        by_request = await gateway.search(REQUEST, limit=3)
+        by_step = await gateway.search(STEPS[5], limit=4)
 
-    assert ["units"] * 2 == [match.server for match in whole.matches][:2]
-    assert "note_comment" == step.matches[0].name
+    assert ["units"] * 2 == [match.server for match in by_request.matches][:2]
+    assert "note_comment" == by_step.matches[0].name
