@@ -145,11 +145,11 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 42 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, "
             "command output, audit and configuration",
             {
-                "plugins/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
-                "no_secret_of_models_and_registries_in_logs_or_spans "
-                "no_secret_of_clients_in_logs_answers_or_metrics "
-                "no_secret_of_requests_in_logs_of_the_http_server "
-                "no_secret_in_what_commands_print",
+                "plugins/test_secrets.py": "secrets_of_servers_are_not_in_logs_errors_spans_or_metrics "
+                "secrets_of_models_and_registries_are_not_in_logs_or_spans "
+                "secrets_of_clients_are_not_in_logs_responses_or_metrics "
+                "secrets_of_requests_are_not_in_logs_of_the_http_server "
+                "secrets_are_not_in_the_output_of_commands",
                 "core/mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
                 "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
                 "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
@@ -291,9 +291,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 acknowledged writes lost under 7 faults with 7 kinds of writes (except month-old"
             " lists) and in 200 random kills; 0 wrong vectors; 0 unreadable files",
             {
-                "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
-                "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
-                "what_was_kept_before_the_disk_was_full_can_be_read",
+                "plugins/test_faults.py": "fault_loses_no_acknowledged_data_and_fails_no_search "
+                "random_kills_lose_no_acknowledged_data "
+                "data_stored_before_the_disk_was_full_can_be_read",
                 "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
                 "anew",
             },
@@ -413,9 +413,9 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_outside_library_has_one_home",
-                "plugins/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
-                "a_missing_or_changed_file_is_an_error_at_the_first_use",
-                "plugins/local/test_encoders.py": "another_file_is_refused",
+                "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
+                "missing_or_changed_file_is_an_error_at_the_first_use",
+                "plugins/local/test_encoders.py": "file_of_another_format_is_refused",
             },
         ),
         _threat(
@@ -452,8 +452,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "the_servers_own_credential_lists_and_calls_nothing "
                 "while_the_store_is_down_a_user_keeps_its_session "
                 "the_token_of_a_caller_is_shown_nowhere",
-                "plugins/postgres/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
-                "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
+                "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
+                "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
                 "apps/serve/identity/test_token_exchange.py": (
                     "each_users_token_is_exchanged_for_its_own_calls"
                 ),
