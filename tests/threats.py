@@ -98,9 +98,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Words of long texts count less. A server's share of the matches is not limited.",
             "0 ranks taken by 20 stuffed tools in 59 searches. Against mcp_bench, recall@5 loses "
             "0.7 points, with the words of the requests 8.5 (`python -m benchmarks.attacks`)",
-            {
-                "core/search/test_stuffing.py": "stuffed_tools_do_not_displace_honest_ones"
-            },
+            {"core/search/test_stuffing.py": "stuffed_tools_do_not_displace_honest_ones"},
         ),
         _threat(
             "06-forged-search-result",
@@ -133,11 +131,11 @@ THREATS: Mapping[str, Threat] = dict(
             "Secrets are references, given only to their server.",
             "0 of 42 planted secrets appear",
             {
-                "plugins/test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
-                "no_secret_of_models_and_registries_in_logs_or_spans "
-                "no_secret_of_clients_in_logs_answers_or_metrics "
-                "no_secret_of_requests_in_logs_of_the_http_server "
-                "no_secret_in_what_commands_print",
+                "plugins/test_secrets.py": "secrets_of_servers_are_not_in_logs_errors_spans_or_metrics "
+                "secrets_of_models_and_registries_are_not_in_logs_or_spans "
+                "secrets_of_clients_are_not_in_logs_responses_or_metrics "
+                "secrets_of_requests_are_not_in_logs_of_the_http_server "
+                "secrets_are_not_in_the_output_of_commands",
                 "core/mcp/test_servers.py": "repr_of_a_server_contains_no_secret",
                 "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
                 "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
@@ -269,9 +267,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Acknowledged data survives. Corrupt files are replaced.",
             "0 acknowledged writes lost under 7 faults and in 200 kills, except month-old lists",
             {
-                "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
-                "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
-                "what_was_kept_before_the_disk_was_full_can_be_read",
+                "plugins/test_faults.py": "fault_loses_no_acknowledged_data_and_fails_no_search "
+                "random_kills_lose_no_acknowledged_data "
+                "data_stored_before_the_disk_was_full_can_be_read",
                 "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
                 "anew",
             },
@@ -380,9 +378,9 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_outside_library_has_one_home",
-                "plugins/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
-                "a_missing_or_changed_file_is_an_error_at_the_first_use",
-                "plugins/local/test_encoders.py": "another_file_is_refused",
+                "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
+                "missing_or_changed_file_is_an_error_at_the_first_use",
+                "plugins/local/test_encoders.py": "file_of_another_format_is_refused",
             },
         ),
         _threat(
@@ -416,8 +414,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "server_credential_is_used_for_listings_only "
                 "user_keeps_the_session_while_the_store_is_down "
                 "token_of_a_caller_is_never_shown",
-                "plugins/postgres/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
-                "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
+                "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
+                "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
                 "apps/serve/identity/test_token_exchange.py": (
                     "each_users_token_is_exchanged_for_its_own_calls"
                 ),

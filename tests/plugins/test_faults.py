@@ -1,7 +1,7 @@
-"""What stores, searches and calls do when a disk, a clock or another process fails them.
+"""Faults of disk, clock and processes during operations of stores, searches and calls.
 
-One matrix: each fault meets each operation. What was acknowledged, before the fault or under it, is
-there afterwards; what could not be done is told; a search always answers.
+A matrix combines each fault with each operation. Acknowledged data must survive, failed writes must
+be reported, and every search must succeed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it limits as PO
 ROOT = Path(__file__).parents[2]
 ROUNDS = 4
 KILLED_AFTER = 60
-"""Lines of a process until it is killed."""
+"""Number of output lines after which a process is killed."""
 WRITES = ("vectors", "entries", "listings", "approvals", "calls", "tokens", "audit")
 OPERATIONS = (*WRITES, "search", "call")
 KILLS_AT_RANDOM = 200
@@ -145,19 +145,19 @@ FAULTS = {
     "killed": f"run('under', {KILLED_AFTER})",
 }
 FORGOTTEN = {"clock ahead": {"listings"}}
-"""Tool lists that nobody used for a month, as that clock has it: they are asked for again."""
+"""Listings expire after a month without use by the shifted clock. They are requested again."""
 AFTER = """
 run("under")
 if "child" in globals():
     assert os.waitpid(child, 0)[1] == 0
 """
 Line = tuple[str, str, str, str]
-"""When it was done, the operation, its name, the outcome."""
+"""Phase, operation, name and outcome."""
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that other users can reach."""
+    """Folder that other users can enter."""
     with TemporaryDirectory() as place:
         folder = Path(place)
         folder.chmod(0o755)
@@ -165,7 +165,7 @@ def folder() -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-def started(script: str, *arguments: str) -> subprocess.Popen[str]:
+def start_process(script: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", STORE + script, *arguments],
         stdin=subprocess.PIPE,
@@ -177,13 +177,15 @@ def started(script: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def lines_under(fault: str, folder: Path) -> list[Line]:
-    """Do each operation before *fault* and under it; return what each process said."""
+    """Run each operation before and during *fault* and return the output of all processes."""
     count = 2 if fault == "two processes" else 1
     script = f'{MATRIX}run("before", 1)\n{FAULTS[fault]}{AFTER}'
-    # Two that say the same names would hide a loss.
-    scripts = [script.replace('"before"', f'"before {each}"') for each in range(count)]
-    scripts = [each.replace('"under"', f'"under {at}"') for at, each in enumerate(scripts)]
-    processes = [started(each, str(folder)) for each in scripts]
+    # With equal names in two processes, a loss would be hidden.
+    scripts = [script.replace('"before"', f'"before {number}"') for number in range(count)]
+    scripts = [
+        script.replace('"under"', f'"under {number}"') for number, script in enumerate(scripts)
+    ]
+    processes = [start_process(script, str(folder)) for script in scripts]
     lines: list[str] = []
     for process in processes:
         assert process.stdout is not None
@@ -200,9 +202,11 @@ def lines_under(fault: str, folder: Path) -> list[Line]:
     for process in processes:
         out, errors = process.communicate()
         assert "" == errors
-        # A process that was killed may have said half a line.
+        # A killed process may have written half a line.
         lines += [line for line in out.splitlines() if line.endswith("]")]
-    return [(who, each, name, outcome) for who, each, name, outcome in map(json.loads, lines)]
+    return [
+        (who, operation, name, outcome) for who, operation, name, outcome in map(json.loads, lines)
+    ]
 
 
 def row_of(name: str) -> Vector:
@@ -210,10 +214,10 @@ def row_of(name: str) -> Vector:
     return np.full(64, zlib.crc32(name.encode()) % 1000 + 1, np.float32)
 
 
-def present(folder: Path, names: set[str]) -> set[tuple[str, str]]:
-    """Return what is stored of *names*, each as operation and name, as the next process finds it.
+def stored_data(folder: Path, names: set[str]) -> set[tuple[str, str]]:
+    """Return the stored data of *names* as a new process finds it, as pairs of operation and name.
 
-    Each vector that is there must be the right one.
+    Stored vectors must be correct.
     """
     store = SqliteStore(
         vectors=folder / "vectors.db", catalog=folder / "catalog.db", usage=folder / "usage.db"
@@ -221,7 +225,7 @@ def present(folder: Path, names: set[str]) -> set[tuple[str, str]]:
     vectors = store.vectors.get("m", sorted(names))
     assert [] == [name for name, row in vectors.items() if not np.array_equal(row, row_of(name))]
     audit = [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
-    found = {
+    stored = {
         "vectors": vectors.keys(),
         "entries": {key.removeprefix("agent:catalog/") for key in store.entries.rows()},
         "listings": {name for name in names if store.listings.listing(name)},
@@ -231,17 +235,17 @@ def present(folder: Path, names: set[str]) -> set[tuple[str, str]]:
         "audit": {line["name"] for line in audit},
     }
     store.close()
-    return {(operation, name) for operation, each in found.items() for name in each}
+    return {(operation, name) for operation, values in stored.items() for name in values}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_no_fault_loses_what_was_acknowledged_or_reaches_a_search(folder: Path, fault: str) -> None:
-    """Every operation under every fault: done, or told where nothing can be written."""
+def test_fault_loses_no_acknowledged_data_and_fails_no_search(folder: Path, fault: str) -> None:
+    """If nothing can be written, writes must be reported as failed."""
     lines = lines_under(fault, folder)
     folder.chmod(0o755)
 
     acknowledged = {line[1:3] for line in lines if line[3] == "ok" and line[1] in WRITES}
-    lost = acknowledged - present(folder, {line[2] for line in lines})
+    lost = acknowledged - stored_data(folder, {line[2] for line in lines})
     assert {operation for operation, _ in lost} == FORGOTTEN.get(fault, set()), lost
     under = [line for line in lines if not line[0].startswith("before")]
     outcome = "told" if fault in {"full", "unwritable"} else "ok"
@@ -255,9 +259,9 @@ def test_no_fault_loses_what_was_acknowledged_or_reaches_a_search(folder: Path, 
         assert {writers * ROUNDS} == set(counts.values())
 
 
-def test_what_a_forked_child_writes_is_kept_when_its_parent_closes(folder: Path) -> None:
-    """SQLite deletes a journal that no process has open, as far as it knows."""
-    done = started(
+def test_data_of_a_forked_child_survives_when_its_parent_closes(folder: Path) -> None:
+    """SQLite deletes a journal that no process seems to have open."""
+    done = start_process(
         """
 def put(*names):
     store.vectors.put("m", {name: np.ones(4, np.float32) for name in names})
@@ -285,23 +289,25 @@ print(*sorted(store.vectors.get("m", ["before", "child", "parent", "child later"
     assert ("", "before;child;child later;parent\n") == (errors, out)
 
 
-def test_two_hundred_kills_at_random_lose_nothing_that_was_acknowledged(folder: Path) -> None:
-    """Each process opens what the one before it has left."""
-    out, errors = started(MATRIX + KILLS, str(folder)).communicate()
+def test_random_kills_lose_no_acknowledged_data(folder: Path) -> None:
+    """Each process opens the files of the previous one."""
+    out, errors = start_process(MATRIX + KILLS, str(folder)).communicate()
     lines = [json.loads(line) for line in out.splitlines()]
-    # What was on its way when a process was killed may be there too.
+    # Writes in progress during the kill may be stored too.
     rounds = {who: int(name.rpartition("-")[2]) + 1 for who, _, name, _ in lines}
-    names = {f"{who}-{at}" for who, last in rounds.items() for at in range(last + 1)}
+    names = {f"{who}-{number}" for who, last in rounds.items() for number in range(last + 1)}
 
     assert "" == errors
     assert {"ok"} == {outcome for *_, outcome in lines}
     assert len(rounds) > KILLS_AT_RANDOM / 2
-    assert set() == {(operation, name) for _, operation, name, _ in lines} - present(folder, names)
+    assert set() == {(operation, name) for _, operation, name, _ in lines} - stored_data(
+        folder, names
+    )
 
 
-def test_what_was_kept_before_the_disk_was_full_can_be_read(folder: Path) -> None:
-    """And half of what was not is not there."""
-    done = started(
+def test_data_stored_before_the_disk_was_full_can_be_read(folder: Path) -> None:
+    """A failed batch must leave no partial data."""
+    done = start_process(
         """
 import resource
 from gateway.errors import StoreError
@@ -323,8 +329,8 @@ print(store.vectors.count(), *store.vectors.get("m", ["a", *many]))
     assert out.endswith("\n1 a\n")
 
 
-def test_files_without_a_wal_can_be_read_where_nobody_may_write(folder: Path) -> None:
-    """In the image of a container, say."""
+def test_files_without_a_wal_are_readable_in_a_read_only_folder(folder: Path) -> None:
+    """For example in a container image."""
     script = f"""
 import os, sqlite3
 from gateway.errors import StoreError
@@ -340,7 +346,7 @@ except StoreError as error:
     print(error)
 print(*store.vectors.get("m", ["a", "b"]))
 """
-    out, errors = started(script, str(folder)).communicate()
+    out, errors = start_process(script, str(folder)).communicate()
 
     assert "" == errors
     assert out.startswith("vector store 'vectors.db': ")

@@ -1,4 +1,4 @@
-"""SQLite files of every version: tests/files has one of each, as SQL."""
+"""Upgrade of SQLite files of every version. tests/files has one file of each, as SQL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gateway.storage.catalog import APPROVALS
 FILES = Path(__file__).parents[1] / "files"
 
 
-def made(name: str, folder: Path) -> Path:
-    """Make the file that an older version left behind."""
+def file_of_version(name: str, folder: Path) -> Path:
+    """Create the file of an older version."""
     path = folder / f"{name}.sqlite3"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript((FILES / f"{name}.sql").read_text("utf-8"))
@@ -46,49 +46,49 @@ NAMES = sorted(path.stem for path in FILES.glob("*.sql") if path.stem.split("-")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_any_version_comes_to_the_tables_of_a_new_one(name: str, tmp_path: Path) -> None:
-    """And nothing is left in it that only an older version needed."""
+def test_file_of_any_version_is_upgraded_to_the_current_tables(name: str, tmp_path: Path) -> None:
+    """Tables of older versions are removed."""
     kind, version = name.split("-")
     schema = SCHEMAS[kind]
     with contextlib.closing(sqlite3.connect(":memory:")) as new:
         for statement in (statement for step in schema.steps for statement in step):
             new.execute(statement)
         expected = tables(new)
-    with contextlib.closing(sqlite3.connect(made(name, tmp_path))) as old:
-        for statement in (each for step in schema.steps[int(version) :] for each in step):
+    with contextlib.closing(sqlite3.connect(file_of_version(name, tmp_path))) as old:
+        for statement in (item for step in schema.steps[int(version) :] for item in step):
             old.execute(statement)
 
         assert expected == tables(old)
 
 
-@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda each: each.what)
-def test_steps_may_meet_their_tables_already(schema: Schema) -> None:
-    """Files of the time before there were steps have tables without a version."""
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda item: item.what)
+def test_steps_accept_existing_tables(schema: Schema) -> None:
+    """Files from before the introduction of steps have tables without a version."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        for statement in (each for step in (*schema.steps, *schema.steps) for each in step):
+        for statement in (item for step in (*schema.steps, *schema.steps) for item in step):
             connection.execute(statement)
 
         assert tables(connection)
 
 
-def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
-    """Bit by bit: to embed a catalog anew costs money or minutes."""
-    store = SqliteVectorStore(made("vectors-1", tmp_path))
+def test_vectors_of_an_older_file_are_preserved(tmp_path: Path) -> None:
+    """Embedding a catalog again would cost money or minutes."""
+    store = SqliteVectorStore(file_of_version("vectors-1", tmp_path))
 
-    found = store.get("m", ["a", "b"])
-    store.put("m", {"c": found["a"]})
+    vectors = store.get("m", ["a", "b"])
+    store.put("m", {"c": vectors["a"]})
 
-    assert ["cdcccc3d000000c000004040", "95bfd633"] == [found[key].tobytes().hex() for key in "ab"]
+    assert ["cdcccc3d000000c000004040", "95bfd633"] == [
+        vectors[key].tobytes().hex() for key in "ab"
+    ]
     assert (4, [4.0]) == (store.count(), store.get("n", ["a"])["a"].tolist())
     store.close()
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_approvals_and_entries_of_an_older_file_are_still_there(
-    version: int, tmp_path: Path
-) -> None:
-    """A listing in an older form is read anew; the first version had no place for entries."""
-    store = SqlCatalog.in_files(made(f"catalog-{version}", tmp_path), wall=lambda: 100.0)
+def test_approvals_and_entries_of_an_older_file_are_preserved(version: int, tmp_path: Path) -> None:
+    """Listings in an older format are requested again. Version 1 had no entries."""
+    store = SqlCatalog.in_files(file_of_version(f"catalog-{version}", tmp_path), wall=lambda: 100.0)
 
     entries = [entry_from_json(json.loads(text)).name for text in store.rows().values()]
     store.put([Entry(kind="agent", name="new")])
@@ -103,13 +103,12 @@ def test_approvals_and_entries_of_an_older_file_are_still_there(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_calls_of_an_older_file_are_still_there(version: int, tmp_path: Path) -> None:
-    """What searches returned is not."""
+def test_calls_of_an_older_file_are_preserved(version: int, tmp_path: Path) -> None:
     ledger = SqlCallLog(
-        SqliteDatabase(made(f"usage-{version}", tmp_path), USAGE), wall=lambda: 100.0
+        SqliteDatabase(file_of_version(f"usage-{version}", tmp_path), USAGE), wall=lambda: 100.0
     )
     ledger.note(CallNote(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
-    assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]
+    assert [("srv/pay",)] == [task.tools for task in ledger.tasks("acme")]
     ledger.close()

@@ -1,4 +1,4 @@
-"""The tokens of each model that is asked are counted."""
+"""Token counts of all models."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.core.runtime.test_gauges import gauge
 from tests.metrics import Watch
 
 
-async def test_every_model_that_is_asked_is_named_with_its_tokens(
+async def test_metrics_name_every_model_with_its_tokens(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """By its exact name: a bill is by model, whoever of us asked."""
+    """Bills are by exact model name."""
     watch = Watch()
     answer = script(Turn("e-mail"))
     with ScriptedModel(answer) as model, OpenAI(base_url=model.base_url, api_key="k") as client:
@@ -39,8 +39,7 @@ async def test_every_model_that_is_asked_is_named_with_its_tokens(
     assert watch.of("chat small-model").context is not None
 
 
-async def test_the_embedded_model_counts_its_tokens() -> None:
-    """An embedder that is on this machine costs time for each."""
+async def test_local_embedder_counts_its_tokens() -> None:
     embedder = LocalEmbedder()
 
     few = await embedder.embed(["mail"], role="query")

@@ -1,5 +1,6 @@
-"""Secrets stay out of logs, spans, metrics, errors, `--json` and doctor, at every level of all
-libraries that the gateway brings.
+"""Secrets in logs, spans, metrics, errors, `--json` output and doctor.
+
+All loggers of all libraries are set to their lowest level.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ LIBRARIES = (
 )  # fmt: skip
 PLAIN = Path(__file__).parents[1] / "core" / "mcp" / "servers" / "plain.py"
 OURS = {"tests", "gateway-testing"}
-"""The threads of servers that are of these tests, and keep a list of visitors."""
+"""Threads of the servers of these tests, which record their requests."""
 
 
 class Listener(logging.Handler):
-    """Keeps all that is logged, but for the servers of these tests."""
+    """Log handler that stores all records except those of the servers of these tests."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -70,29 +71,29 @@ class Listener(logging.Handler):
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    """Hear every logger, each at its lowest level, whoever made it, before or later."""
-    made, root = Listener(), logging.getLogger()
+    """Set every existing and future logger to its lowest level and return a handler."""
+    handler, root = Listener(), logging.getLogger()
     names = [n for n in root.manager.loggerDict if n.startswith(LIBRARIES)]
     loggers = [root, *map(logging.getLogger, {*names, *LIBRARIES})]
-    levels = [each.level for each in loggers]
-    for each in loggers:
-        each.setLevel(1)
-    root.addHandler(made)
-    yield made
-    root.removeHandler(made)
-    for each, level in zip(loggers, levels, strict=True):
-        each.setLevel(level)
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(1)
+    root.addHandler(handler)
+    yield handler
+    root.removeHandler(handler)
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
-def leaked(*texts: str) -> set[str]:
-    """The canaries in *texts*."""
+def canaries_in(*texts: str) -> set[str]:
+    """Return the canaries in *texts*."""
     return {canary for canary in C for text in texts if canary in text}
 
 
-def answering(app: ASGIApp, *secrets: str) -> ASGIApp:
-    """Put *secrets* into the headers of every answer of *app*."""
+def with_secret_headers(app: ASGIApp, *secrets: str) -> ASGIApp:
+    """Return *app* with *secrets* in the headers of every response."""
     names = ("set-cookie", "x-token", "www-authenticate", "etag", "x-trace")
-    more = [(name.encode(), each.encode()) for name, each in zip(names, secrets, strict=False)]
+    more = [(name.encode(), secret.encode()) for name, secret in zip(names, secrets, strict=False)]
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_more(message: Message) -> None:
@@ -107,7 +108,7 @@ def answering(app: ASGIApp, *secrets: str) -> ASGIApp:
 
 @asynccontextmanager
 async def loopback(app: ASGIApp) -> AsyncIterator[str]:
-    """Serve *app*; give where."""
+    """Serve *app* and yield its address."""
     server = Loopback(app)
     server.start()
     try:
@@ -117,12 +118,12 @@ async def loopback(app: ASGIApp) -> AsyncIterator[str]:
 
 
 async def model(request: Request) -> JSONResponse:
-    """Answer as a model, an embedder, a registry or a SPARQL endpoint does."""
+    """Respond like a model, an embedder, a registry or a SPARQL endpoint."""
     path = request.url.path
     if path.endswith("/embeddings"):
         texts = (await request.json())["input"]
-        one = {"embedding": [1.0, 0.5], "object": "embedding"}
-        data = [{"index": at, **one} for at, _ in enumerate(texts)]
+        embedding = {"embedding": [1.0, 0.5], "object": "embedding"}
+        data = [{"index": index, **embedding} for index, _ in enumerate(texts)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         return JSONResponse({"object": "list", "model": "m", "data": data, "usage": usage})
     if path.endswith("/servers"):
@@ -149,14 +150,14 @@ async def failing(_request: Request) -> PlainTextResponse:
     return PlainTextResponse(C[0], 500)
 
 
-async def test_no_secret_of_servers_in_logs_errors_spans_or_metrics(
+async def test_secrets_of_servers_are_not_in_logs_errors_spans_or_metrics(
     open_gateway: OpenGateway, listener: Listener, tmp_path: Path
 ) -> None:
-    """Headers of requests and answers, addresses, variables, arguments."""
+    """Secrets are in headers, addresses, variables and arguments."""
     bridge, watch, errors = Bridge("tests"), Watch(), list[str]()
-    app = answering(plain(tmp_path / "record").streamable_http_app(), *C[1:6])
+    app = with_secret_headers(plain(tmp_path / "record").streamable_http_app(), *C[1:6])
     every = Route("/{path:path}", failing, methods=["GET", "POST"])
-    broken = answering(Starlette(routes=[every]), *C[6:11])
+    broken = with_secret_headers(Starlette(routes=[every]), *C[6:11])
     gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
     async with served(bridge, app) as port, served(bridge, broken) as bad:
         headers = {"Authorization": f"Bearer {C[11]}", "Cookie": C[12], "X-Api-Key": C[13]}
@@ -188,16 +189,16 @@ async def test_no_secret_of_servers_in_logs_errors_spans_or_metrics(
 
     assert {C[23], C[24]} <= set(answers)
     assert any("own: the token is" in line for line in listener.lines)
-    assert set() == leaked(*listener.lines)
-    assert set() == leaked(watch.written(), repr(report), *errors)
+    assert set() == canaries_in(*listener.lines)
+    assert set() == canaries_in(watch.written(), repr(report), *errors)
 
 
-async def test_no_secret_of_models_and_registries_in_logs_or_spans(
+async def test_secrets_of_models_and_registries_are_not_in_logs_or_spans(
     open_gateway: OpenGateway, listener: Listener
 ) -> None:
-    """Keys, addresses, conversations, and what services answer."""
+    """Secrets are in keys, addresses, conversations and responses."""
     watch = Watch()
-    async with loopback(answering(MODELS, *C[29:34])) as url:
+    async with loopback(with_secret_headers(MODELS, *C[29:34])) as url:
         with OpenAI(
             base_url=f"{url}/{C[36]}/v1",
             api_key=C[37],
@@ -213,7 +214,7 @@ async def test_no_secret_of_models_and_registries_in_logs_or_spans(
                 meter_provider=watch.meter,
             )
             gateway.add_tool(len_of)
-            found = await gateway.search(f"how long is {C[38]}")
+            result = await gateway.search(f"how long is {C[38]}")
             messages: list[Any] = [{"role": "user", "content": C[39]}]
             create = AutoDiscoveryClient(client, gateway).chat.completions.create
             create(model="m", messages=messages)
@@ -221,8 +222,8 @@ async def test_no_secret_of_models_and_registries_in_logs_or_spans(
         await fetch(f"{url}/{C[40]}", ProvisionOptions(), UpstreamOptions())
         await asyncio.to_thread(ask_endpoint, f"{url}/sparql?k={C[41]}", "ASK {}", timeout_s=60)
 
-    assert found.matches
-    assert set() == leaked(*listener.lines, watch.written())
+    assert result.matches
+    assert set() == canaries_in(*listener.lines, watch.written())
 
 
 def len_of(text: str) -> int:
@@ -230,10 +231,10 @@ def len_of(text: str) -> int:
     return len(text)
 
 
-async def test_no_secret_of_clients_in_logs_answers_or_metrics(
+async def test_secrets_of_clients_are_not_in_logs_responses_or_metrics(
     open_gateway: OpenGateway, listener: Listener
 ) -> None:
-    """What clients of the server send, whether they are admitted or not."""
+    """Requests are from admitted and from rejected clients."""
     gateway = open_gateway()
     gateway.add_tool(len_of)
     tokens = (BearerToken.from_secret("ci", C[1], Caller(scopes=frozenset({C[2]}))),)
@@ -252,7 +253,7 @@ async def test_no_secret_of_clients_in_logs_answers_or_metrics(
             transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1:8930"
         ) as client,
     ):
-        logging.getLogger("httpx2").setLevel(logging.WARNING)  # this client is of the test
+        logging.getLogger("httpx2").setLevel(logging.WARNING)  # the client of this test
         for token in (C[0], C[1], C[8], ""):
             for path in ("/mcp", "/api/search/semantic", f"/{C[9]}", f"/api/entities/{C[10]}"):
                 for body in bodies:
@@ -266,26 +267,25 @@ async def test_no_secret_of_clients_in_logs_answers_or_metrics(
                     answer = await client.post(f"{path}?k={C[14]}", json=body, headers=headers)
                     texts.append(f"{answer.headers}" + (answer.text if token != C[0] else ""))
 
-    assert set() == leaked(*listener.lines)
-    assert {C[0], C[1], C[8], C[11], C[12], C[14]}.isdisjoint(leaked(*texts))
+    assert set() == canaries_in(*listener.lines)
+    assert {C[0], C[1], C[8], C[11], C[12], C[14]}.isdisjoint(canaries_in(*texts))
 
 
-async def test_no_secret_of_requests_in_logs_of_the_http_server(
+async def test_secrets_of_requests_are_not_in_logs_of_the_http_server(
     open_gateway: OpenGateway, listener: Listener
 ) -> None:
-    """It would write whole requests at its lowest level."""
+    """The server would log whole requests at its lowest level."""
     async with http_served(open_gateway(), HttpOptions(port=0)) as url:
         for name in ("httpx2", "httpcore2.http11", "httpcore2.connection"):
-            logging.getLogger(name).setLevel(logging.WARNING)  # this client is of the test
+            logging.getLogger(name).setLevel(logging.WARNING)  # the client of this test
         async with httpx2.AsyncClient(trust_env=False) as client:
             for path in (f"?k={C[0]}", f"/{C[1]}"):
                 await client.post(f"{url}{path}", json=C[2], headers={"X-Key": C[3]})
 
-    assert set() == leaked(*listener.lines)
+    assert set() == canaries_in(*listener.lines)
 
 
-def test_no_secret_in_what_commands_print(tmp_path: Path) -> None:
-    """`--json`, doctor, and messages, whether a server works or not."""
+def test_secrets_are_not_in_the_output_of_commands(tmp_path: Path) -> None:
     place = Place(folder=tmp_path)
     own = {"command": sys.executable, "args": [str(PLAIN), str(tmp_path / "r"), C[0]]}
     oauth = {"type": "oauth", "client_id": "c", "client_secret": C[10]}
@@ -311,4 +311,4 @@ def test_no_secret_in_what_commands_print(tmp_path: Path) -> None:
         printed += [ran.out, ran.err]
 
     assert any("own" in text for text in printed)
-    assert set() == leaked(*printed)
+    assert set() == canaries_in(*printed)

@@ -1,4 +1,4 @@
-"""Stores that were written before: every part reads what is there, and writes more."""
+"""Stores written by older versions, read and extended by every part of the gateway."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeptStore]
     store.close()
 
 
-def test_vectors_are_read_and_more_are_written(store: KeptStore) -> None:
+def test_stored_vectors_are_read_and_extended(store: KeptStore) -> None:
     before = store.vectors.get("m", ["a", "absent"])
     store.vectors.put("m", {"c": before["a"]})
 
@@ -78,7 +78,7 @@ def test_vectors_are_read_and_more_are_written(store: KeptStore) -> None:
     assert np.array_equal(before["a"], store.vectors.get("m", ["c"])["c"])
 
 
-def test_entries_and_rules_are_read_and_more_are_written(store: KeptStore) -> None:
+def test_stored_entries_and_rules_are_read_and_extended(store: KeptStore) -> None:
     store.entries.put([Entry(kind="agent", name="new")])
     store.entries.put_rules({"mail/read": "{}"})
 
@@ -88,15 +88,15 @@ def test_entries_and_rules_are_read_and_more_are_written(store: KeptStore) -> No
     assert {"mail/read": "{}", "mail/send": '{"enabled": false}'} == store.entries.rules()
 
 
-def test_listings_and_approvals_are_read_and_more_are_written(store: KeptStore) -> None:
-    """A definition that is not listed any more is known as long as it is approved."""
+def test_stored_listings_and_approvals_are_read_and_extended(store: KeptStore) -> None:
+    """A definition that is no longer listed remains stored while it is approved."""
     listings = store.listings
     stored = listings.read({"f": "o", "g": ""})
-    kept, former = stored["f"].listing, listings.definition("d1")
-    assert kept is not None
+    entry, former = stored["f"].listing, listings.definition("d1")
+    assert entry is not None
     assert former is not None
 
-    assert ["Pay twice."] == [each.description for each in kept.listing.definitions]
+    assert ["Pay twice."] == [definition.description for definition in entry.listing.definitions]
     assert "Pay é." == former.description
     assert {"look": ("d2", "d2"), "pay": ("d1", "d3")} == stored["f"].pins
     assert (NOW, "refused") == stored["g"].failure
@@ -107,20 +107,20 @@ def test_listings_and_approvals_are_read_and_more_are_written(store: KeptStore) 
     assert None is listings.definition("d1")
 
 
-def test_calls_and_searches_are_read_and_more_are_written(store: KeptStore) -> None:
+def test_stored_calls_and_searches_are_read_and_extended(store: KeptStore) -> None:
     log = call_log_of(store)
     log.note(CallNote(tool="new", outcome="ok"))
     log.note_searches([SearchNote(found=("srv/pay",), tenant="acme")])
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in log.lines()]
-    assert [("srv/pay",)] == [each.tools for each in log.tasks("acme")]
+    assert [("srv/pay",)] == [task.tools for task in log.tasks("acme")]
     assert Tally(tool="srv/look", age_s=0, succeeded=0, failed=1) in log.tallies()
-    assert [2] == [each.searches for each in log.searches("acme")]
+    assert [2] == [search.searches for search in log.searches("acme")]
     assert {"srv/pay": 2, "srv/look": 1} == log.found("acme")
     assert [ServedQuery(query="pay é", tools=("srv/pay",))] == log.served_queries()
 
 
-def test_programs_are_read_and_more_are_written(store: KeptStore) -> None:
+def test_stored_programs_are_read_and_extended(store: KeptStore) -> None:
     program_store(store).put("ada.2", "new", keep_s=60, most=9)
 
     assert {"ada.1": "é", "ada.2": "new"} == program_store(store).rows()
@@ -128,7 +128,7 @@ def test_programs_are_read_and_more_are_written(store: KeptStore) -> None:
     assert "other" == program_store(store).take("ada.1")
 
 
-def test_audit_rows_are_read_and_more_are_written(store: KeptStore) -> None:
+def test_stored_audit_rows_are_read_and_extended(store: KeptStore) -> None:
     new = AuditRow(at=NOW + 1, action="call", decision="denied")
     audit_log_of(store).append(new)
 
@@ -137,7 +137,7 @@ def test_audit_rows_are_read_and_more_are_written(store: KeptStore) -> None:
     assert (2, new) == (place, last)
 
 
-def test_counters_go_on_from_what_was_spent(store: KeptStore) -> None:
+def test_stored_limit_counters_are_continued(store: KeptStore) -> None:
     charge = Charge(key="k", amount=2.0, limit=7.0, period_s=3600.0, rule="slow")
     counters = counters_of(store)
     assert counters is not None
@@ -145,7 +145,7 @@ def test_counters_go_on_from_what_was_spent(store: KeptStore) -> None:
     assert ["", "", "slow"] == [counters.charge([charge], NOW)[1] for _ in range(3)]
 
 
-def test_a_sign_in_is_read_and_replaced(postgres: PostgresServer) -> None:
+def test_stored_sign_in_is_read_and_replaced(postgres: PostgresServer) -> None:
     store = in_database(postgres)
     tokens = store.sign_in("ada", [HOST_KEY])
     before = tokens.read()

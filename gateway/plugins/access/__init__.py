@@ -1,4 +1,4 @@
-"""Policies, limits, redaction and the audit log."""
+"""Access control: policies, limits, redaction and the audit log."""
 
 from gateway.runtime.lazy_names import lazy_names
 

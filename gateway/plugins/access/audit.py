@@ -1,10 +1,12 @@
-"""The audit log: what was decided and changed, by whom, before it happens and when it has ended.
+"""Audit log: decisions about calls, administrative changes and their outcomes.
 
-* A row of ``allowed`` is kept before a call is sent; how the call ended is a row of its own. So a
-  process that is killed leaves no call without a row.
-* A refusal that is repeated within a minute leaves one row more, with a count: a client cannot
-  fill the log with them. The answer of a host that was asked has a row each time.
-* Arguments are kept as a keyed digest alone: equal ones can be told, and none can be read.
+* A call gets a row with ``allowed`` before it is sent and a second row when it ends. So a call is
+  in the log even if the process is killed.
+* A refusal that repeats within a minute is only counted. The count is written as one more row, so a
+  client cannot fill the log with refusals. Answers of a host to an approval request always get
+  their own rows.
+* Arguments are stored only as a keyed digest. Equal arguments have equal digests, and the arguments
+  cannot be recovered from a digest.
 """
 
 from __future__ import annotations
@@ -44,56 +46,56 @@ _MAX_DETAIL = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """One row."""
+    """One row of the audit log."""
 
     at: float = 0.0
-    """Seconds since the epoch."""
+    """Time in seconds since the epoch."""
     replica: str = ""
-    """The process: its machine, its number there and a random part."""
+    """Id of the process: host name, process id and a random part."""
     action: str
-    """``call``, ``read``, ``prompt``, or what was changed, as ``catalog.put``."""
+    """Kind of action: ``call``, ``read``, ``prompt``, or a change such as ``catalog.put``."""
     decision: AuditDecision
     user: str = ""
     tenant: str = ""
     token: str = ""
-    """The name of the access token, or its issuer."""
+    """Name of the access token, or its issuer."""
     entity: str = ""
-    """The id of what it is about."""
+    """Id of the tool, resource or other entity concerned."""
     server: str = ""
     rule: str = ""
-    """The policy that decided; empty if none did."""
+    """Name of the policy that decided. Empty if no policy matched."""
     call: str = ""
-    """The same for all rows of one call or change."""
+    """Random id shared by all rows of one call or change."""
     arguments: str = ""
-    """The keyed digest of the arguments; empty without any."""
+    """Keyed digest of the arguments. Empty for a call without arguments."""
     detail: str = ""
-    """What else there is to say; never an argument or a result."""
+    """Further information. Never contains arguments or results."""
 
 
 class AuditLog(Protocol):
-    """Where rows are kept. None is ever changed. Every method may raise `StoreError`."""
+    """Append-only storage of audit rows. Every method may raise `StoreError`."""
 
     def append(self, row: AuditRow) -> None:
-        """Keep *row*, so that a loss of power does not cost it."""
+        """Store *row* durably, so that it survives a loss of power."""
 
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
-        """Return rows from *since* on, each with its place, which is above *after*; in order.
+        """Return pairs of row id and row, in order of id.
 
         Args:
-            since: Seconds since the epoch.
-            after: The place of the last row before them.
-            limit: At most so many.
-            tenant: Only rows of this one; empty returns those of all.
+            since: Earliest time, in seconds since the epoch.
+            after: Only rows with a higher id are returned.
+            limit: Maximum number of rows.
+            tenant: Only rows of this tenant are returned. Empty means all tenants.
         """
 
     def forget(self, before: float) -> int:
-        """Delete the rows from before a time; return how many."""
+        """Delete the rows older than *before* and return their number."""
 
 
 def read_all(log: AuditLog, since: float = 0.0) -> Iterator[tuple[int, AuditRow]]:
-    """Yield all rows of *log* from *since* on, each with its place."""
+    """Yield the id and the row of all rows of *log* not older than *since*."""
     after = 0
     while page := log.page(since, after, _PAGE):
         yield from page
@@ -102,14 +104,14 @@ def read_all(log: AuditLog, since: float = 0.0) -> Iterator[tuple[int, AuditRow]
 
 @dataclass(eq=False, repr=False)
 class Auditor:
-    """Writes the rows of one process.
+    """Writer of the audit rows of one process.
 
     Args:
-        log: Where they go; None keeps none.
-        options: What happens if they cannot be written, and how long they are kept.
-        key: Returns the key of digests.
-        telemetry: Counts failures.
-        wall: Seconds since the epoch.
+        log: Destination of the rows. None turns the audit log off.
+        options: Retention time, and the reaction to write failures.
+        key: Returns the key of the argument digests.
+        telemetry: Counts write failures.
+        wall: Clock in seconds since the epoch.
     """
 
     log: AuditLog | None
@@ -120,35 +122,35 @@ class Auditor:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Name this process."""
         self._replica = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._swept = 0.0
         self._lock = threading.Lock()
         self._minute = 0.0
         self._refusals: dict[AuditRow, int] = {}
-        """Of this minute, which their time says, each with how often it was repeated."""
+        """Number of repetitions in the current minute, keyed by refusal. `AuditRow.at` is the
+        minute."""
 
     @cached_property
     def _key(self) -> bytes:
         return self.key()
 
     def digest(self, arguments: JsonObject) -> str:
-        """Return the keyed digest of *arguments*; empty without any, or where nothing is kept."""
+        """Return the keyed digest of *arguments*. Empty without arguments or without a log."""
         if not arguments or self.log is None:
             return ""
         text = json.dumps(arguments, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
         return hmac.new(self._key, text, "sha256").hexdigest()[:_DIGEST_CHARS]
 
     def close(self) -> None:
-        """Keep how often refusals were repeated, if that can be kept."""
+        """Write the counts of repeated refusals. Failures are ignored."""
         if log := self.log:
             attempt_call(lambda: self._write_counts(log, math.inf))
 
     def _write_counts(self, log: AuditLog, minute: float) -> None:
-        """Write how often refusals from before *minute* were repeated.
+        """Write the counts of refusals repeated before *minute*.
 
         Raises:
-            StoreError: The rest is written the next time.
+            StoreError: If a row cannot be written. The remaining counts are written next time.
         """
         with self._lock:
             if self._minute == minute:
@@ -162,7 +164,7 @@ class Auditor:
             self._minute = minute
 
     def _is_repeated(self, refusal: AuditRow) -> bool:
-        """Count *refusal*; return whether it has a row of this minute."""
+        """Count *refusal* and return whether the current minute already has a row for it."""
         with self._lock:
             count = self._refusals.get(refusal)
             self._refusals[refusal] = 0 if count is None else count + 1
@@ -174,7 +176,8 @@ class Auditor:
         refusal = replace(row, at=minute * _MINUTE_S, call="", arguments="")
         try:
             self._write_counts(log, minute)
-            # One with a detail is the answer of a host that was asked.
+            # A refusal with a detail is a host's answer to an approval request, so it is always
+            # written.
             is_counted = row.decision in _REFUSALS and not row.detail
             if is_counted and self._is_repeated(refusal):
                 return
@@ -187,64 +190,65 @@ class Auditor:
             raise StoreError(f"the audit log cannot be written: {error}") from error
 
     def note_now(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
-        """Keep a row.
+        """Write an audit row.
 
         Args:
-            row: Without time, place and chain.
-            first: Whether what it is about has not happened yet, and can be refused.
+            row: The row. Its time and replica are filled in.
+            first: True if the action has not happened yet and can still be refused.
 
         Returns:
-            A note if it could not be kept and that is allowed, or too late.
+            A diagnostic if the row could not be written and the action goes on.
 
         Raises:
-            StoreError: It cannot be kept, and `AuditOptions.on_failure` is ``refuse``.
+            StoreError: If the row cannot be written and `AuditOptions.on_failure` is ``refuse``.
         """
         if (log := self.log) is None:
             return ()
-        written = attempt_call(lambda: self._write(log, row))
-        if not isinstance(written, Failed):
+        outcome = attempt_call(lambda: self._write(log, row))
+        if not isinstance(outcome, Failed):
             return ()
         if self.telemetry:
-            self.telemetry.store_failed("audit", [type(written.error).__name__])
+            self.telemetry.store_failed("audit", [type(outcome.error).__name__])
         if first and self.options.on_failure == "refuse":
-            raise written.error
-        return (Diagnostic(stage="store", code="audit_unavailable", detail=written.reason),)
+            raise outcome.error
+        return (Diagnostic(stage="store", code="audit_unavailable", detail=outcome.reason),)
 
     async def note(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
-        """Do what `note_now` does without blocking the caller's loop."""
+        """Write an audit row in a thread. Otherwise like `note_now`."""
         return await in_thread(self.note_now, row, first=first) if self.log is not None else ()
 
     @asynccontextmanager
     async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
-        """Keep a row before the block changes *entities*, and one of how it ended.
+        """Write one row before the block changes *entities*, and one row with its outcome.
 
         Raises:
-            StoreError: The first one cannot be kept, and has to be.
+            StoreError: If the first row cannot be written and `AuditOptions.on_failure` is
+                ``refuse``.
         """
-        row = _changing(action, entities, detail)
+        row = _change_row(action, entities, detail)
         await self.note(row)
         try:
             yield
         except BaseException as error:
-            await self.note(ended(row, error), first=False)
+            await self.note(outcome_row(row, error), first=False)
             raise
-        await self.note(ended(row), first=False)
+        await self.note(outcome_row(row), first=False)
 
     @contextmanager
     def changing(self, action: str, *entities: str, detail: str = "") -> Iterator[None]:
-        """Do what `change` does, where nothing can be awaited."""
-        row = _changing(action, entities, detail)
+        """Write the same rows as `change`, for synchronous code."""
+        row = _change_row(action, entities, detail)
         self.note_now(row)
         try:
             yield
         except BaseException as error:
-            self.note_now(ended(row, error), first=False)
+            self.note_now(outcome_row(row, error), first=False)
             raise
-        self.note_now(ended(row), first=False)
+        self.note_now(outcome_row(row), first=False)
 
 
 def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
-    """Return a row of what *caller* is about to do, which is allowed."""
+    """Return an ``allowed`` row for an action of *caller*."""
     return AuditRow(
         action=action,
         decision="allowed",
@@ -256,14 +260,16 @@ def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
     )
 
 
-def _changing(action: str, entities: Sequence[str], detail: str) -> AuditRow:
-    named = " ".join(filter(None, (detail, ", ".join(entities) if len(entities) > 1 else "")))
+def _change_row(action: str, entities: Sequence[str], detail: str) -> AuditRow:
+    details = " ".join(filter(None, (detail, ", ".join(entities) if len(entities) > 1 else "")))
     entity = entities[0] if len(entities) == 1 else ""
-    return new_row(action, ACTOR.get(), entity=entity, detail=named[:_MAX_DETAIL])
+    return new_row(action, ACTOR.get(), entity=entity, detail=details[:_MAX_DETAIL])
 
 
-def ended(row: AuditRow, error: BaseException | None = None) -> AuditRow:
-    """Return the row of how the call or change of *row* ended; *error* is why it failed."""
+def outcome_row(row: AuditRow, error: BaseException | None = None) -> AuditRow:
+    """Return the row with the outcome of the action of *row*. *error* is the reason of a
+    failure.
+    """
     return replace(
         row, decision="failed" if error else "ok", detail=type(error).__name__ if error else ""
     )

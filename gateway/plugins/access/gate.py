@@ -1,4 +1,4 @@
-"""The one gate before every call and read: policies, limits and the audit log, in this order."""
+"""Access check before every call and read: policies, then limits, then the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 from gateway.call.hooks import Call, CallHook, Change, Proceed, Unsent
 from gateway.errors import LimitExceededError, NotApprovedError
 from gateway.options import Options
-from gateway.plugins.access.audit import Auditor, AuditRow, ended, new_row
+from gateway.plugins.access.audit import Auditor, AuditRow, new_row, outcome_row
 from gateway.plugins.access.limits import Limiter, charges_of
 from gateway.plugins.access.policies import Policies
 from gateway.plugins.access.redaction import Redactor
@@ -20,14 +20,14 @@ from gateway.types import Diagnostic, InvokeResult
 from gateway.types.caller import acting_for
 
 _BLOCKS = {"read": "contents", "prompt": "messages"}
-"""The list of blocks in the answer to each action but a call."""
+"""Field of the server's answer that contains the content blocks, keyed by action."""
 
 
 @dataclass(eq=False, repr=False)
 class AccessGate(CallHook):
-    """The policies, limits and audit log of one gateway, as a hook around its calls.
+    """Call hook that applies the policies, limits and audit log of one gateway.
 
-    Its gateway takes its `Visibility` from this plugin.
+    The gateway takes its `Visibility` from this plugin.
     """
 
     auditor: Auditor
@@ -36,12 +36,13 @@ class AccessGate(CallHook):
     order = 100
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """Let a call pass if policies and limits do, and hide parts of its answer.
+        """Check policies and limits, make the call and redact its result.
 
         Raises:
-            NotApprovedError: A policy wants the call approved, and it was not.
-            LimitExceededError: A limit is reached.
-            StoreError: The audit log cannot be written, and calls are refused then.
+            NotApprovedError: If a policy requires approval and the call was not approved.
+            LimitExceededError: If a limit is exceeded.
+            StoreError: If the audit log cannot be written and `AuditOptions.on_failure` is
+                ``refuse``.
         """
         row = self._row(call)
         await self._check_approval(call, row)
@@ -51,31 +52,32 @@ class AccessGate(CallHook):
             with acting_for(call.caller):
                 result = await proceed(call)
         except BaseException as error:
-            await self.auditor.note(ended(row, error), first=False)
+            await self.auditor.note(outcome_row(row, error), first=False)
             raise
-        result = self._redacted(call, result)
-        last = replace(row, decision="tool_error") if result.is_error else ended(row)
+        result = self._redact_result(call, result)
+        last = replace(row, decision="tool_error") if result.is_error else outcome_row(row)
         notes += await self.auditor.note(last, first=False)
         return replace(result, diagnostics=(*result.diagnostics, *notes)) if notes else result
 
     def shown_arguments(self, call: Call, arguments: object) -> object:
-        """Return *arguments* without what policies hide of them."""
+        """Return *arguments* redacted by the policies."""
         return _redactor(call).value(arguments)
 
     async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
-        """Keep a decision about a call that is not sent, or not yet, with its *detail*.
+        """Write an audit row for a call that is not sent, or not sent yet.
 
         Raises:
-            StoreError: As `around`.
+            StoreError: If the audit log cannot be written and `AuditOptions.on_failure` is
+                ``refuse``.
         """
         await self.auditor.note(replace(self._row(call), decision=decision, detail=detail))
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
-        """See `Auditor.change`."""
+        """Return a context that audits a change of *entities*."""
         return self.auditor.change(action, *entities, detail=detail)
 
     def close(self) -> None:
-        """Keep how often refusals were repeated."""
+        """Write the counts of repeated refusals to the audit log."""
         self.auditor.close()
 
     def _row(self, call: Call) -> AuditRow:
@@ -97,14 +99,14 @@ class AccessGate(CallHook):
             )
 
     async def _charge(self, call: Call, row: AuditRow) -> tuple[Diagnostic, ...]:
-        limits = cast("Policies", call.visibility).besides("limit", call.entity, call.caller)
+        limits = cast("Policies", call.visibility).matching_rules("limit", call.entity, call.caller)
         try:
             return await self.limiter.charge(tuple(charges_of(limits, call.entity, call.caller)))
         except LimitExceededError as error:
             await self.auditor.note(replace(row, decision="limited", rule=error.rule))
             raise
 
-    def _redacted(self, call: Call, result: InvokeResult) -> InvokeResult:
+    def _redact_result(self, call: Call, result: InvokeResult) -> InvokeResult:
         redactor = _redactor(call)
         if call.action == "call":
             return redactor.result(result)
@@ -113,15 +115,15 @@ class AccessGate(CallHook):
 
 
 def _redactor(call: Call) -> Redactor:
-    """Return what hides parts of the arguments and the answer of *call*."""
-    rules = cast("Policies", call.visibility).besides("redact", call.entity, call.caller)
+    """Return the redactor for the arguments and the result of *call*."""
+    rules = cast("Policies", call.visibility).matching_rules("redact", call.entity, call.caller)
     return Redactor([rule for _, rule in rules])
 
 
 def access_gate(options: Options, store: Store, telemetry: Telemetry) -> AccessGate:
-    """Return the gate of a gateway with this *store*.
+    """Return the access gate of a gateway with this *store*.
 
     Raises:
-        ConfigError: As `auditor_of`.
+        ConfigError: If the audit log is on and *store* cannot store it.
     """
     return AccessGate(auditor_of(options, store, telemetry), Limiter(counters_of(store)))

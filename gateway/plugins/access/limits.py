@@ -1,6 +1,7 @@
-"""Limits of rate and cost over a period that slides, counted in steps of a sixtieth of it.
+"""Limits on the number and cost of calls within a sliding period.
 
-No more than the limit is ever admitted within any one period. What is not admitted counts nothing.
+A period has 60 steps. The amounts within any one period never exceed the limit. A refused call is
+not counted.
 """
 
 from __future__ import annotations
@@ -23,74 +24,74 @@ from gateway.types import Diagnostic, Entity
 
 STEPS = 60
 PERIODS_S: Mapping[str, float] = {"minute": 60.0, "hour": 3600.0, "day": 24 * 3600.0}
-_TINY = 1e-9
-"""Sums of costs are rounded."""
+_TOLERANCE = 1e-9
+"""Tolerance for rounding errors in sums of costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """What one call takes of one counter."""
+    """Amount that one call adds to one counter."""
 
     key: str
-    """Which counter: the rule, what it counts, and for whom."""
+    """Key of the counter: rule, unit (calls or cost), period and subject, such as a user."""
     amount: float
     limit: float
-    """The most of all amounts in a period."""
+    """Maximum sum of the amounts in one period."""
     period_s: float
     rule: str
 
     def step(self, now: float) -> int:
-        """Return the number of the step that *now* falls into."""
+        """Return the number of the step that contains *now*."""
         return math.floor(now * STEPS / self.period_s)
 
     def retry_after_s(self, spent: Mapping[int, float], now: float) -> float:
-        """Return in how many seconds it is within its limit; 0 if it is now.
+        """Return the seconds until this charge is within its limit. 0 if it is now.
 
         Args:
-            spent: The amounts of each step.
+            spent: Amounts counted so far, keyed by step.
             now: Seconds since the epoch.
         """
         current = self.step(now)
         recent = {step: amount for step, amount in spent.items() if step >= current - STEPS}
-        left = sum(recent.values()) + self.amount - self.limit
-        if left <= _TINY:
+        excess = sum(recent.values()) + self.amount - self.limit
+        if excess <= _TOLERANCE:
             return 0.0
         for step, amount in sorted(recent.items()):
-            left -= amount
-            if left <= _TINY:
+            excess -= amount
+            if excess <= _TOLERANCE:
                 return max((step + STEPS + 1) * self.period_s / STEPS - now, 0.001)
         return self.period_s
 
 
 class Counters(Protocol):
-    """Where amounts are counted, by all processes that share it."""
+    """Counters of calls and costs, shared by all processes on one store."""
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """Count all of *charges*, or none if one is beyond its limit.
+        """Count all of *charges*, or none of them if one exceeds its limit.
 
         Returns:
-            In how many seconds to try again, and the rule that is exhausted; 0 if all are counted.
+            Seconds to wait and the exceeded rule; ``(0, "")`` if all charges were counted.
 
         Raises:
-            StoreError: They cannot be counted.
+            StoreError: If the counters cannot be read or written.
         """
 
 
 class MemoryCounters:
-    """`Counters` of this process."""
+    """`Counters` in the memory of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """See `Counters.charge`."""
+        """Count all of *charges*, or none of them if one exceeds its limit."""
         with self._lock:
             wait, rule = first_refusal(charges, self._spent, now)
             for charge in charges if not rule else ():
                 steps, step = self._spent[charge.key], charge.step(now)
                 steps[step] = steps.get(step, 0.0) + charge.amount
-                for old in [each for each in steps if each < step - STEPS]:
+                for old in [number for number in steps if number < step - STEPS]:
                     del steps[old]
             return wait, rule
 
@@ -98,23 +99,31 @@ class MemoryCounters:
 def first_refusal(
     charges: Sequence[Charge], spent: Mapping[str, Mapping[int, float]], now: float
 ) -> tuple[float, str]:
-    """Return what `Counters.charge` does, for amounts by key and step."""
-    # Two rules of one name may both match a call: together they must fit.
+    """Return the longest wait in seconds and its rule, or ``(0, "")`` if all charges fit.
+
+    Args:
+        charges: Charges of one call.
+        spent: Amounts counted so far, keyed by counter and step.
+        now: Seconds since the epoch.
+    """
+    # Several rules with one name share a counter, so their amounts are added up.
     amounts: defaultdict[str, float] = defaultdict(float)
-    for each in charges:
-        amounts[each.key] += each.amount
-    whole = [replace(each, amount=amounts[each.key]) for each in charges]
-    waits = [(each.retry_after_s(spent.get(each.key, {}), now), each.rule) for each in whole]
+    for charge in charges:
+        amounts[charge.key] += charge.amount
+    totals = [replace(charge, amount=amounts[charge.key]) for charge in charges]
+    waits = [
+        (charge.retry_after_s(spent.get(charge.key, {}), now), charge.rule) for charge in totals
+    ]
     return max(waits, default=(0.0, "")) if any(wait for wait, _ in waits) else (0.0, "")
 
 
 def charges_of(
     rules: Sequence[tuple[str, AccessPolicy]], entity: Entity, party: Party
 ) -> Iterator[Charge]:
-    """Yield what one call of *entity* for *party* takes of each of *rules*."""
-    # Users of one name in two tenants are two.
+    """Yield the charges of one call of *entity* by *party* under *rules*."""
+    # Users with the same name in different tenants have separate counters.
     common = {"user": (party.tenant, party.user), "tenant": party.tenant}
-    # An alias takes of what it stands for too: else each alias would add to the limit.
+    # An alias also counts for its original, so that aliases do not raise the limit.
     ids = (entity.id, *entity.originals[-1:])
     servers = (entity.server, *map(server_of, ids[1:]))
     parts = [
@@ -123,8 +132,8 @@ def charges_of(
     ]
     for name, rule in rules:
         for what, limit in (("calls", rule.calls), ("cost", rule.cost)):
-            counted = [[(each, part[each]) for each in rule.by] for part in parts]
-            for key in dict.fromkeys(repr((name, what, rule.per, each)) for each in counted):
+            counted = [[(subject, part[subject]) for subject in rule.by] for part in parts]
+            for key in dict.fromkeys(repr((name, what, rule.per, values)) for values in counted):
                 if limit is not None:
                     yield Charge(
                         key=key,
@@ -137,35 +146,35 @@ def charges_of(
 
 @dataclass(eq=False, repr=False)
 class Limiter:
-    """Counts calls in a store, and in this process while that cannot be used.
+    """Counter of calls that falls back to the memory of this process if the store fails.
 
     Args:
-        shared: The counters of the store; None if it has none.
-        wall: Seconds since the epoch.
+        shared: Counters in the store, or None if the store does not support them.
+        wall: Clock in seconds since the epoch.
     """
 
     shared: Counters | None
     wall: Clock = time.time
-    _own: MemoryCounters = field(default_factory=MemoryCounters, init=False)
+    _local: MemoryCounters = field(default_factory=MemoryCounters, init=False)
 
     async def charge(self, charges: Sequence[Charge]) -> tuple[Diagnostic, ...]:
         """Count a call.
 
         Returns:
-            A note if only this process counted it.
+            A diagnostic if the store failed and only this process counted the call.
 
         Raises:
-            LimitExceededError: One of the limits is reached.
+            LimitExceededError: If a limit is exceeded. The call is not counted.
         """
         if not charges:
             return ()
         notes: tuple[Diagnostic, ...] = ()
-        counters = self._own if self.shared is None else self.shared
+        counters = self._local if self.shared is None else self.shared
         counted = await attempt(in_thread(counters.charge, charges, self.wall()))
         if isinstance(counted, Failed):
             detail = f"counted by this process alone: {counted.reason}"
             notes = (Diagnostic(stage="store", code="limits_not_shared", detail=detail),)
-            counted = self._own.charge(charges, self.wall())
+            counted = self._local.charge(charges, self.wall())
         wait, rule = counted
         if rule:
             raise LimitExceededError(rule, retry_after_s=wait)

@@ -1,6 +1,7 @@
-"""The plugin ``access``: policies, limits, redaction and the audit log.
+"""Plugin ``access``: policies, limits, redaction and the audit log.
 
-It imports its parts when a gateway is made: commands without a gateway load this module too.
+The modules of the plugin are imported when a gateway is created, because commands without a gateway
+import this module too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_visibility() -> Mapping[str, Callable[..., object]]:
-    """Register the policies."""
+    """Register the policies as a `Visibility`."""
     from gateway.plugins.access.policies import Policies  # noqa: PLC0415  (it needs numpy)
 
     return {"policies": Policies}
@@ -21,7 +22,7 @@ def register_visibility() -> Mapping[str, Callable[..., object]]:
 
 @hookimpl
 def register_call_hooks(options: Any, store: Any, telemetry: Any) -> Sequence[object]:
-    """Register the gate before every call and read."""
+    """Register the access gate as a hook around every call and read."""
     from gateway.plugins.access.gate import access_gate  # noqa: PLC0415  (its import takes long)
 
     return [access_gate(options, store, telemetry)]

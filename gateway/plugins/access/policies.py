@@ -1,7 +1,7 @@
-"""Policies over entities and callers: what they decide, hide and limit. Pure.
+"""Access policies: decisions, redactions and limits by entity and caller. Pure.
 
-The first rule of ``allow``, ``deny`` and ``ask`` that matches an entity and a caller decides; where
-none does, all is as without policies. Every ``redact`` and ``limit`` that matches applies besides.
+The first matching rule with the action ``allow``, ``deny`` or ``ask`` decides. Without one, the
+entity is allowed. All matching ``redact`` and ``limit`` rules apply as well.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _DECIDING = frozenset({"allow", "deny", "ask"})
 
 
 def _pattern(patterns: Sequence[str]) -> Callable[[str], object]:
-    """Return a test for texts that match one of *patterns*; without any, all do."""
+    """Return a function that matches texts against *patterns*. Without patterns, every text
+    matches.
+    """
     return re.compile("|".join(map(translate, patterns))).match if patterns else lambda _text: True
 
 
 class _Rule:
-    """A policy, ready to be matched."""
+    """Policy with compiled patterns."""
 
     def __init__(self, policy: AccessPolicy, place: int) -> None:
         self.policy = policy
@@ -40,7 +42,7 @@ class _Rule:
         self._scopes = frozenset(policy.scopes)
 
     def covers(self, entity: Entity) -> bool:
-        """Return whether *entity* matches, by its id or by that of what it stands for."""
+        """Return whether *entity*, or an original that it is an alias of, matches."""
         policy, ids = self.policy, (entity.id, *entity.originals)
         servers = (entity.server, *map(server_of, entity.originals))
         return (
@@ -53,16 +55,16 @@ class _Rule:
 
     def concerns(self, party: Party) -> bool:
         """Return whether *party* matches."""
-        held = self._scopes
+        scopes = self._scopes
         return bool(
             self._users(party.user)
             and self._tenants(party.tenant)
-            and (not held or ALL_SCOPES in party.scopes or held & party.scopes)
+            and (not scopes or ALL_SCOPES in party.scopes or scopes & party.scopes)
         )
 
 
 def server_of(key: str) -> str:
-    """Return the server in the id of an entity."""
+    """Return the server of the entity with the id *key*."""
     return key.partition("/")[0].rpartition(":")[2]
 
 
@@ -80,15 +82,15 @@ _HINTS: Mapping[str, Callable[[Entity], bool]] = {
 
 @dataclass(frozen=True, eq=False)
 class Policies(Visibility):
-    """The policies that hold at one moment, in their order: the `Visibility` of the plugin.
+    """All policies at one moment, in order: the `Visibility` of the plugin.
 
-    An audience is the places of the deciding rules that match a caller, ascending. The entities of
-    one class match the same rules.
+    An audience is the ascending positions of the deciding rules that match a caller. All entities
+    of one class match the same deciding rules.
     """
 
     policies: tuple[AccessPolicy, ...] = ()
     _rules_of: dict[str, tuple[Entity, Audience]] = field(default_factory=dict, repr=False)
-    """By id, the rules that each entity matched when it was classified last."""
+    """Each entity and its matching rules when last classified, keyed by id."""
     _classes: dict[Audience, int] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -101,67 +103,89 @@ class Policies(Visibility):
 
     @cached_property
     def hiding(self) -> tuple[AccessPolicy, ...]:
-        """All policies if any denies something, which nothing that is indexed may name; else ()."""
-        return self.policies if any(each.action == "deny" for each in self.policies) else ()
+        """All policies if one of them denies something, else (). An index must not name hidden
+        entities.
+        """
+        return self.policies if any(policy.action == "deny" for policy in self.policies) else ()
 
     def audience(self, party: Party) -> Audience:
-        """Return which deciding rules match *party*: equal ones may see the same."""
+        """Return the positions of the deciding rules that match *party*.
+
+        Parties with the same audience may see the same entities.
+        """
         if not self.hiding:
             return ()
-        return tuple(at for at, rule in enumerate(self._deciding) if rule.concerns(party))
+        return tuple(
+            position for position, rule in enumerate(self._deciding) if rule.concerns(party)
+        )
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without the user and the tenant where no deciding rule names any."""
-        named = [rule.policy for rule in self._deciding] if self.hiding else []
-        user = filters.user if any(policy.users for policy in named) else ""
-        tenant = filters.tenant if any(policy.tenants for policy in named) else ""
+        """Return *filters* without the fields user and tenant that no deciding rule depends on."""
+        deciding_policies = [rule.policy for rule in self._deciding] if self.hiding else []
+        user = filters.user if any(policy.users for policy in deciding_policies) else ""
+        tenant = filters.tenant if any(policy.tenants for policy in deciding_policies) else ""
         return replace(filters, user=user, tenant=tenant)
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
-        """Return the class of each of *entities*; one that was classified before is looked up."""
+        """Return the class of each entity. Unchanged entities are looked up instead of matched
+        again.
+        """
         if len(self._rules_of) > 2 * len(entities):
-            # Most of them are gone.
+            # Most entries belong to removed entities.
             self._rules_of.clear()
         numbers = np.empty(len(entities), dtype=np.intp)
         for place, entity in enumerate(entities):
-            numbers[place] = self._classes.setdefault(self._covering(entity), len(self._classes))
+            numbers[place] = self._classes.setdefault(
+                self._matching_positions(entity), len(self._classes)
+            )
         return numbers
 
-    def _covering(self, entity: Entity) -> Audience:
-        """Return the places of the deciding rules that cover *entity*, ascending."""
+    def _matching_positions(self, entity: Entity) -> Audience:
+        """Return the ascending positions of the deciding rules that match *entity*."""
         before, rules = self._rules_of.get(entity.id, (None, ()))
         if before is not entity:
-            rules = tuple(at for at, rule in enumerate(self._deciding) if rule.covers(entity))
+            rules = tuple(
+                position for position, rule in enumerate(self._deciding) if rule.covers(entity)
+            )
             self._rules_of[entity.id] = entity, rules
         return rules
 
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
-        """Return which entities of *classes* are not denied to *audience*, shape (n,)."""
+        """Return a mask of the entities that *audience* may see, shape (n,)."""
         concerned = frozenset(audience)
         is_open = [
-            next((self._deciding[at].policy.action for at in rules if at in concerned), "")
+            next(
+                (
+                    self._deciding[position].policy.action
+                    for position in rules
+                    if position in concerned
+                ),
+                "",
+            )
             != "deny"
             for rules in tuple(self._classes)
         ]
         return np.array(is_open, dtype=np.bool_)[classes]
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether *entity* is denied to any caller, whichever it is."""
-        covering = self._covering(entity) if self.hiding else ()
-        return any(self._deciding[at].policy.action == "deny" for at in covering)
+        """Return whether any deciding rule that matches *entity* denies it."""
+        covering = self._matching_positions(entity) if self.hiding else ()
+        return any(self._deciding[position].policy.action == "deny" for position in covering)
 
     def decide(self, entity: Entity, party: Party) -> Decision:
-        """Return what the first rule says that matches both."""
+        """Return the action of the first rule that matches both *entity* and *party*."""
         for rule in self._deciding:
             if rule.concerns(party) and rule.covers(entity):
                 action: Literal["allow", "deny", "ask"] = rule.policy.action  # type: ignore[assignment]
                 return Decision(action=action, rule=rule.name)
         return Decision()
 
-    def besides(
+    def matching_rules(
         self, action: Literal["redact", "limit"], entity: Entity, party: Party
     ) -> tuple[tuple[str, AccessPolicy], ...]:
-        """Return the names and rules of *action* that match both."""
+        """Return names and policies of all rules with *action* that match both *entity* and
+        *party*.
+        """
         return tuple(
             (rule.name, rule.policy)
             for rule in self._rules

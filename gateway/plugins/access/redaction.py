@@ -1,4 +1,4 @@
-"""Hiding parts of arguments and results, as policies name them. Pure."""
+"""Redaction of arguments and results by policies. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gateway.types import Content, InvokeResult, JsonObject
 
 _Path = tuple[str, ...]
 _BINARY = frozenset({"blob", "data"})
-"""Members of a block that hold bytes as base64, which look as random as a secret."""
+"""Fields with base64 data. Such data looks like a secret, so these fields are not scanned."""
 
 
 class Redactor:
-    """Hides what *rules* name.
+    """Replaces values selected by policies with a placeholder.
 
     Args:
-        rules: Policies of ``redact``.
+        rules: Policies with the action ``redact``.
     """
 
     def __init__(self, rules: Sequence[AccessPolicy]) -> None:
@@ -30,74 +30,77 @@ class Redactor:
         self._secrets = any(rule.secrets for rule in rules)
 
     def __bool__(self) -> bool:
-        """Whether it hides anything."""
+        """Return whether any path or secret is redacted."""
         return bool(self._paths or self._secrets)
 
     def value(self, value: object) -> object:
-        """Return a JSON value without what is hidden."""
-        return self._value(value, self._paths, "")
+        """Return a redacted JSON value."""
+        return self._redact_value(value, self._paths, "")
 
     def text(self, text: str) -> str:
-        """Return a text without what is hidden; one that is JSON is read as JSON."""
+        """Return a redacted text. JSON in the text is parsed and redacted by path."""
         if text.lstrip()[:1] in {"{", "["}:
-            doubled: list[str] = []
+            duplicates: list[str] = []
             try:
-                parsed = json.loads(text, object_pairs_hook=partial(_object, doubled=doubled))
+                parsed = json.loads(text, object_pairs_hook=partial(_object, duplicates=duplicates))
             except (ValueError, RecursionError):
                 pass
             else:
                 hidden = self.value(parsed)
-                is_same = hidden == parsed and not doubled
+                is_same = hidden == parsed and not duplicates
                 return text if is_same else json.dumps(hidden, ensure_ascii=False)
         return redact(text) if self._secrets else text
 
     def block(self, block: JsonObject) -> JsonObject:
-        """Return a block of an answer, or a content of a resource, without what is hidden."""
-        return {key: self._part(key, value, block) for key, value in block.items()}
+        """Return a redacted content block of a result or a resource."""
+        return {key: self._redact_part(key, value, block) for key, value in block.items()}
 
     def blocks(self, answer: JsonObject, name: str) -> JsonObject:
-        """Return an answer without what is hidden of the blocks in its list *name*."""
+        """Return *answer* with all content blocks in its list *name* redacted."""
         if not self:
             return answer
-        return {**answer, name: [self.block(each) for each in as_objects(answer.get(name))]}
+        return {**answer, name: [self.block(block) for block in as_objects(answer.get(name))]}
 
     def result(self, result: InvokeResult) -> InvokeResult:
-        """Return the answer of a tool without what is hidden."""
+        """Return the redacted result of a tool call."""
         if not self:
             return result
         blocks = (
-            Content(type=each.type, text=self.text(each.text), data=self.block(each.data))
-            for each in result.content
+            Content(type=content.type, text=self.text(content.text), data=self.block(content.data))
+            for content in result.content
         )
         structured = result.structured
-        # MCP servers put lists and texts into an object of one member, which their texts lack.
-        own = [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
-        hidden = self._value(structured, [*self._paths, *own], "")
+        # MCP servers wrap lists and texts in an object with the field "result"; policies omit that
+        # field.
+        wrapped_paths = (
+            [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
+        )
+        hidden = self._redact_value(structured, [*self._paths, *wrapped_paths], "")
         return replace(result, content=tuple(blocks), structured=hidden)
 
-    def _part(self, key: str, value: object, block: JsonObject) -> object:
+    def _redact_part(self, key: str, value: object, block: JsonObject) -> object:
         if isinstance(value, Mapping):
             return self.block(value)
         if isinstance(value, list):
-            return [self._part(key, each, block) for each in value]
+            return [self._redact_part(key, item, block) for item in value]
         if not isinstance(value, str) or (key in _BINARY and "mimeType" in block):
             return value
         return self.text(value) if key == "text" or self._secrets else value
 
-    def _value(self, value: object, paths: Sequence[_Path], name: str) -> object:
+    def _redact_value(self, value: object, paths: Sequence[_Path], name: str) -> object:
         if isinstance(value, str):
             if self._secrets and find_secret(name, value) == (0, len(value)):
                 return HIDDEN
             return redact(value) if self._secrets else value
         if isinstance(value, list | tuple):
-            return [self._value(each, paths, name) for each in value]
+            return [self._redact_value(item, paths, name) for item in value]
         if not isinstance(value, Mapping):
             return value
         hidden = {}
         for key, inner in value.items():
-            below = [path[1:] for path in paths if path[0] in {key, "*"}]
-            is_hidden = () in below
-            hidden[key] = HIDDEN if is_hidden else self._value(inner, below, key)
+            inner_paths = [path[1:] for path in paths if path[0] in {key, "*"}]
+            is_hidden = () in inner_paths
+            hidden[key] = HIDDEN if is_hidden else self._redact_value(inner, inner_paths, key)
         return hidden
 
 
@@ -105,9 +108,11 @@ def _is_wrapped(value: object) -> bool:
     return isinstance(value, Mapping) and [*value] == ["result"]
 
 
-def _object(pairs: Sequence[tuple[str, Any]], doubled: list[str]) -> dict[str, Any]:
-    """Return an object; note a name that it has twice, since only the last one is looked at."""
+def _object(pairs: Sequence[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
+    """Return an object. Duplicate names are recorded in *duplicates*, since only the last value is
+    kept.
+    """
     members = dict(pairs)
     if len(members) < len(pairs):
-        doubled.append("")
+        duplicates.append("")
     return members

@@ -1,4 +1,4 @@
-"""The audit log and the counters of limits."""
+"""Database tables of the audit log and of the limit counters."""
 
 from __future__ import annotations
 
@@ -62,56 +62,57 @@ LIMITS = Schema(
 
 
 class SqlAuditLog:
-    """An `AuditLog` in a database.
+    """`AuditLog` in a database table.
 
     Args:
-        database: The place of `AUDIT`.
+        database: Database with the tables of `AUDIT`.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def append(self, row: AuditRow) -> None:
-        """See `AuditLog.append`."""
-        # An empty field is not kept.
+        """Insert *row*."""
+        # Empty fields are left out.
         text = json.dumps({name: value for name, value in asdict(row).items() if value != ""})
         self._database.write("INSERT INTO audit (at, row) VALUES (?, ?)", (row.at, text))
 
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
-        """See `AuditLog.page`."""
-        # No other row has this text: quotes in values are escaped. Every row has the empty one.
-        of_tenant = f'"tenant": {json.dumps(tenant)}' if tenant else ""
+        """Return rows by time, id and tenant, as `AuditLog.page` requires."""
+        # Quotes in values are escaped, so only rows of the tenant contain this text. An empty text
+        # matches every row.
+        tenant_text = f'"tenant": {json.dumps(tenant)}' if tenant else ""
         query = """SELECT id, row FROM audit WHERE at >= ? AND id > ?
             AND strpos(row, ?) > 0 ORDER BY id LIMIT ?"""
-        rows = self._database.rows(query, (since, after, of_tenant, limit))
+        rows = self._database.rows(query, (since, after, tenant_text, limit))
         return [(place, AuditRow(**json.loads(text))) for place, text in rows]
 
     def forget(self, before: float) -> int:
-        """See `AuditLog.forget`."""
+        """Delete the rows older than *before* and return their number."""
         return self._database.write("DELETE FROM audit WHERE at < ?", (before,))
 
     def close(self) -> None:
-        """Close the database; the next use opens it again."""
+        """Close the database. The next use opens it again."""
         self._database.close()
 
 
 class SqlCounters:
-    """`Counters` in a database, of all processes that share it.
+    """`Counters` in a database table, shared by all processes on that database.
 
     Args:
-        database: The place of `LIMITS`.
+        database: Database with the tables of `LIMITS`.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
-        """See `Counters.charge`."""
+        """Count all of *charges* in one transaction, or none of them if one exceeds its limit."""
         spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
         with self._database.transaction() as session:
-            # A loss of power may forget the last calls: to wait for the disk would cost each one.
+            # Waiting for the disk would delay each call. A loss of power may lose the last calls.
             session.skip_flush()
             session.hold(*(charge.key for charge in charges))
             for charge in charges:
@@ -129,48 +130,50 @@ class SqlCounters:
         return wait, rule
 
     def close(self) -> None:
-        """Close the database; the next call opens it again."""
+        """Close the database. The next call opens it again."""
         self._database.close()
 
 
 @runtime_checkable
 class AccessStore(Store, Protocol):
-    """A host's `Store` that has an audit log and counters of its own."""
+    """`Store` of a host that has its own audit log and limit counters."""
 
     @property
     def audit_log(self) -> AuditLog:
-        """Decisions and changes."""
+        """Audit log of decisions and changes."""
 
     @property
     def counters(self) -> Counters:
-        """What counts towards limits, of all processes."""
+        """Limit counters of all processes."""
 
 
 def audit_log_of(store: Store) -> AuditLog:
     """Return the audit log of *store*.
 
     Raises:
-        ConfigError: *store* has no place for it.
+        ConfigError: If *store* has neither an audit log nor tables.
     """
     if isinstance(store, AccessStore):
         return store.audit_log
     if isinstance(store, TableStore):
         return SqlAuditLog(store.tables(AUDIT))
-    raise ConfigError("the store keeps no audit log: give it tables, or turn audit.record off")
+    raise ConfigError(
+        "the store has neither tables nor an audit log: add one of them, or turn audit.record off"
+    )
 
 
 def counters_of(store: Store) -> Counters | None:
-    """Return where calls are counted; None if *store* has no place for that."""
+    """Return the limit counters of *store*, or None if it has neither counters nor tables."""
     if isinstance(store, AccessStore):
         return store.counters
     return SqlCounters(store.tables(LIMITS)) if isinstance(store, TableStore) else None
 
 
 def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
-    """Return what writes the audit log; nothing is kept unless *options* turn it on.
+    """Return the audit writer of a gateway. It writes only if ``audit.record`` is on.
 
     Raises:
-        ConfigError: It is on, and *store* keeps no audit log.
+        ConfigError: If the audit log is on and *store* cannot store it.
     """
     log = audit_log_of(store) if options.audit.record == "on" else None
     return Auditor(log, options.audit, key=partial(_audit_key, options), telemetry=telemetry)

@@ -1,4 +1,4 @@
-"""Views, edits and proposals of the graph."""
+"""Graph views, edge decisions and edge proposals."""
 
 from gateway.runtime.lazy_names import lazy_names
 

@@ -1,16 +1,13 @@
-"""Edges that a model proposes, as Markdown-LD that a person reads, edits and commits.
+"""Edges proposed by a chat model, and a person's decisions about edges, as Markdown documents.
 
-* Asked a server at a time, a batch of its tools in one request; never part of a search.
-* What the model says is looked at as data: an edge of a known kind between two tools of the batch
-  is written down, everything else is dropped with a notice. Nothing is run or fetched, and no
-  sentence of the model gets into a document.
-* A proposal counts for nothing until it is given to a gateway as a document of the host.
-
-A person's decisions on edges, written into the host's own documents.
-
-* An accepted edge is declared from then on. A rejected one is forbidden: no rule derives it.
-* All decisions on the tools of one server stand in one document, for people to read and commit.
-* The difference is shown first; a file that changed meanwhile is not written.
+* The model gets a batch of tools of one server in each request. Searches never ask for proposals.
+* The reply is untrusted data. Only edges of a requested predicate between two tools of the batch
+  are used. All other edges are dropped with a notice. No sentence of the model gets into a
+  document.
+* A proposal has no effect until the host adds its document to a gateway.
+* A decision edits the host's own document for the server of the edge. An accepted edge becomes a
+  declared edge. A rejected edge is forbidden, so that no rule derives it.
+* The diff is shown before writing. A file that changed in the meantime is not written.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -37,68 +35,71 @@ from gateway.types import Caller, Entity
 from gateway.types.caller import filters_for
 
 Verdict = Literal["accept", "reject"]
-_ID = "urn:tool-gateway:reviewed:"
+_ID_PREFIX = "urn:tool-gateway:reviewed:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdit:
-    """One document before and after a decision; nothing is written yet."""
+    """Planned change of one document. Nothing is written until `write`."""
 
     path: str
-    """Relative to the folder of documents."""
+    """Path relative to the folder of documents."""
     file: Path
     before: str
-    """Empty if there is no such file yet."""
+    """Old text. Empty if the file does not exist."""
     after: str
-    """The same as before if the document says so already."""
+    """New text. Equal to the old one if the document already contains the decision."""
 
     @property
     def diff(self) -> str:
-        """The difference as a unified diff; empty if there is none.
+        """Unified diff without context lines. Empty if the texts are equal.
 
-        No lines stand around it: they may name tools that its reader may not see.
+        Context lines might name tools that the reader may not see.
         """
         before, after = self.before.splitlines(), self.after.splitlines()
         return "\n".join(unified_diff(before, after, self.path, self.path, n=0, lineterm=""))
 
     @property
     def revision(self) -> str:
-        """The digest of the document before."""
+        """Digest of the old text."""
         return digest(self.before)
 
     def write(self, *, revision: str | None = None) -> None:
-        """Write the document at once; missing folders are made.
+        """Write the document atomically. Missing folders are created.
 
         Args:
-            revision: Of the document whose difference was shown; None does not compare.
+            revision: Digest of the old text whose diff was shown. None skips the comparison.
 
         Raises:
-            ConfigError: The document is another one by now, or cannot be written.
+            ConfigError: If the document changed in the meantime or cannot be written.
         """
         if revision not in {None, self.revision}:
-            raise ConfigError(f"{self.path!r} was changed meanwhile: look at the difference again")
+            raise ConfigError(f"{self.path!r} changed in the meantime: review the diff again")
         if self.after != self.before:
             write_text(self.file, self.after, expected=self.before)
 
 
 def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str) -> GraphEdit:
-    """Return how *edge* is accepted or rejected in the document of its server.
+    """Plan the change that accepts or rejects *edge* in the document of *server*.
 
     Args:
-        folder: The host's folder of documents.
-        edge: With ends that mean the same in every document.
-        verdict: Whether it is to be declared or forbidden.
-        server: The server of the edge's subject; empty if it has none.
+        folder: Folder of the host's documents.
+        edge: Edge. Its ends must have the same meaning in every document.
+        verdict: ``accept`` declares the edge, ``reject`` forbids it.
+        server: Server of the edge's subject. Empty if the subject has no server.
 
     Raises:
-        ConfigError: *folder* is no folder, or the document is broken or cannot be edited safely.
+        ConfigError: If *folder* is not a folder, or the document is broken or cannot be edited
+            safely.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{str(folder)!r} is no folder of documents: make it, or name another")
+        raise ConfigError(
+            f"{str(folder)!r} is not a folder: create it, or choose another folder of documents"
+        )
     name = server or "other"
     path = f"reviewed/{quote(name, safe='')}.md"
     file = folder / path
-    before, identity = read_text(file), f"{_ID}{quote(name, safe='')}"
+    before, identity = read_text(file), f"{_ID_PREFIX}{quote(name, safe='')}"
     empty = graphs.Document(id=identity, title=f"Reviewed edges of {name}")
     text = before or graphs.render(empty)
     try:
@@ -109,57 +110,57 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
 
 
 BATCH = 24
-"""Tools of one request: what belongs together is seen together, and an answer stays short."""
+"""Maximum number of tools in one request. Related tools are in one request and replies stay
+short."""
 MAX_EDGES = 96
-"""Edges that are read of one answer."""
+"""Maximum number of edges read from one reply."""
 _MAX_CHARS = 32_000
-_HEADINGS = {
-    "requires": "What must be used before",
-    "nextStep": "What is often used after",
-    "relatedTo": "What does something alike",
-}
-"""The kinds of edges that are asked for, and what a reader is told of them."""
+_HEADINGS = {"requires": "Prerequisites", "nextStep": "Next steps", "relatedTo": "Related tools"}
+"""Heading in the document for each requested predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Tools of one server, asked about in one request."""
+    """Tools of one server for one request."""
 
     server: str
     tools: tuple[Entity, ...]
 
     @property
     def text(self) -> str:
-        """What the model is given: one line a tool."""
+        """Text for the model, with one line for each tool."""
         return "\n".join(map(tool_line, self.tools))
 
 
 def batches(
     snapshot: Snapshot, servers: Sequence[str] = (), caller: Caller | None = None
 ) -> tuple[Batch, ...]:
-    """Return what would be asked: tools by server, in the order of their names.
+    """Return the batches of a run, grouped by server and sorted by tool id.
 
     Args:
-        snapshot: The catalog.
-        servers: Which servers; empty for all. A tool that is alone on its server is left out.
-        caller: Only what this party may see; None is the host, which sees all.
+        snapshot: Catalog.
+        servers: Servers to include. Empty means all. Servers with a single tool are skipped.
+        caller: Only tools that this caller may see are included. None means the host, which sees
+            all.
 
     Raises:
-        InvalidRequestError: If there is no such server.
+        InvalidRequestError: If a server is unknown or has no visible tools.
     """
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
-    kinds = frozenset(each.kind for each in snapshot.entities if row_of(each.kind).graph)
-    for entity in sorted(snapshot.visible(filters_for(caller, kinds)), key=lambda each: each.id):
+    kinds = frozenset(entity.kind for entity in snapshot.entities if row_of(entity.kind).graph)
+    for entity in sorted(snapshot.visible(filters_for(caller, kinds)), key=attrgetter("id")):
         by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())
     if unknown:
         existing = ", ".join(sorted(by_server)) or "none"
-        raise InvalidRequestError(f"no server {unknown[0]!r} with tools; there are: {existing}")
+        raise InvalidRequestError(
+            f"server {unknown[0]!r} is unknown or has no tools; choose from: {existing}"
+        )
     return tuple(
-        Batch(server=server, tools=tuple(tools[at : at + BATCH]))
+        Batch(server=server, tools=tuple(tools[start : start + BATCH]))
         for server, tools in by_server.items()
         if len(tools) > 1 and (not servers or server in servers)
-        for at in range(0, len(tools), BATCH)
+        for start in range(0, len(tools), BATCH)
     )
 
 
@@ -171,17 +172,21 @@ async def propose(
     servers: Sequence[str] = (),
     caller: Caller | None = None,
 ) -> EdgeProposals:
-    """Ask a chat model which tools belong together, as documents to read, edit and commit.
+    """Ask a chat model which tools belong together.
 
     Args:
-        snapshot: The catalog.
-        proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
+        snapshot: Catalog.
+        proposer: Chat model, such as `OpenAIProposer`. It is asked once for each batch of tools.
         telemetry: Records each request.
-        servers: Which servers; empty for all.
-        caller: Only what this party may see; None is the host, which sees all.
+        servers: Servers to include. Empty means all.
+        caller: Only tools that this caller may see are included. None means the host, which sees
+            all.
+
+    Returns:
+        Documents to read, edit and commit, and notices of dropped edges.
 
     Raises:
-        InvalidRequestError: If there is no such server.
+        InvalidRequestError: If a server is unknown or has no visible tools.
     """
     edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
@@ -206,12 +211,12 @@ async def propose(
 
 
 def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]:
-    """Return the edges of *answer* that can be believed to be meant.
+    """Yield the valid edges of a model's reply.
 
     Args:
-        batch: What the model was asked about: both ends must be tools of it.
-        answer: Whatever the model said.
-        notices: Takes a notice of each line that is dropped.
+        batch: Tools of the request. Both ends of an edge must be among them.
+        answer: Reply of the model.
+        notices: Receives a notice for each dropped line.
     """
     lines = (
         line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
@@ -219,28 +224,33 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
     try:
         parsed = graphs.parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
     except graphs.GraphError:
-        notices.append(f"{batch.server}: the answer cannot be read")
+        notices.append(f"{batch.server}: the model's reply cannot be parsed")
         return
-    notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in parsed.notices)
-    # The ids come last, so that they win.
+    notices += (f"{batch.server}: {clean(notice.detail, limit=160)}" for notice in parsed.notices)
+    # Ids come last, so that an id overrides an equal name.
     keys = ("name", "exposed_name", "id")
     names = {getattr(tool, key).casefold(): tool.id for key in keys for tool in batch.tools}
     for edge in parsed.edges[:MAX_EDGES]:
         ends = [names.get(end.casefold()) for end in (edge.subject, edge.object)]
-        shown = clean(f"{edge.subject} --{edge.predicate}--> {edge.object}", limit=160)
+        edge_text = clean(f"{edge.subject} --{edge.predicate}--> {edge.object}", limit=160)
         if None in ends or ends[0] == ends[1]:
-            notices.append(f"{batch.server}: {shown!r} does not lie between two tools of it")
+            notices.append(f"{batch.server}: {edge_text!r} is not an edge between two of its tools")
         elif edge.predicate not in _HEADINGS:
-            notices.append(f"{batch.server}: {shown!r} is of a kind that was not asked for")
+            notices.append(f"{batch.server}: {edge_text!r} has a predicate that was not requested")
         else:
             yield graphs.Edge(subject=str(ends[0]), predicate=edge.predicate, object=str(ends[1]))
     if len(parsed.edges) > MAX_EDGES:
-        left = len(parsed.edges) - MAX_EDGES
-        notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
+        excess = len(parsed.edges) - MAX_EDGES
+        notices.append(
+            f"{batch.server}: {excess} edges above the limit of {MAX_EDGES} were left out"
+        )
 
 
 def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
-    """Write edges as arrows under a heading a kind; ids that no arrow can hold go to the front."""
+    """Return a document with the edges as arrows, under one heading for each predicate.
+
+    Edges whose ids do not fit into an arrow are stored in the front matter.
+    """
     arrows: defaultdict[str, list[str]] = defaultdict(list)
     for edge in edges:
         arrows[edge.predicate].append(f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`")

@@ -1,9 +1,8 @@
-"""What a person sees of the graph: what lies around a node, ways between two, prerequisites in
-their order. Pure.
+"""Views of the graph for people: neighbourhoods, paths and ordered prerequisites. Pure.
 
-* Over the compiled graph lie the next steps that calls have shown, and edges that are proposed.
-* A caller sees its own tools and the edges between them.
-* A group of many members is not walked through: it relates nothing.
+* Learned next steps and proposed edges are added to the compiled graph.
+* A caller sees only its own tools and the edges between them.
+* Large groups are not traversed, because sharing such a group does not relate two tools.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from graphs.graph import EDGE_PREDICATES, EdgeRole
 from graphs.parameters import MAX_GROUP_SIZE
 
 EdgeOrigin = Literal["declared", "derived", "learned", "proposed"]
-"""Whether a document of the host states an edge, a rule derived it, calls have shown it, or it
-waits in a document of proposals."""
+"""Origin of an edge: declared by a document of the host, derived by a rule, learned from calls, or
+proposed by a document of proposals."""
 MAX_NODES = 60
-"""Nodes of one neighbourhood: more cannot be told apart in a drawing."""
+"""Maximum number of nodes in a neighbourhood. A drawing of more is unreadable."""
 MAX_PATH_EDGES = 6
 MAX_EXPLORED = 2000
-"""Nodes that are walked to from each end of a path, and prerequisites of one tool."""
+"""Maximum number of nodes explored from each end of a path, and of prerequisites of one tool."""
 _OVERLAY: tuple[EdgeOrigin, ...] = ("learned", "proposed")
-"""Origins of edges that are not compiled."""
-_OWN_RULES = {"memberOf": "groups"}
-"""The rules whose edges stand in a tool's own document."""
+"""Origins of edges outside the compiled graph."""
+_DOCUMENT_RULES = {"memberOf": "groups"}
+"""Rules whose edges are in the tool's own document, keyed by predicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,71 +48,74 @@ class GraphNode:
     """One node of the graph."""
 
     id: str
-    """An entity's id, or the name of another node in the graph."""
+    """Id of the entity, or name of another node in the graph."""
     name: str
     kind: str
-    """The kind of an entity; else ``document``, ``group``, ``concept`` or ``other``."""
+    """Kind of the entity. For other nodes ``document``, ``group``, ``concept`` or ``other``."""
     distance: int
-    """How many edges lie between it and the node in question."""
+    """Number of edges between this node and the centre of the view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdge:
-    """One edge of the graph, and the source that says so."""
+    """One edge of the graph and its source."""
 
     subject: str
-    """The id of a `GraphNode`."""
+    """Id of the first node. `object` is the id of the second node."""
     predicate: str
     object: str
     role: EdgeRole
     origin: EdgeOrigin
     source: str
-    """File and line; of a derived edge the rule, of a learned one in how many tasks it was seen."""
+    """File and line of a declared or proposed edge, rule of a derived edge, or number of tasks of a
+    learned edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
-    """What lies around one node."""
+    """Nodes and edges around one node."""
 
     nodes: tuple[GraphNode, ...]
-    """The node itself, then the nearest first; of those equally near, what the host declares first,
-    then the strongest."""
+    """Centre first, then by distance. At equal distance, nodes with declared edges come first, then
+    nodes with strong edges."""
     edges: tuple[GraphEdge, ...]
-    """Those between the nodes, in the same order."""
+    """Edges between the nodes, in the same order."""
     omitted: int
-    """How many more nodes the edges of these lead to."""
+    """Number of adjacent nodes that were left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrerequisiteOrder:
-    """What must be used before one tool, in an order that meets every prerequisite."""
+    """Prerequisites of one tool, in an order that satisfies all of them."""
 
     nodes: tuple[GraphNode, ...]
-    """What comes first is first; the tool itself is last."""
+    """Nodes in order of use. The tool itself is last."""
     edges: tuple[GraphEdge, ...]
     cycles: tuple[tuple[str, ...], ...]
-    """Ids of nodes each of which needs all the others first: no order meets these."""
+    """Groups of nodes that require each other, as ids. No order satisfies them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphView:
-    """What one caller may see of the graph, with what lies over it."""
+    """Graph as one caller sees it, including learned and proposed edges."""
 
     snapshot: Snapshot
     caller: Caller | None = None
-    """None is the host, which sees all."""
+    """None means the host, which sees all."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
-    """Next steps that calls have shown."""
+    """Next steps learned from calls."""
     proposals: Sequence[graphs.Document] = ()
-    """Documents whose edges are only proposed."""
+    """Documents with proposed edges."""
 
     @cached_property
     def graph(self) -> ToolGraph:
-        """What is compiled of it."""
+        """Compiled graph of the caller."""
         return graph_of(self.snapshot, self.caller)
 
     def find(self, text: str, *, limit: int = 20) -> tuple[GraphNode, ...]:
-        """Return the nodes that answer *text*, best first; without a text those with most edges."""
+        """Return the nodes that match *text*, best first. Without a text, the nodes with most
+        edges.
+        """
         index = self.graph.index
         nodes = [text] if self._has(text) else [node_of(text)]
         if text:
@@ -126,39 +128,40 @@ class GraphView:
         return tuple(self._node(node, 0) for node in islice(visible, limit))
 
     def proposed(self) -> tuple[GraphEdge, ...]:
-        """Return all edges that are only proposed, in the order of their documents."""
+        """Return all proposed edges, in the order of their documents."""
         edges = (
             edge for node, edges in self._overlay.items() for edge in edges if edge.subject == node
         )
         return tuple(self._edge(edge) for edge in edges if edge.origin == "proposed")
 
     def around(self, name: str, *, hops: int = 1, limit: int = MAX_NODES) -> Neighbourhood:
-        """Return what is at most *hops* edges away from a node, edges of any direction.
+        """Return the nodes at most *hops* edges away from a node, ignoring the direction of edges.
 
         Args:
-            name: See `node`.
-            hops: At least 1.
-            limit: Nodes at most.
+            name: Entity id, tool name, or id of another node.
+            hops: Maximum distance, at least 1.
+            limit: Maximum number of nodes.
 
         Raises:
-            InvalidRequestError: See `node`.
+            InvalidRequestError: If the node is unknown to the caller, or several tools have this
+                name.
         """
-        found = self._near(self.node(name), hops, limit)
-        shown = dict(islice(found.items(), limit))
-        edges = self._edges_between(shown)
-        edges.sort(key=lambda edge: (shown[edge.subject] + shown[edge.object], *_rank(edge)))
+        distances = self._distances_from(self.node(name), hops, limit)
+        visible = dict(islice(distances.items(), limit))
+        edges = self._edges_between(visible)
+        edges.sort(key=lambda edge: (visible[edge.subject] + visible[edge.object], *_rank(edge)))
         return Neighbourhood(
-            nodes=tuple(self._node(node, distance) for node, distance in shown.items()),
+            nodes=tuple(self._node(node, distance) for node, distance in visible.items()),
             edges=tuple(map(self._edge, edges)),
-            omitted=len(found) - len(shown),
+            omitted=len(distances) - len(visible),
         )
 
-    def _near(self, centre: str, hops: int, limit: int) -> dict[str, int]:
-        """Return the nodes around *centre* and how far away they are, best first.
+    def _distances_from(self, centre: str, hops: int, limit: int) -> dict[str, int]:
+        """Return the distances of the nodes around *centre*, best first.
 
-        Those behind the first *limit* are not walked on from.
+        Only the best *limit* nodes are expanded further.
         """
-        found, level = {centre: 0}, {centre: -1.0}
+        distances, level = {centre: 0}, {centre: -1.0}
         for distance in range(1, hops + 1):
             ranks: dict[str, tuple[bool, float, str]] = {}
             for node, score in level.items():
@@ -168,13 +171,13 @@ class GraphView:
                 for edge in edges:
                     end = edge.object if edge.subject == node else edge.subject
                     rank = not edge.declared, score * _strength(edge), end
-                    if end not in found:
+                    if end not in distances:
                         ranks[end] = min(rank, ranks.get(end, rank))
-            room = max(limit - len(found), 0)
+            room = max(limit - len(distances), 0)
             nearest = sorted(ranks, key=ranks.__getitem__)
             level = {node: ranks[node][1] for node in nearest[:room]}
-            found |= dict.fromkeys(nearest, distance)
-        return found
+            distances |= dict.fromkeys(nearest, distance)
+        return distances
 
     def _is_large(self, node: str) -> bool:
         return self.graph.index.is_concept(node) and len(self._edges(node)) > MAX_GROUP_SIZE
@@ -188,51 +191,54 @@ class GraphView:
         ]
 
     def paths(self, start: str, end: str, *, limit: int = 3) -> tuple[tuple[GraphEdge, ...], ...]:
-        """Return the shortest paths between two nodes, edges of any direction.
+        """Return the shortest paths between two nodes. The direction of edges is ignored.
 
         Args:
-            start: See `node`.
-            end: Another one.
-            limit: Paths at most.
+            start: Entity id, tool name, or id of another node.
+            end: The other end, in the same form.
+            limit: Maximum number of paths.
 
         Returns:
-            The edges of each path, from *start*: the fewest first, then the surest. Empty if there
-            is none of at most `MAX_PATH_EDGES` edges.
+            Edges of each path, from *start*. Shorter paths come first, then paths of stronger
+            edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
 
         Raises:
-            InvalidRequestError: See `node`.
+            InvalidRequestError: If a node is unknown to the caller, or several tools have its name.
         """
         ends = self.node(start), self.node(end)
-        # Every node of a path is near one of its ends.
-        near = (self._near(each, MAX_PATH_EDGES // 2, MAX_EXPLORED) for each in ends)
-        found = (node for nodes in near for node in islice(nodes, MAX_EXPLORED))
-        nodes = {node for node in found if node in ends or not self._is_large(node)}
+        # Each node of a path is at most half the maximum length away from one of the ends.
+        reachable = (
+            self._distances_from(centre, MAX_PATH_EDGES // 2, MAX_EXPLORED) for centre in ends
+        )
+        candidates = (node for nodes in reachable for node in islice(nodes, MAX_EXPLORED))
+        nodes = {node for node in candidates if node in ends or not self._is_large(node)}
         edges = (edge for edge in self._edges_between(nodes) if edge.origin != "proposed")
         paths = graphs.shortest_paths(edges, *ends, cost=_cost, limit=limit)
         return tuple(tuple(map(self._edge, path)) for path in paths if len(path) <= MAX_PATH_EDGES)
 
     def order(self, name: str) -> PrerequisiteOrder:
-        """Return all that must be used before one tool, stated or derived, in order.
+        """Return all declared and derived prerequisites of one tool, in order of use.
 
         Args:
-            name: See `node`.
+            name: Entity id, tool name, or id of another node.
 
         Raises:
-            InvalidRequestError: See `node`.
+            InvalidRequestError: If the node is unknown to the caller, or several tools have this
+                name.
         """
         centre = self.node(name)
-        found, edges, queue = {centre: 0}, list[Fact](), [centre]
+        distances, edges, queue = {centre: 0}, list[Fact](), [centre]
         for node in queue:
             for edge in self.graph.index.edges_from(node, "prerequisite"):
-                if edge.object not in found and len(found) < MAX_EXPLORED:
-                    found[edge.object] = found[node] + 1
+                if edge.object not in distances and len(distances) < MAX_EXPLORED:
+                    distances[edge.object] = distances[node] + 1
                     queue.append(edge.object)
-                edges += [edge] if edge.object in found and edge.object != node else ()
+                edges += [edge] if edge.object in distances and edge.object != node else ()
         needs = ((edge.subject, edge.object) for edge in edges)
         order = graphs.topological_groups(needs) or [[centre]]
         names = self.graph.entity_id
         return PrerequisiteOrder(
-            nodes=tuple(self._node(node, found[node]) for group in order for node in group),
+            nodes=tuple(self._node(node, distances[node]) for group in order for node in group),
             edges=tuple(map(self._edge, edges)),
             cycles=tuple(tuple(map(names, group)) for group in order if len(group) > 1),
         )
@@ -240,28 +246,29 @@ class GraphView:
     def plan_edit(
         self, verdict: Verdict, subject: str, predicate: str, target: str, *, folder: Path
     ) -> GraphEdit:
-        """Return how the host's documents would accept or reject an edge; nothing is written.
+        """Plan the document change that accepts or rejects an edge. Nothing is written yet.
 
         Args:
-            verdict: To accept makes it declared; to reject keeps rules from deriving it.
-            subject: See `node`.
-            predicate: In any spelling.
-            target: The edge's object; see `node`.
-            folder: The folder of documents that the gateway reads.
+            verdict: ``accept`` declares the edge. ``reject`` keeps rules from deriving it.
+            subject: Entity id, tool name, or id of another node.
+            predicate: Predicate of the edge, in any spelling.
+            target: Object of the edge, in the same form as *subject*.
+            folder: Folder of documents that the gateway reads.
 
         Raises:
-            InvalidRequestError: See `node`; or it is no predicate of edges, or is declared already.
+            InvalidRequestError: If a node or the predicate is unknown, or the edge is already
+                declared.
             ConfigError: If the document cannot be read or edited safely.
         """
         name = resolve(predicate, {}) or ""
         if name not in EDGE_PREDICATES:
             choices = ", ".join(EDGE_PREDICATES)
-            raise InvalidRequestError(f"unknown predicate {predicate!r}: it is one of {choices}")
+            raise InvalidRequestError(f"unknown predicate {predicate!r}: use one of {choices}")
         ends = self.node(subject), self.node(target)
         for edge in self._edges(ends[0]):
             if edge.declared and _key(edge) == (*ends, name):
                 place = self._edge(edge).source
-                raise InvalidRequestError(f"a document states this edge already: see {place}")
+                raise InvalidRequestError(f"a document already declares this edge: see {place}")
         position = self.graph.entity(ends[0])
         server = "" if position is None else self.snapshot.entities[position].server
         start, end = map(self.graph.entity_id, ends)
@@ -269,16 +276,17 @@ class GraphView:
         return plan_edit(folder, stated, verdict, server=server)
 
     def node(self, name: str) -> str:
-        """Return the node that *name* means.
+        """Return the graph node named *name*.
 
         Args:
-            name: An entity's id, a tool's name, or the id of another node.
+            name: Entity id, tool name, or id of another node.
 
         Raises:
-            InvalidRequestError: If the caller sees no such node, or several tools have this name.
+            InvalidRequestError: If the node is unknown to the caller, or several tools have this
+                name.
         """
-        found = next(filter(self._has, (node_of(name), name)), None)
-        return found or node_named(self.snapshot, self.graph, name, self.caller)
+        node = next(filter(self._has, (node_of(name), name)), None)
+        return node or node_named(self.snapshot, self.graph, name, self.caller)
 
     def _has(self, node: str) -> bool:
         return node in self.graph.index.kinds
@@ -291,7 +299,7 @@ class GraphView:
 
     @cached_property
     def _overlay(self) -> dict[str, list[Fact]]:
-        """The learned and proposed edges that are not compiled, by each of their ends."""
+        """Learned and proposed edges outside the compiled graph, keyed by each of their ends."""
         names = host_names(self.snapshot.entities) if self.proposals else {}
         proposed = graphs.extract_facts(self.proposals, names=names)
         overlay = defaultdict[str, list[Fact]](list)
@@ -320,7 +328,7 @@ class GraphView:
         )
 
     def _edge(self, edge: Fact) -> GraphEdge:
-        derived: EdgeOrigin = next((each for each in _OVERLAY if each == edge.origin), "derived")
+        derived: EdgeOrigin = next((name for name in _OVERLAY if name == edge.origin), "derived")
         origin = "declared" if edge.declared else derived
         place = f"{edge.path}:{edge.line}" if edge.line else edge.path
         return GraphEdge(
@@ -334,8 +342,10 @@ class GraphView:
 
 
 def rule_of(predicate: str, rule: str) -> str:
-    """Return the switch in `GraphOptions` of what derived an edge: its rule, or what has none."""
-    return rule or _OWN_RULES.get(predicate, "catalog")
+    """Return the `GraphOptions` field of the rule that derived an edge, or "catalog" without a
+    field.
+    """
+    return rule or _DOCUMENT_RULES.get(predicate, "catalog")
 
 
 def _learned_facts(learned: LearnedSteps) -> Iterator[Fact]:
@@ -361,11 +371,11 @@ def _strength(edge: Fact) -> float:
 
 
 def _rank(edge: Fact) -> tuple[bool, float, tuple[str, str, str]]:
-    """What the host declares is first, then the strongest."""
+    """Return a sort key: declared edges first, then strong edges."""
     return not edge.declared, -_strength(edge), _key(edge)
 
 
 def _cost(edge: Fact) -> float:
-    """More edges cost more, whatever they are."""
+    """Return the cost of an edge in a path. A path with fewer edges is always cheaper."""
     unsure = 1.5 - _strength(edge) - edge.declared / 2
     return 1 + unsure / (2 * MAX_PATH_EDGES)

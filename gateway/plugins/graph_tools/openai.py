@@ -1,4 +1,4 @@
-"""Tools -> edges, by a chat model that speaks the OpenAI wire format."""
+"""Edge proposals by a chat model with an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ PROPOSALS = (
 
 
 class OpenAIProposer(ChatModel):
-    """Proposes edges by a chat model behind an OpenAI-compatible endpoint; see `ChatModel`."""
+    """Proposer of edges that uses a chat model with an OpenAI-compatible endpoint."""
 
     async def propose(self, tools: str) -> ModelReply:
-        """Ask the model once, at temperature 0 if it takes that.
+        """Ask the model once, at temperature 0 if the model supports it.
 
         Raises:
-            openai.OpenAIError: As the client raises it, after its own retries.
+            openai.OpenAIError: If the client fails after its own retries.
         """
         return await self.ask(PROPOSALS, tools, max_tokens=4096)
 
 
 @contextmanager
 def connected(*, model: str, base_url: str = "") -> Iterator[OpenAIProposer]:
-    """Return a proposer with a client of its own, whose key the environment holds.
+    """Open a proposer with a new client. The API key comes from the environment.
 
     Raises:
-        ConfigError: If there is no key.
+        ConfigError: If the API key is missing.
     """
     try:
         client = OpenAI(base_url=base_url or None)
     except OpenAIError as error:
-        raise ConfigError("no key for the model: set OPENAI_API_KEY") from error
+        raise ConfigError("the API key for the model is missing: set OPENAI_API_KEY") from error
     with client:
         yield OpenAIProposer(client, model=model)

@@ -1,4 +1,4 @@
-"""The plugin ``graph_tools``: edges that a chat model proposes."""
+"""Plugin ``graph_tools``: edges proposed by a chat model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged embedding models."""
+"""Embedder with packaged multilingual models."""
 
 from gateway.runtime.lazy_names import lazy_names
 

@@ -1,10 +1,10 @@
-"""A dynamic batcher: texts that wait while its workers are busy share the next pass.
+"""Dynamic batching: texts that wait while all workers are busy share the next pass.
 
-* There is no timer: an idle worker starts at once, with what there is.
-* Queries go before documents. Documents go in small slices, one at a time, so that a query waits
-  for one slice at most. After a number of query passes in a row, a slice goes first: a busy gateway
-  still finishes its index.
-* Cancelled texts are left out of passes that have not begun.
+* There is no timer. An idle worker starts immediately with the waiting texts.
+* Queries take precedence over documents. Documents are processed in small slices, one at a time, so
+  a query waits for at most one slice. After a number of consecutive query passes, one slice of
+  documents comes first, so that a busy gateway still finishes its index.
+* Cancelled texts are removed from passes that have not started.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
 
 QUERIES_A_PASS = 4
-"""More gain little, and the last ones wait longer."""
+"""Maximum number of queries in one pass. Larger passes gain little and delay the last queries."""
 DOCUMENTS_A_PASS = 8
-"""Twice as many gain little, and a query may be waiting."""
+"""Maximum number of documents in one pass. Twice the number gains little and delays queries."""
 MAX_QUERY_PASSES = 8
-"""After so many in a row, waiting documents have one."""
+"""Number of consecutive query passes after which waiting documents get one pass."""
 
 
 _Text: TypeAlias = tuple[str, Future[Vector]]
 
 
 class DynamicBatcher:
-    """Passes texts through worker threads, those of several requests together.
+    """Batches texts of several requests and processes them in worker threads.
 
     Args:
-        run: Returns one row for each text of one role. Called in the threads of all workers at
-            once.
-        workers: How many passes run at once, >= 1.
+        run: Returns one row for each text of one role. All workers may call it at the same time.
+        workers: Number of concurrent passes, >= 1.
     """
 
     def __init__(self, run: Callable[[list[str], Role], Matrix], *, workers: int = 1) -> None:
@@ -45,14 +44,14 @@ class DynamicBatcher:
         self._lock = threading.Lock()
         self._is_reading_documents = False
         self._query_passes = 0
-        """In a row."""
+        """Number of consecutive query passes."""
         self._queues: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
     def submit(self, texts: Sequence[str], role: Role) -> list[Future[Vector]]:
-        """Return a future of the row of each text.
+        """Return a future for the row of each text.
 
-        Cancelling one takes its text out of passes that have not begun. An error in a pass goes to
-        every text of that pass.
+        Cancelling a future removes its text from passes that have not started. An error in a pass
+        is set on the futures of all texts in that pass.
         """
         waiting: list[_Text] = [(text, Future()) for text in texts]
         with self._lock:
@@ -66,7 +65,7 @@ class DynamicBatcher:
     def _start_worker(self) -> None:
         try:
             self._executor.submit(self._work)
-        except RuntimeError as error:  # the process is ending
+        except RuntimeError as error:  # the process is exiting
             for role in self._queues:
                 for _, row in self._take(role, len(self._queues[role])):
                     row.set_exception(error)
@@ -92,7 +91,7 @@ class DynamicBatcher:
             self._start_worker()
 
     def _take_batch(self) -> tuple[Role, list[_Text]]:
-        """Take the texts of the next pass; none if nothing waits that may start."""
+        """Take the texts of the next pass. Empty if no text may be processed now."""
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
         documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES
         if not documents_first and (batch := self._take("query", QUERIES_A_PASS)):

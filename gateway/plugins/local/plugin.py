@@ -1,4 +1,4 @@
-"""The plugin ``local``: an embedder of packaged multilingual models."""
+"""Plugin ``local``: embedder with packaged multilingual models."""
 
 from __future__ import annotations
 

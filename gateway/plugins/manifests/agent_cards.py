@@ -1,7 +1,8 @@
-"""Agent cards (A2A protocol, versions 0.3 and 1.0) <-> entries of kind ``agent``. Pure.
+"""Conversion between A2A agent cards (protocol 0.3 and 1.0) and entries of kind ``agent``. Pure.
 
-An agent is one entry: its skills are part of what it is found by, not entries of their own. What
-else a card says (addresses, capabilities, provider, version, signatures) is its metadata, as it is.
+An agent becomes one entry. Its skills are not separate entries, but contribute tags and examples.
+All other fields of the card (addresses, capabilities, provider, version, signatures) become the
+entry's metadata, unchanged.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from gateway.runtime.json_schema import as_texts
 from gateway.types import Hints, JsonObject
 
 MAX_EXAMPLES = 20
-_OWN = frozenset({"name", "description"})
+_ENTRY_FIELDS = frozenset({"name", "description"})
 _ADDRESSES = ("supportedInterfaces", "url")
-"""Where an agent is reached: by version 1.0, and by 0.3."""
+"""Fields with the agent's address, in versions 1.0 and 0.3."""
 
 
 class _Card(BaseModel):
@@ -30,25 +31,25 @@ class _Card(BaseModel):
 
 
 def is_card(card: Mapping[str, object]) -> bool:
-    """Return whether *raw* means to be an agent card."""
+    """Return whether *card* looks like an agent card."""
     return "skills" in card or any(key in card for key in _ADDRESSES)
 
 
 def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESPACE) -> Entry:
-    """Read the parsed JSON of an agent card.
+    """Return the entry of an agent card.
 
     Args:
-        card: Of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
-        where: The file, for messages.
-        namespace: Whose the entry is.
+        card: Parsed JSON of a card of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
+        where: Path of the file, for messages.
+        namespace: Namespace of the entry.
 
     Raises:
-        ConfigError: If it is none; it says what is missing or wrong.
+        ConfigError: If a field is missing or wrong. The message names the field.
     """
-    read: _Card = read_value(_Card, card, where=f"{where!r} is no agent card")
+    read: _Card = read_value(_Card, card, where=f"{where!r} is not an agent card")
     if not any(card.get(key) for key in _ADDRESSES):
         raise ConfigError(
-            f"{where!r} is no agent card: it needs 'supportedInterfaces' (A2A 1.0) or 'url' (0.3)"
+            f"{where!r} is not an agent card: add 'supportedInterfaces' (A2A 1.0) or 'url' (0.3)"
         )
     return Entry(
         kind="agent",
@@ -59,7 +60,7 @@ def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESP
             tags=tuple(dict.fromkeys(_texts(read.skills, "tags"))),
             examples=tuple(dict.fromkeys(_texts(read.skills, "examples")))[:MAX_EXAMPLES],
         ),
-        metadata={key: value for key, value in card.items() if key not in _OWN},
+        metadata={key: value for key, value in card.items() if key not in _ENTRY_FIELDS},
     )
 
 
@@ -69,5 +70,5 @@ def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
 
 
 def write_card(entry: Entry) -> JsonObject:
-    """Write an entry as the card that it was, or could be; its status and scopes are not told."""
+    """Return the agent card of *entry*. Status and scopes are left out."""
     return {"name": entry.name, "description": entry.description, "skills": [], **entry.metadata}

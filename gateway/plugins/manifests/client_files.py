@@ -1,8 +1,6 @@
-"""Files of other clients: where they are, and how their servers become entries of our file.
+"""Configuration files of MCP clients: import of their servers, and entries for this gateway.
 
-Secrets become variables.
-
-Entries of this gateway for other clients: what stands in a file or a program to use it. Pure.
+Import replaces secrets by references to variables.
 """
 
 from __future__ import annotations
@@ -25,13 +23,15 @@ from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret,
 Client = Literal["claude", "cursor", "vscode"]
 _KEYS = ("command", "args", "env", "envFile", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
-"""Keys of other clients that mean nothing here."""
+"""Keys of other clients that are ignored."""
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
 
 
 def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
-    """Return the files of a client: the user's own first, that of the project in *folder* last."""
+    """Return the configuration files of *client*: the user's files, then the file of the project
+    *folder*.
+    """
     home = Path.home()
     files: Mapping[Client, tuple[Path, ...]] = {
         "claude": (
@@ -46,11 +46,11 @@ def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
 
 
 def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object]]:
-    """Yield the name and the entry of every server in a client's file.
+    """Yield name and entry of every server in a client's file.
 
     Args:
-        document: The file, parsed.
-        folder: The project whose own servers count, in a file that holds several projects.
+        document: Parsed file.
+        folder: Project folder. In a file with several projects, only its servers are included.
     """
     projects = member(document, "projects")
     for holder in (document, member(document, "mcp"), member(projects, str(folder))):
@@ -59,14 +59,14 @@ def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object
 
 
 def input_descriptions(document: object) -> dict[str, str]:
-    """Return the inputs that a file of VS Code asks its user for: id to description."""
+    """Return the descriptions of the inputs in a VS Code file, keyed by input id."""
     holders = (document, member(document, "mcp"))
     inputs = [item for holder in holders for item in as_objects(member(holder, "inputs"))]
     return {str(item.get("id")): str(item.get("description") or "") for item in inputs}
 
 
 def member(value: object, key: str) -> object:
-    """Return a member of an object; None if it is no object or has none."""
+    """Return the value of *key*, or None if *value* is not an object or the key is missing."""
     return value.get(key) if isinstance(value, dict) else None
 
 
@@ -81,31 +81,33 @@ def is_this_gateway(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredVariable:
-    """A variable that must be set before a server can be used."""
+    """Environment variable that must be set before a server can be used."""
 
     variable: str
     server: str
     where: str
-    """Where its value was, such as ``env.API_KEY``, or what the client asks its user for."""
+    """Field that contained the value, such as ``env.API_KEY``, or the client's question to the
+    user."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversion:
-    """Converts entries one after another; the variable of a secret is named after its server."""
+    """Converter of entries. Variables for secrets are named after their servers."""
 
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """The inputs that VS Code asks its user for, by id."""
+    """Descriptions of the inputs in a VS Code file, keyed by input id."""
     project: Path | None = None
     required: list[RequiredVariable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
-    """The secret of each variable; never shown, written only where it already was."""
+    """Secret values, keyed by variable. Never displayed, and written only to files that contained
+    them."""
 
     def entry(self, name: str, original: object) -> dict[str, object]:
-        """Return our entry for the server *name* of another client.
+        """Return this gateway's entry for the server *name* of another client.
 
         Raises:
-            ConfigError: The gateway cannot use such a server.
+            ConfigError: If the gateway cannot use the server.
         """
         if not isinstance(original, dict):
             raise ConfigError("it is no object")
@@ -116,7 +118,7 @@ class Conversion:
         if "sse" in (original.get("type"), original.get("transport")):
             members["type"] = "sse"
         if not isinstance(members.get("command", members.get("url")), str):
-            raise ConfigError("it has neither a command nor a url")
+            raise ConfigError("the entry has neither a command nor a url")
         if omitted := sorted(original.keys() - members.keys() - _IGNORED_KEYS):
             self.notes.append(f"{name}: left out: {', '.join(omitted)}")
         return {key: self._convert(name, key, value) for key, value in members.items()}
@@ -143,7 +145,7 @@ class Conversion:
         return self.hide(server, key, text, key, find_secret(key, text))
 
     def _expand(self, server: str, value: object) -> str:
-        """Return *value* with the variables of other clients written as ours."""
+        """Return *value* with the variables of other clients converted to ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self._reference(server, match[0], match[1]), str(value))
 
     def _reference(self, server: str, whole: str, name: str) -> str:
@@ -165,7 +167,7 @@ class Conversion:
         return whole
 
     def hide(self, server: str, where: str, text: str, name: str, secret: Span | None) -> str:
-        """Return *text* with a reference in the place of the *secret* in it, if there is one."""
+        """Return *text* with *secret* replaced by a reference to a variable."""
         if secret is None:
             if looks_random(text):
                 self.notes.append(
@@ -173,11 +175,13 @@ class Conversion:
                 )
             return text
         before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
-        # A plain API_KEY would be another key for each server, and for each client.
-        prefix, own = _variable_name(server), _variable_name(name or "secret")
-        own = own if own.startswith(f"{prefix}_") else f"{prefix}_{own}"
-        names = chain([own], (f"{own}_{number}" for number in count(2)))
-        # A name is taken by the first secret that needs it.
+        # Several servers and clients may use a variable named API_KEY with different values.
+        prefix, variable_name = _variable_name(server), _variable_name(name or "secret")
+        variable_name = (
+            variable_name if variable_name.startswith(f"{prefix}_") else f"{prefix}_{variable_name}"
+        )
+        names = chain([variable_name], (f"{variable_name}_{number}" for number in count(2)))
+        # The first secret that needs a name gets it.
         variable = next(name for name in names if self.secrets.setdefault(name, value) == value)
         self._require(variable, server, where)
         return f"{before}${{{variable}}}{after}"
@@ -194,12 +198,12 @@ def _variable_name(name: str) -> str:
 
 
 def table_key(client: Client) -> str:
-    """Return the key of the table of servers in a client's file."""
+    """Return the key of the server table in a client's file."""
     return "servers" if client == "vscode" else "mcpServers"
 
 
 def stdio_entry(client: Client, config: Path) -> dict[str, object]:
-    """Return the entry by which a client on this machine starts this gateway with *config*."""
+    """Return the entry with which a client on this machine starts this gateway with *config*."""
     command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
     arguments = ["serve", "--config", str(config.absolute())]
     if not command.is_file():
@@ -213,7 +217,8 @@ _CLIENTS: Mapping[Client, tuple[str, str]] = {
     "cursor": (".cursor/mcp.json", "${env:GATEWAY_TOKEN}"),
     "vscode": (".vscode/mcp.json", "${input:gateway-token}"),
 }
-"""The file of a project, and how a client refers to a secret: by the environment, or by asking."""
+"""File in a project, and reference to the token by environment variable or input, keyed by
+client."""
 _INPUT: Mapping[str, object] = {
     "type": "promptString",
     "id": "gateway-token",
@@ -232,48 +237,49 @@ client = AutoDiscoveryClient(OpenAI(), gateway)
 
 @dataclass(frozen=True, slots=True)
 class ClientSnippet:
-    """What a client needs to use this gateway."""
+    """Configuration with which one client uses this gateway."""
 
     client: str
     transport: Literal["stdio", "http"]
     place: str
-    """Where it goes, such as a file in a project."""
+    """Destination of the text, such as a file in a project."""
     text: str
-    """JSON or Python; a token in it is a reference."""
+    """JSON or Python. The token is only referenced."""
 
 
 def client_snippets(
     *, config: Path | None = None, url: str = "", needs_token: bool = False
 ) -> tuple[ClientSnippet, ...]:
-    """Return how Claude, Cursor, VS Code and an OpenAI client use this gateway.
+    """Return the configurations with which Claude, Cursor, VS Code and OpenAI clients use this
+    gateway.
 
     Args:
-        config: Its configuration, for clients on this machine; None leaves these out.
-        url: Where it serves MCP over HTTP; empty leaves that out.
-        needs_token: Whether a token is needed there.
+        config: Configuration file of the gateway, for clients on this machine. None skips them.
+        url: Address at which the gateway serves MCP over HTTP. Empty skips HTTP clients.
+        needs_token: True if the address requires a token.
     """
-    made = []
+    snippets = []
     for client, (place, token) in _CLIENTS.items():
         table = table_key(client)
         if config:
             text = _to_text({table: {"gateway": stdio_entry(client, config)}})
-            made.append(ClientSnippet(client, "stdio", place, text))
+            snippets.append(ClientSnippet(client, "stdio", place, text))
         if url:
             entry: dict[str, object] = {} if client == "cursor" else {"type": "http"}
             entry |= {"url": url}
             entry |= {"headers": {"Authorization": f"Bearer {token}"}} if needs_token else {}
             asks = {"inputs": [_INPUT]} if needs_token and client == "vscode" else {}
             text = _to_text({**asks, table: {"gateway": entry}})
-            made.append(ClientSnippet(client, "http", place, text))
+            snippets.append(ClientSnippet(client, "http", place, text))
     if config:
         text = _PROGRAM.format(config=str(config.absolute()))
-        made.append(ClientSnippet("openai", "stdio", "a program", text))
+        snippets.append(ClientSnippet("openai", "stdio", "a program", text))
     if url:
         tool = {"type": "mcp", "server_label": "gateway", "server_url": url}
         tool |= {"authorization": "GATEWAY_TOKEN"} if needs_token else {}
         text = _to_text([{**tool, "require_approval": "always"}])
-        made.append(ClientSnippet("openai", "http", "the tools of a response", text))
-    return tuple(made)
+        snippets.append(ClientSnippet("openai", "http", "the tools of a response", text))
+    return tuple(snippets)
 
 
 def _to_text(document: object) -> str:

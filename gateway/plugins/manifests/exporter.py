@@ -1,6 +1,6 @@
-"""Chosen entities as text for elsewhere: servers of an ``mcp.json``, a virtual server. Pure.
+"""Export of selected entities as ``mcp.json``: servers, or a virtual server. Pure.
 
-No secret is exported: what stands in a configuration instead of a reference becomes one.
+Secrets are not exported. Each secret in the configuration is replaced by a reference to a variable.
 """
 
 from __future__ import annotations
@@ -19,73 +19,76 @@ from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret,
 from gateway.sources.virtual import VirtualServer, aliases
 from gateway.types import Entity, JsonObject
 
-_SHOWN = frozenset(("tools", "prompts", "resources"))
-"""The members of a server's entry that name things of it, and hold no secrets."""
+_ITEM_FIELDS = frozenset(("tools", "prompts", "resources"))
+"""Keys of a server's entry that only name its items and do not contain secrets."""
 _REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerExport:
-    """Servers of a configuration, for another one."""
+    """Exported servers of a configuration."""
 
     document: JsonObject
-    """An ``mcp.json``."""
+    """Content of an ``mcp.json``."""
     variables: tuple[RequiredVariable, ...] = ()
-    """What has to be set elsewhere, since a secret stood in its place."""
+    """Variables to set at the destination, because their secrets are not exported."""
     missing: tuple[str, ...] = ()
-    """The names that no server of the configuration has."""
+    """Requested names that are missing from the configuration."""
 
 
 def servers_of(entities: Iterable[Entity]) -> frozenset[str]:
-    """Return the names of the servers that list *entities*, or that they are."""
+    """Return the names of the servers of *entities*."""
     return frozenset(entity.server for entity in entities)
 
 
 def export_servers(text: str, names: Collection[str], *, where: str) -> ServerExport:
-    """Return the servers and virtual servers called *names*, with those behind virtual ones.
+    """Export servers and virtual servers, including the upstreams of virtual servers.
 
     Args:
-        text: The configuration, an ``mcp.json``.
-        names: As servers are called here.
-        where: The file, for messages.
+        text: Configuration, an ``mcp.json``.
+        names: Names of the servers and virtual servers.
+        where: Path of the file, for messages.
 
     Raises:
-        ConfigError: The text is no such file.
+        ConfigError: If *text* is not a valid ``mcp.json``.
     """
     _, table = server_table(text, where=where)
     virtual = as_object(parse_object(text, where=where).get("virtualServers"))
-    shown = {name: entry for name, entry in virtual.items() if name in names}
-    wanted = {*names, *(server for entry in shown.values() for server in _behind(entry))}
+    virtual_entries = {name: entry for name, entry in virtual.items() if name in names}
+    required = {
+        *names,
+        *(server for entry in virtual_entries.values() for server in _upstreams(entry)),
+    }
     conversion = Conversion()
     servers = {
         name: _without_secrets(conversion, name, entry)
         for name, entry in table.items()
-        if to_server_name(name) in wanted
+        if to_server_name(name) in required
     }
     document: dict[str, object] = {"mcpServers": servers}
-    if shown:
-        document["virtualServers"] = shown
-    found = {*map(to_server_name, servers), *shown}
+    if virtual_entries:
+        document["virtualServers"] = virtual_entries
+    exported = {*map(to_server_name, servers), *virtual_entries}
     return ServerExport(
         document=document,
         variables=tuple(conversion.required),
-        missing=tuple(sorted(wanted - found)),
+        missing=tuple(sorted(required - exported)),
     )
 
 
 def export_virtual_server(
     name: str, entities: Iterable[Entity], original: Callable[[Entity], tuple[str, str]]
 ) -> JsonObject:
-    """Return the tools among *entities* as a virtual server of an ``mcp.json``, by exposed name.
+    """Export the tools among *entities* as a virtual server, keyed by exposed name.
 
     Args:
-        name: Of the virtual server.
-        entities: What is no tool of a server is left out.
-        original: Returns the server of a tool and that server's own name of it.
+        name: Name of the virtual server.
+        entities: Entities. All except tools of servers are skipped.
+        original: Returns the server of a tool and the tool's name on that server.
 
     Raises:
-        ConfigError: The name cannot be used.
-        InvalidRequestError: There is no tool.
+        ConfigError: If the name is not valid.
+        InvalidRequestError: If *entities* do not contain a tool.
     """
     tools = {
         entity.exposed_name: "/".join(original(entity))
@@ -98,8 +101,8 @@ def export_virtual_server(
     return {"virtualServers": {table.name: {"tools": dict(sorted(tools.items()))}}}
 
 
-def _behind(entry: object) -> Iterable[str]:
-    """Yield the servers of which a virtual server shows something."""
+def _upstreams(entry: object) -> Iterable[str]:
+    """Yield the upstreams of a virtual server."""
     for kind in ("tools", "resources", "prompts"):
         for alias in as_object(as_object(entry).get(kind)).values():
             target = as_object(alias).get("tool") if isinstance(alias, dict) else alias
@@ -109,54 +112,64 @@ def _behind(entry: object) -> Iterable[str]:
 def _without_secrets(conversion: Conversion, server: str, entry: object) -> object:
     members = as_object(entry).items()
     return {
-        key: value if key in _SHOWN else _masked(conversion, server, key, key, value)
+        key: value if key in _ITEM_FIELDS else _mask(conversion, server, key, key, value)
         for key, value in members
     }
 
 
-def _masked(conversion: Conversion, server: str, where: str, name: str, value: object) -> object:
-    """Return what stands under *name* in an entry, with references in place of secrets."""
+def _mask(conversion: Conversion, server: str, where: str, name: str, value: object) -> object:
+    """Return *value* with all secrets replaced by references."""
     if isinstance(value, dict):
         return {
-            key: _masked(conversion, server, f"{where}.{key}", key, item)
+            key: _mask(conversion, server, f"{where}.{key}", key, item)
             for key, item in value.items()
         }
     if isinstance(value, str):
         text = _without_defaults(value)
-        return _hidden(conversion, server, where, text, name, _find(name, text))
+        return _hide_secrets(conversion, server, where, text, name, _find_secret(name, text))
     if not isinstance(value, list):
         return value
     texts = [_without_defaults(str(item)) for item in value]
-    named = {at: (flag, span) for at, flag, span in find_in_arguments(texts)}
+    spans = {position: (flag, span) for position, flag, span in find_in_arguments(texts)}
     return [
-        _hidden(conversion, server, f"{where}[{at}]", text, *named.get(at, ("", _find("", text))))
-        for at, text in enumerate(texts)
+        _hide_secrets(
+            conversion,
+            server,
+            f"{where}[{position}]",
+            text,
+            *spans.get(position, ("", _find_secret("", text))),
+        )
+        for position, text in enumerate(texts)
     ]
 
 
-def _hidden(
+def _hide_secrets(
     conversion: Conversion, server: str, where: str, text: str, name: str, secret: Span | None
 ) -> str:
-    """Return *text* with references in place of *secret* and all others that stand in it."""
+    """Return *text* with *secret* and all further secrets replaced by references."""
     while secret is not None:
         text = conversion.hide(server, where, text, name, secret)
-        secret = _find(name, text)
+        secret = _find_secret(name, text)
     return text
 
 
 def _without_defaults(text: str) -> str:
-    """Return *text* without defaults of references that may be secrets: ``${NAME:-default}``."""
+    """Return *text* without those defaults of references (``${NAME:-default}``) that look like
+    secrets.
+    """
 
-    def plain(found: re.Match[str]) -> str:
-        default = found[2]
-        return f"${{{found[1]}}}" if default and find_secret("secret", default) else found[0]
+    def plain(match: re.Match[str]) -> str:
+        default = match[2]
+        return f"${{{match[1]}}}" if default and find_secret("secret", default) else match[0]
 
     return _REFERENCE.sub(plain, text)
 
 
-def _find(name: str, text: str) -> Span | None:
-    """Return where a secret stands in *text*, also beside references or if it only looks so."""
-    beside = _REFERENCE.sub(lambda found: " " * len(found[0]), text)
-    if beside != text:
-        return find_secret("", beside)
+def _find_secret(name: str, text: str) -> Span | None:
+    """Return the span of a secret in *text*, which may also contain references. Random text
+    counts.
+    """
+    spaced = _REFERENCE.sub(lambda match: " " * len(match[0]), text)
+    if spaced != text:
+        return find_secret("", spaced)
     return find_secret(name, text) or ((0, len(text)) if looks_random(text) else None)

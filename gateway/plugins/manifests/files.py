@@ -1,11 +1,11 @@
-"""Manifests on disk <-> entries: agent cards, skills, an ``mcp.json``, bundles, folders of these.
+"""Reading and writing of manifest files: agent cards, skills, ``mcp.json``, bundles and folders.
 
-* A file gives all of its entries or none. A bundle is many entries in one JSON file, ``{"version":
-  1, "entries": [...]}``; what is written is read again to the last field.
-* In a folder, a file that cannot be used is reported and the others are read. Nothing outside the
-  folder is read, wherever links in it lead.
-* A card and a ``SKILL.md`` say less than an entry does: what they cannot say (a status, scopes,
-  other hints) is written into a bundle, with the whole entry.
+* All entries of a file are imported, or none. A bundle contains many entries in one JSON file,
+  ``{"version": 1, "entries": [...]}``, without loss.
+* In a folder, unusable files are reported and the other files are read. Links that lead out of the
+  folder are not followed.
+* Agent cards and ``SKILL.md`` files cannot store all fields of an entry, such as status, scopes and
+  other hints. Entries that use such fields are written to a bundle.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ from gateway.types import Diagnostic, JsonObject
 
 SKILL = "SKILL.md"
 VERSION = 1
-"""Of bundles."""
+"""Version of bundles."""
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SKILL_BYTES = 256 * 1024
 MAX_FILES = 10_000
-_FOREIGN = re.compile(r"[^a-z0-9]+")
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARS = 64
 
 
 class _Server(BaseModel):
-    """What is read of a server in an ``mcp.json``: nothing that may be a secret."""
+    """Fields read from a server in an ``mcp.json``. Fields that may contain secrets are left
+    out.
+    """
 
     description: str = ""
     command: Any = None
@@ -52,23 +54,23 @@ class _Server(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What was read."""
+    """Result of reading manifests."""
 
     entries: tuple[Entry, ...]
-    """Ids are unique."""
+    """Entries with unique ids."""
     notes: tuple[Diagnostic, ...] = ()
-    """One for each file that cannot be used: which, why, and what to do."""
+    """One diagnostic for each unusable file, with the reason and the remedy."""
 
 
 def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
-    """Read a file, or the files of a folder and the skills in the folders in it.
+    """Read a file, or the manifest files of a folder and the skills in its subfolders.
 
     Args:
-        path: A ``SKILL.md``, a JSON file, or a folder.
-        namespace: Of entries that name none.
+        path: ``SKILL.md``, JSON file or folder.
+        namespace: Namespace of entries without one.
 
     Raises:
-        ConfigError: There is no such file or folder, or the one file cannot be used.
+        ConfigError: If *path* does not exist, or is a single file that is unusable.
     """
     if not path.is_dir():
         return Imported(entries=read_file(path, namespace=namespace))
@@ -76,7 +78,9 @@ def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
     notes = []
     for count, file in enumerate(_files(path), start=1):
         if count > MAX_FILES:
-            notes.append(_note(f"{str(path)!r} has more than {MAX_FILES} files: the rest is left"))
+            notes.append(
+                _note(f"{str(path)!r} has more than {MAX_FILES} files: the rest was skipped")
+            )
             break
         try:
             entries = _read_inside(file, path, namespace, imported)
@@ -103,9 +107,13 @@ def _files(folder: Path) -> Iterator[Path]:
 def _read_inside(
     path: Path, folder: Path, namespace: str, imported: Mapping[str, tuple[Entry, Path]]
 ) -> tuple[Entry, ...]:
-    """Read one file of a folder; it leads not out of it, and has no entry of an earlier one."""
+    """Read one file of a folder.
+
+    Raises:
+        ConfigError: If a link leads out of the folder, or an entry is also in an earlier file.
+    """
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise ConfigError(f"{str(path)!r} leads out of its folder: put the file itself there")
+        raise ConfigError(f"{str(path)!r} leads out of its folder: copy the file into the folder")
     entries = read_file(path, namespace=namespace)
     for entry in entries:
         if entry.id in imported:
@@ -116,10 +124,11 @@ def _read_inside(
 
 
 def read_file(path: Path, *, namespace: str = NAMESPACE) -> tuple[Entry, ...]:
-    """Read one file: all of its entries.
+    """Read all entries of one file.
 
     Raises:
-        ConfigError: It is not there, is too large, or is no manifest; it says what to do.
+        ConfigError: If the file is missing, too large or not a manifest. The message has the
+            remedy.
     """
     where = str(path)
     markdown = path.suffix.casefold() == ".md"
@@ -146,7 +155,7 @@ def _entries(document: object, where: str, namespace: str) -> tuple[Entry, ...]:
         if is_card(document):
             return (read_card(document, where=where, namespace=namespace),)
     raise ConfigError(
-        f"{where!r} is no manifest: give an agent card, an mcp.json, or a bundle "
+        f"{where!r} is not a manifest: use an agent card, an mcp.json, or a bundle "
         "{'version': 1, 'entries': [...]}"
     )
 
@@ -156,10 +165,10 @@ def _note(detail: str) -> Diagnostic:
 
 
 def _server_entries(document: Mapping[str, object], where: str, namespace: str) -> Iterator[Entry]:
-    """Yield the servers of an ``mcp.json`` as entries: found, and not started.
+    """Yield the servers of an ``mcp.json`` as entries, which can be found but are not connected.
 
-    Nothing is taken over that may be a secret: no environment, no headers, no arguments, and of a
-    URL neither its query nor its user. To have their tools, configure them instead.
+    Fields that may contain secrets are left out: environment, headers, arguments, and the query and
+    user name of a URL. To use the tools of these servers, add them to the configuration.
     """
     table = document.get("mcpServers", document.get("servers"))
     servers: dict[str, _Server] = read_value(dict[str, _Server], table, where=repr(where))
@@ -187,15 +196,15 @@ def _transport(server: _Server) -> JsonObject:
 
 
 def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
-    """Return the entries of a bundle, from its parsed JSON.
+    """Return the entries of a bundle, given its parsed JSON.
 
     Raises:
-        ConfigError: If it is of another version, or an entry of it cannot be used; it says which.
+        ConfigError: If the version is not supported or an entry is not valid. The message names it.
     """
     if document.get("version") != VERSION:
         raise ConfigError(
             f"{where!r} is a bundle of version {document.get('version')!r}; "
-            f"version {VERSION} is read"
+            f"only version {VERSION} is supported"
         )
     entries = document.get("entries")
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
@@ -207,13 +216,13 @@ def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, .
         except ConfigError as error:
             raise ConfigError(f"{where!r}, entry {number}: {error}") from error
         if entry.id in entries_by_id:
-            raise ConfigError(f"{where!r}, entry {number}: {entry.id!r} is there already")
+            raise ConfigError(f"{where!r}, entry {number}: duplicate id {entry.id!r}")
         entries_by_id[entry.id] = entry
     return tuple(entries_by_id.values())
 
 
 def bundle(entries: Iterable[Entry]) -> JsonObject:
-    """Return *entries* as a bundle, by id."""
+    """Return *entries* as a bundle, sorted by id."""
     ordered = sorted(entries, key=lambda entry: entry.id)
     return {"version": VERSION, "entries": [entry_to_json(entry) for entry in ordered]}
 
@@ -228,27 +237,29 @@ def _to_text(document: JsonObject) -> str:
 
 
 def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
-    """Return the text of each file that *folder* would hold.
+    """Return the text of each manifest file for *entries*, keyed by path.
 
-    What `read_manifests` makes of it, with the namespace of the entries, are the same entries.
+    `read_manifests` with the namespace of the entries returns equal entries from these files.
     """
     files: dict[Path, str] = {}
-    rest = []
+    bundled = []
     for entry in entries:
         file = None
         with suppress(ConfigError):
             file = _as_file(entry)
         if file is None:
-            rest.append(entry)
+            bundled.append(entry)
         else:
             files[folder / file[0]] = file[1]
-    if rest:
-        files[folder / "entries.json"] = write_bundle(rest)
+    if bundled:
+        files[folder / "entries.json"] = write_bundle(bundled)
     return files
 
 
 def _as_file(entry: Entry) -> tuple[str, str] | None:
-    """Return the name and the text of a file that says all of *entry*; None if none does."""
+    """Return name and text of a file that stores *entry* without loss, or None if that needs a
+    bundle.
+    """
     if entry.kind == "agent":
         card = write_card(entry)
         if entry == read_card(card, where="", namespace=entry.namespace):
@@ -261,7 +272,7 @@ def _as_file(entry: Entry) -> tuple[str, str] | None:
 
 
 def _slug(entry: Entry) -> str:
-    plain = _FOREIGN.sub("-", entry.name.casefold()).strip("-")[:_SLUG_CHARS]
+    plain = _SEPARATORS.sub("-", entry.name.casefold()).strip("-")[:_SLUG_CHARS]
     if plain == entry.name:
         return plain
     digest = hashlib.sha256(entry.id.encode()).hexdigest()[:8]

@@ -1,7 +1,7 @@
-"""``SKILL.md`` <-> entries of kind ``skill``. Pure.
+"""Conversion between ``SKILL.md`` files and entries of kind ``skill``. Pure.
 
-The front matter's ``name`` and ``description`` are the entry's; what else it says is metadata, each
-value as text, and the body stands there under ``instructions``.
+``name`` and ``description`` of the front matter are those of the entry. All other fields become
+metadata, as texts. The body becomes the metadata field ``instructions``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gateway.types import Hints
 
 _FENCE = "---"
 _MAX_DEPTH = 16
-# libyaml is ten times faster where the wheel brings it; the events are the same.
+# libyaml is ten times as fast and produces the same events. Some wheels lack it.
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class _Front(BaseModel):
-    """The front matter; values stay texts."""
+    """Front matter. Values remain texts."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -34,46 +34,50 @@ class _Front(BaseModel):
 
 
 def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
-    """Read a ``SKILL.md``.
+    """Return the entry of a ``SKILL.md`` file.
 
     Args:
-        text: All of it.
-        where: The file, for messages.
-        namespace: Whose the entry is.
+        text: Content of the file.
+        where: Path of the file, for messages.
+        namespace: Namespace of the entry.
 
     Raises:
-        ConfigError: If it has no front matter with a name and a description, or one that cannot
-            be read; it says what to do.
+        ConfigError: If the front matter is missing, not valid, or without name and description. The
+            message contains the remedy.
     """
-    head, body = _parts(text, where)
+    head, body = _split_front_matter(text, where)
     front: _Front = read_value(_Front, _read_yaml(head, where), where=f"{where!r}: front matter")
-    rest = front.model_extra or {}
-    if INSTRUCTIONS in rest:
-        raise ConfigError(f"{where!r}: {INSTRUCTIONS!r} stands below the front matter, not in it")
+    extra = front.model_extra or {}
+    if INSTRUCTIONS in extra:
+        raise ConfigError(
+            f"{where!r}: {INSTRUCTIONS!r} must be below the front matter, not a field in it"
+        )
     return Entry(
         kind="skill",
         name=front.name,
         description=front.description,
         namespace=namespace,
         hints=Hints(tags=tuple(front.tags)),
-        metadata={**rest, **({INSTRUCTIONS: body} if body else {})},
+        metadata={**extra, **({INSTRUCTIONS: body} if body else {})},
     )
 
 
-def _parts(text: str, where: str) -> tuple[str, str]:
+def _split_front_matter(text: str, where: str) -> tuple[str, str]:
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    if lines[0].rstrip() != _FENCE or _FENCE not in (rest := [item.rstrip() for item in lines[1:]]):
+    if lines[0].rstrip() != _FENCE or _FENCE not in (
+        stripped := [item.rstrip() for item in lines[1:]]
+    ):
         raise ConfigError(
             f"{where!r} has no front matter: begin it with '---', 'name: …', 'description: …' and "
             "'---', each on a line of its own"
         )
-    end = rest.index(_FENCE) + 1
+    end = stripped.index(_FENCE) + 1
     return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]).strip("\n")
 
 
 def _read_yaml(head: str, where: str) -> object:
     try:
-        if fault := _fault_of(yaml.parse(head, Loader=_LOADER)):
+        if fault := _find_problem(yaml.parse(head, Loader=_LOADER)):
             raise ConfigError(f"{where!r}: its front matter {fault}")
         return yaml.load(head, Loader=_LOADER)  # noqa: S506  (it makes texts alone)
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -83,11 +87,11 @@ def _read_yaml(head: str, where: str) -> object:
         ) from error
 
 
-def _fault_of(events: Iterable[yaml.Event]) -> str:
-    """Return what may stand for something huge, or take long, and no skill needs."""
+def _find_problem(events: Iterable[yaml.Event]) -> str:
+    """Return a problem if the YAML could expand to a huge value or be slow to read, else ""."""
     depth = 0
     for event in events:
-        # Of an alias too.
+        # Aliases have an anchor too.
         if getattr(event, "anchor", None) is not None:
             return "uses '&' or '*': write the value out"
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -98,15 +102,15 @@ def _fault_of(events: Iterable[yaml.Event]) -> str:
 
 
 def front_matter(entry: Entry) -> dict[str, object]:
-    """Return the front matter of the ``SKILL.md`` that an entry was, or could be."""
+    """Return the front matter for the ``SKILL.md`` file of *entry*."""
     tags = {"tags": list(entry.hints.tags)} if entry.hints.tags else {}
-    rest = {key: value for key, value in entry.metadata.items() if key != INSTRUCTIONS}
-    front = {"name": entry.name, "description": entry.description, **tags, **rest}
+    extra = {key: value for key, value in entry.metadata.items() if key != INSTRUCTIONS}
+    front = {"name": entry.name, "description": entry.description, **tags, **extra}
     return {key: _plain(value) for key, value in front.items()}
 
 
 def write_skill(entry: Entry) -> str:
-    """Write an entry as the ``SKILL.md`` that it was, or could be."""
+    """Return the ``SKILL.md`` file of *entry*."""
     front = front_matter(entry)
     head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=10_000)
     body = entry.metadata.get(INSTRUCTIONS, "")

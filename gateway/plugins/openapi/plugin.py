@@ -1,4 +1,4 @@
-"""The plugin ``openapi``: HTTP APIs with an OpenAPI document as servers."""
+"""Plugin ``openapi``: HTTP APIs with an OpenAPI document as servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.mcp.servers import ApiOpener, HttpServer
 
 @hookimpl
 def register_sources() -> Mapping[str, ApiOpener]:
-    """Register the key ``openapi``."""
+    """Register the source key ``openapi``."""
     return {"openapi": _open}
 
 

@@ -1,9 +1,9 @@
-"""The operations of an HTTP API as tools: an OpenAPI document as a server of the mcp package.
+"""MCP server in this process whose tools are the operations of an HTTP API.
 
-* The document and every answer are read within the limits of any server, and only from where the
-  guard of addresses lets a request go.
-* A document is text of a stranger: it may not name another host, and no file or address to load.
-* The headers of the host go to the API alone, whatever a model gives as arguments.
+* The OpenAPI document and all responses have the same size limits as those of other servers.
+  Requests go only to addresses that the address guard allows.
+* The document is untrusted. It must not name another host, a file or an address to load.
+* The host's headers are sent only to the API and override the arguments of a model.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from gateway.errors import ConfigError, Failed, MissingExtraError, attempt, atte
 from gateway.mcp.servers import HttpServer
 from gateway.runtime.json_schema import objects_in
 
-_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_CHARS = 64
 MakeRequest: TypeAlias = Callable[[str, Mapping[str, Any], str], Any]
-"""Operation, arguments and the API's address -> a request, of the package that reads documents."""
+"""Returns the HTTP request for an operation name, its arguments and the API's base address."""
 
 
 async def openapi_server(
     target: HttpServer, client: httpx2.AsyncClient, max_bytes: int
 ) -> Server[Any]:
-    """Return a server in this process whose tools are the operations of an API.
+    """Return an MCP server in this process whose tools are the operations of an API.
 
     Args:
-        target: Its ``openapi`` is an address or a file, in JSON.
-        client: Sends requests; it has the limits and guards.
-        max_bytes: The longest file.
+        target: Server entry. Its ``openapi`` field is the address or file of a JSON document.
+        client: HTTP client with size limits and address guard.
+        max_bytes: Maximum size of a file, in bytes.
 
     Raises:
-        ConfigError: The document cannot be read or used.
-        MissingExtraError: The package that reads it is not installed.
-        httpx2.HTTPError: Its address does not answer.
+        ConfigError: If the document cannot be read or used.
+        MissingExtraError: If the extra ``openapi`` is not installed.
+        httpx2.HTTPError: If the document cannot be downloaded.
     """
     parsed = await attempt(asyncio.to_thread(_parse, await _read(target, client, max_bytes)))
     if isinstance(parsed, Failed):
         if isinstance(parsed.error, ConfigError | MissingExtraError):
             raise parsed.error
-        raise ConfigError(f"{_shown(target)} is no OpenAPI document that can be used")
+        raise ConfigError(f"{_document_name(target)} is not valid or not supported")
     document, tools, make_request = parsed
     base = _base_url(target, document)
     names = {tool.name for tool in tools}
@@ -79,10 +79,10 @@ async def _read(target: HttpServer, client: httpx2.AsyncClient, max_bytes: int) 
     if "://" not in target.openapi:
         return await asyncio.to_thread(_read_file, Path(target.openapi), max_bytes)
     url = httpx2.URL(target.openapi)
-    if _is_same(url, target):
+    if _is_same_host(url, target):
         response = await client.get(url, headers=target.headers)
     else:
-        # A token is for the API alone too.
+        # The document is on another host, which must not receive the API's token.
         response = await client.get(url, auth=None)
     return response.raise_for_status().content
 
@@ -108,11 +108,11 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[types.Tool], MakeReques
     document = json.loads(content)
     for part in objects_in(document):
         if not str(part.get("$ref", "#")).startswith("#"):
-            raise ConfigError("the OpenAPI document refers to another one: make it one file")
+            raise ConfigError("the OpenAPI document refers to another file: merge them into one")
     routes: dict[str, HTTPRoute] = {}
     for route in parse_openapi_to_http_routes(document):
         words = route.operation_id or f"{route.method.lower()}{route.path}"
-        name = _FOREIGN.sub("_", words).strip("_.")[:_NAME_CHARS]
+        name = _INVALID_CHARACTERS.sub("_", words).strip("_.")[:_NAME_CHARS]
         if name in routes:
             name = f"{name[: _NAME_CHARS - 5]}_{len(routes)}"
         routes[name] = route
@@ -130,28 +130,28 @@ def _parse(content: bytes) -> tuple[dict[str, Any], list[types.Tool], MakeReques
 
 
 def _base_url(target: HttpServer, document: Mapping[str, Any]) -> str:
-    """Return where the API is.
+    """Return the base address of the API.
 
     Raises:
-        ConfigError: The document names another host than the target.
+        ConfigError: If the document names a host other than the target's.
     """
     servers = document.get("servers") or [{}]
     if target.url != target.openapi:
         return target.url
     url = httpx2.URL(target.url).join(str(servers[0].get("url", "/")))
-    if not _is_same(url, target):
+    if not _is_same_host(url, target):
         raise ConfigError(
-            f"{_shown(target)} names the API at another host: if it is right, write it as 'url'"
+            f"{_document_name(target)} names another API host: if that is correct, set it as 'url'"
         )
     return str(url)
 
 
-def _is_same(url: httpx2.URL, target: HttpServer) -> bool:
-    own = httpx2.URL(target.url)
-    return (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
+def _is_same_host(url: httpx2.URL, target: HttpServer) -> bool:
+    target_url = httpx2.URL(target.url)
+    return (url.scheme, url.host, url.port) == (target_url.scheme, target_url.host, target_url.port)
 
 
-def _shown(target: HttpServer) -> str:
+def _document_name(target: HttpServer) -> str:
     return f"the OpenAPI document of {target.origin}"
 
 

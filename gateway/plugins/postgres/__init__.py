@@ -1,4 +1,4 @@
-"""Stores and vectors in PostgreSQL."""
+"""Store and vector search in PostgreSQL."""
 
 from gateway.runtime.lazy_names import lazy_names
 

@@ -1,11 +1,13 @@
-"""A PostgreSQL database: connections, tables, errors, notifications. Only this module and
-`gateway.plugins.postgres.pgvector` use psycopg.
+"""Database connections to PostgreSQL: pool, transactions, locks, notifications and errors.
 
-* Tables are in a schema of their own, which knows the version of each kind. Older ones are brought
-  up in one transaction under an advisory lock; newer ones are refused and left as they are.
-* There is no latch. When the server is gone, a call fails at once and says why; the first call
-  after it is back works.
-* No password is in any error: the address is shown as host, port and database.
+Only this module, `gateway.plugins.postgres.pgvector` and `gateway.plugins.postgres.tables` use
+psycopg.
+
+* All tables are in one schema, which records the version of each kind of table. Older tables are
+  upgraded in one transaction under an advisory lock. Newer ones are refused and not changed.
+* There is no circuit breaker. While the server is down, each call fails immediately with the
+  reason. The first call after the server is back succeeds.
+* Errors never contain the password. The address is displayed as host, port and database.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from functools import cache
 from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
-from gateway.plugins.postgres.tables import bring_up
+from gateway.plugins.postgres.tables import upgrade_tables
 from gateway.storage.database import LockingDatabase, Schema, Values
 
 try:
@@ -34,32 +36,32 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 OnChange = Callable[[str], None]
-"""Called with what another process changed; see `WatchedStore.watch`."""
+"""Called with the name of whatever another process changed. See `WatchedStore.watch`."""
 
 BUSY_S = 10.0
-"""How long a call waits for a connection, or for rows that others hold, before it gives up."""
-_LINK: Mapping[str, str] = {
+"""Maximum time in seconds to wait for a connection or for rows locked by others."""
+_CONNECTION_DEFAULTS: Mapping[str, str] = {
     "connect_timeout": "5",
-    # A network that swallows packets must not hold a call for hours.
+    # If the network drops all packets, a call must not hang for hours.
     "keepalives_idle": "30",
     "tcp_user_timeout": "30000",
     "application_name": "tool-gateway",
 }
-"""Settings of a connection, where the URL has none."""
-_MOST_CONNECTIONS = 8
+"""Default connection settings. Settings in the URL take precedence."""
+_MAX_CONNECTIONS = 8
 _IDLE_S = 300.0
 _ROWS_AT_ONCE = 1_000
 _CHANNEL = "tool_gateway"
 _POLL_S = 0.5
 _RECONNECT_S = 1.0
-_UNSAFE = "it has a character that PostgreSQL cannot keep, U+0000 or half of a surrogate pair"
+_UNSAFE = "PostgreSQL cannot store U+0000 or half of a surrogate pair"
 
 _VALUE = re.compile(r"\?|(?<![:\w]):(\w+)")
 
 
 @cache
-def _own(statement: str) -> bytes:
-    """Return *statement* with the placeholders of psycopg."""
+def _translate(statement: str) -> bytes:
+    """Return *statement* with placeholders in psycopg's syntax."""
     return _VALUE.sub(lambda value: f"%({value[1]})s" if value[1] else "%s", statement).encode()
 
 
@@ -67,61 +69,63 @@ class Connection(psycopg.Connection[TupleRow]):
     """A `Session` in PostgreSQL."""
 
     def rows(self, statement: LiteralString, values: Values = ()) -> list[TupleRow]:
-        """See `Session.rows`."""
-        return self.cursor(binary=True).execute(_own(statement), values).fetchall()
+        """Return the rows of one query."""
+        return self.cursor(binary=True).execute(_translate(statement), values).fetchall()
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[TupleRow]:
-        """See `Session.each`."""
+        """Yield the rows of a query, fetched in portions."""
         with self.cursor("each", binary=True) as cursor:
             cursor.itersize = _ROWS_AT_ONCE
-            yield from cursor.execute(_own(statement), values)
+            yield from cursor.execute(_translate(statement), values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """See `Session.write`."""
+        """Execute a statement with the values of each of *rows* and return the number of changed
+        rows.
+        """
         with self.cursor() as cursor:
-            cursor.executemany(_own(statement), rows)
+            cursor.executemany(_translate(statement), rows)
             return cursor.rowcount
 
     def insert(self, statement: LiteralString, values: Values) -> int:
-        """See `Session.insert`."""
-        row = self.execute(_own(statement) + b" RETURNING id", values).fetchone()
+        """Insert one row and return its id."""
+        row = self.execute(_translate(statement) + b" RETURNING id", values).fetchone()
         return int(row[0]) if row else 0
 
     def hold(self, *names: str) -> None:
-        """See `Session.hold`. They are held in one order: nobody waits in a circle."""
+        """Lock *names* until the end of the transaction. The fixed order prevents deadlocks."""
         for name in sorted({*names}):
             self.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (name,))
 
     def skip_flush(self) -> None:
-        """See `Session.skip_flush`."""
+        """Commit without waiting for the disk. A loss of power may undo this transaction."""
         self.execute("SET LOCAL synchronous_commit = off")
 
 
 class PostgresDatabase(LockingDatabase):
-    """One schema of a database, made when first needed. Safe from any thread, and after a fork.
+    """One schema of a PostgreSQL database, created when first needed. Thread-safe and fork-safe.
 
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
-        schema: Where the tables are.
-        tables: Which they are.
+        schema: Name of the schema.
+        tables: Tables in the schema.
 
     Raises:
-        ConfigError: *url* is no such address.
+        ConfigError: If *url* is not a valid address.
     """
 
     def __init__(self, url: str, schema: str, tables: Sequence[Schema] = ()) -> None:
-        self._link = {**_LINK, **_parsed(url)}
+        self._settings = {**_CONNECTION_DEFAULTS, **_parse_url(url)}
         self._schema = schema
-        self._tables = {each.name: each for each in tables}
+        self._tables = {table.name: table for table in tables}
         self._is_up = False
-        self.place = self.label = _place(self._link, schema)
+        self.place = self.label = _place(self._settings, schema)
         self._origin = secrets.token_hex(8)
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
         self._process = os.getpid()
 
     def add(self, tables: Schema) -> None:
-        """Make *tables* too, if they are missing, before the next use."""
+        """Also create *tables* before the next use, if they are missing."""
         with self._opening:
             if tables.name not in self._tables:
                 self._tables[tables.name] = tables
@@ -129,10 +133,10 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Read the tables as they are at one moment, whatever is written meanwhile.
+        """Open a read-only transaction with a consistent snapshot of the tables.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: If the tables cannot be read.
         """
         with self._connection() as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -141,10 +145,10 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Write to the tables: all is written, or nothing.
+        """Open a transaction that writes all changes or none.
 
         Raises:
-            StoreError: They cannot be written.
+            StoreError: If the tables cannot be written.
         """
         with self._connection() as connection:
             connection.isolation_level = connection.read_only = None
@@ -152,10 +156,10 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """See `LockingDatabase.lock`.
+        """Hold the lock *name* among all processes while the block runs.
 
         Raises:
-            StoreError: Another one has held it for `BUSY_S`, or the database cannot be reached.
+            StoreError: If the lock is not free within `BUSY_S`, or the database cannot be reached.
         """
         with self.transaction() as connection:
             query = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -164,12 +168,12 @@ class PostgresDatabase(LockingDatabase):
 
     @contextlib.contextmanager
     def try_lock(self, names: Sequence[str]) -> Iterator[Collection[str]]:
-        """Hold those of *names* that no other connection holds; they are the value.
+        """Lock *names* without waiting and yield the names that were free.
 
-        They are free again at the end, or as soon as the connection or its process is gone.
+        The locks end with the block, or when the connection or its process ends.
 
         Raises:
-            StoreError: The server cannot be reached.
+            StoreError: If the server cannot be reached.
         """
         with self._errors():
             pool, connection = self._take()
@@ -184,20 +188,20 @@ class PostgresDatabase(LockingDatabase):
                 connection.execute("SELECT pg_advisory_unlock_all()")
                 connection.commit()
             except BaseException:
-                # Whatever it holds goes with it.
+                # Closing the connection releases its locks.
                 connection.close()
                 raise
             finally:
                 pool.putconn(connection)
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Connection]:
-        """Yield a connection of its own, outside transactions, for what takes minutes.
+    def dedicated_connection(self) -> Iterator[Connection]:
+        """Yield a separate connection outside transactions, for statements that take minutes.
 
-        Its server notices within seconds when this process is gone.
+        The server notices within seconds when this process ends.
 
         Raises:
-            StoreError: The server cannot be reached, or refuses.
+            StoreError: If the server cannot be reached or refuses the connection.
         """
         with self._errors(), self._connect() as connection:
             connection.autocommit = True
@@ -208,33 +212,33 @@ class PostgresDatabase(LockingDatabase):
             yield connection
 
     def is_made(self) -> bool:
-        """See `Database.is_made`; to look takes as long as to read."""
+        """Return True. Checking would take as long as reading."""
         return True
 
     def is_away(self, error: StoreError, /) -> bool:
-        """See `Database.is_away`; a server that is busy is away too."""
+        """Return whether *error* may be temporary: the server cannot be reached or is busy."""
         return isinstance(error.__cause__, psycopg.OperationalError)
 
     def size(self, table: str, /) -> int:
-        """See `Database.size`."""
+        """Return the size of *table* in bytes."""
         ((size,),) = self.rows("SELECT pg_total_relation_size(CAST(? AS regclass))", (table,))
         return int(size)
 
     def close(self) -> None:
-        """Close all connections; the next use opens others."""
+        """Close all connections. The next use opens new ones."""
         with self._opening:
             if self._pool is not None and self._process == os.getpid():
                 self._pool.close()
             self._pool = None
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
-        """Call *on_change*, from a thread, whenever another process changed a table.
+        """Call *on_change* from a thread whenever another process changes a table.
 
-        What happens while there is no connection is missed: once there is one, everything
-        counts as changed.
+        Changes during a lost connection are missed. After reconnecting, *on_change* is called with
+        "", which means that anything may have changed.
 
         Returns:
-            A function that ends it.
+            A function that ends the watch.
         """
         ended = threading.Event()
         work = threading.Thread(target=self._watch, args=(on_change, ended), daemon=True)
@@ -246,7 +250,7 @@ class PostgresDatabase(LockingDatabase):
             with contextlib.suppress(psycopg.Error, StoreError), self._connect() as connection:
                 connection.autocommit = True
                 connection.execute(SQL("LISTEN {}").format(Identifier(_CHANNEL)))
-                # What was said before is lost.
+                # Earlier notifications are lost.
                 on_change("")
                 while not ended.is_set():
                     for note in connection.notifies(timeout=_POLL_S):
@@ -266,7 +270,7 @@ class PostgresDatabase(LockingDatabase):
                 pool.putconn(connection)
 
     def _take(self) -> tuple[ConnectionPool[Connection], Connection]:
-        """Return a connection that works, and the pool that it goes back to."""
+        """Return a working connection and its pool."""
         pool = self._open()
         try:
             connection = pool.getconn()
@@ -276,7 +280,7 @@ class PostgresDatabase(LockingDatabase):
         try:
             ConnectionPool.check_connection(connection)
         except psycopg.OperationalError:
-            # The server was started anew, or is down: no other connection of the pool works.
+            # The server restarted or is down, so no connection of this pool works.
             pool.putconn(connection)
             self._drop(pool)
             pool = self._open()
@@ -287,18 +291,19 @@ class PostgresDatabase(LockingDatabase):
         with self._opening:
             is_open = self._pool is not None and self._process == os.getpid()
             if not (is_open and self._is_up):
-                # Fails at once, and says why, where a pool would try for long.
+                # A direct connection fails immediately with the reason. The pool would retry for a
+                # long time.
                 with self._connect() as connection:
-                    bring_up(connection, self._schema, self.place, [*self._tables.values()])
+                    upgrade_tables(connection, self._schema, self.place, [*self._tables.values()])
                 self._is_up = True
             if self._pool is None or not is_open:
                 self._process = os.getpid()
                 self._pool = ConnectionPool(
-                    make_conninfo("", **self._link),
+                    make_conninfo("", **self._settings),
                     connection_class=Connection,
                     configure=self._configure,
                     min_size=1,
-                    max_size=_MOST_CONNECTIONS,
+                    max_size=_MAX_CONNECTIONS,
                     max_idle=_IDLE_S,
                     timeout=BUSY_S,
                     open=True,
@@ -312,7 +317,7 @@ class PostgresDatabase(LockingDatabase):
         pool.close(timeout=0)
 
     def _connect(self) -> Connection:
-        connection = Connection.connect(make_conninfo("", **self._link))
+        connection = Connection.connect(make_conninfo("", **self._settings))
         try:
             self._configure(connection)
         except psycopg.Error:
@@ -324,7 +329,7 @@ class PostgresDatabase(LockingDatabase):
         connection.execute(
             "SELECT set_config('search_path', quote_ident(%s), false),"
             " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false),"
-            # A machine that is gone must not keep its locks for hours.
+            # Locks of an unreachable machine must be released within seconds, not hours.
             " set_config('tcp_keepalives_idle', '30', false),"
             " set_config('tcp_keepalives_interval', '10', false),"
             " set_config('tcp_keepalives_count', '3', false)",
@@ -340,11 +345,11 @@ class PostgresDatabase(LockingDatabase):
             raise StoreError(f"{self.place}: {_reason(error)}") from error
 
 
-def _parsed(url: str) -> Mapping[str, Any]:
-    """Return the settings of a URL; a fault in it is never shown, since it may be the password."""
-    scheme, _, rest = url.partition("://")
-    server, _, path = rest.partition("/")
-    # An @ that belongs to the password would make the rest of that a part of the host.
+def _parse_url(url: str) -> Mapping[str, Any]:
+    """Return the settings in *url*. Errors do not quote it, because it may contain the password."""
+    scheme, _, remainder = url.partition("://")
+    server, _, path = remainder.partition("/")
+    # An unescaped @ in the password would make the rest of the password part of the host.
     if scheme in {"postgresql", "postgres"} and server.count("@") < 2:
         with contextlib.suppress(psycopg.Error):
             if "@" not in path.partition("?")[0]:
@@ -361,12 +366,12 @@ def _place(link: Mapping[str, Any], schema: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return what happened and what to do, without values of a statement."""
+    """Return reason and remedy, without the values of the statement."""
     first, code = str(error).partition("\n")[0], getattr(error, "sqlstate", None)
     if isinstance(error, UnicodeError) or (isinstance(error, psycopg.DataError) and code is None):
-        return f"{_UNSAFE}: take it out"
+        return f"{_UNSAFE}: remove it"
     if code is None:
-        return f"{first}: check that the server runs, and the address"
+        return f"{first}: check the address and that the server is running"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return f"{first}: the user needs CREATE on the database, or a schema of its own"
     return first

@@ -1,8 +1,10 @@
-"""Vectors of entities in PostgreSQL with pgvector; see `gateway.index.engine_vectors.VectorEngine`.
+"""Vector search in PostgreSQL with pgvector: implements
+`gateway.index.engine_vectors.VectorEngine`.
 
-* Numbers have half precision. The server computes the cosines, so a search transfers no row.
-* The planner chooses nothing: a statement with ids cannot use the HNSW index, and a statement that
-  uses the HNSW index has no filter.
+* Vectors are stored in half precision. The server computes the cosines, so searches do not transfer
+  vectors.
+* The query planner has no choice: a statement with ids cannot use the HNSW index, and a statement
+  that uses the HNSW index has no filter.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ except ImportError as error:
     raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
 
 KEPT_DAYS = 7
-"""A row that no index used for this number of days is deleted."""
-_OLDEST = 0, 8
-"""The first version of pgvector with iterative scans."""
+"""Days after which an unused row is deleted."""
+_MIN_VERSION = 0, 8
+"""First version of pgvector with iterative scans."""
 _RETRY_S = 30.0
-"""Time between two attempts to ask a server that hangs, in seconds."""
+"""Seconds between two requests to a server that hangs."""
 _FETCHED = 200
-"""Number of rows fetched at a time from the HNSW index."""
+"""Number of rows fetched from the HNSW index at a time."""
 _ADVICE = (
     "index.rows = pgvector needs the extension vector (pgvector 0.8 or newer): install it on the "
     "server, and let an administrator run CREATE EXTENSION vector in this database"
@@ -46,7 +48,7 @@ _EXTENSION = (
     " FROM pg_extension WHERE extname = 'vector'"
 )
 _TABLES: Sequence[LiteralString] = (
-    # Days of use change apart from the rows, which are large and in an index.
+    # The day of last use is in a separate table, because rows are large and indexed.
     """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     model text COLLATE "C" NOT NULL, key bytea NOT NULL UNIQUE, used date NOT NULL)
     WITH (fillfactor = 80)""",
@@ -55,20 +57,20 @@ _TABLES: Sequence[LiteralString] = (
 )
 _SETTINGS = {
     "jit": "off",
-    # Other joins read the whole table: of 20,000 rows of 200,000 that takes four times as long.
+    # Other joins read the whole table, which takes four times as long for 20,000 of 200,000 rows.
     "enable_mergejoin": "off",
     "enable_hashjoin": "off",
     "enable_seqscan": "off",
     "enable_sort": "off",
-    # A strict order would leave out rows that are found late; cosines are computed again anyway.
+    # Strict order would drop rows that the index returns late. Cosines are computed again anyway.
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",
-    # At these limits the index returns far rows and leaves out near ones; a search ends earlier.
+    # At these limits, the index returns distant rows and drops near ones. Searches end earlier.
     "hnsw.max_scan_tuples": "1000000",
     "hnsw.scan_mem_multiplier": "32",
 }
 _SET = "SELECT set_config(key, value, true) FROM jsonb_each_text(%s)"
-_WALK = SQL(
+_NEAREST = SQL(
     "SELECT id FROM entity_rows WHERE model = {model}"
     " ORDER BY (numbers::halfvec({dimensions})) <#> %s::halfvec"
 )
@@ -82,18 +84,18 @@ _INSERT = """WITH fresh AS (
     INSERT INTO entity_keys (model, key, used) VALUES (%s, %s, CURRENT_DATE)
     ON CONFLICT (key) DO NOTHING RETURNING id
 ) INSERT INTO entity_rows (id, model, numbers) SELECT id, %s, %s::halfvec FROM fresh"""
-# In one order: two that touch the same rows do not wait for each other in a circle.
+# Rows are locked in the order of their ids, so that concurrent updates do not deadlock.
 _TOUCH = SQL("""UPDATE entity_keys AS k SET used = CURRENT_DATE FROM (
     SELECT id FROM entity_keys WHERE {column} = ANY(%s) AND used < CURRENT_DATE
     ORDER BY id FOR UPDATE
 ) AS old WHERE k.id = old.id""")
-# Someone deleted rows and left their keys.
+# Rows were deleted by hand and their keys remained.
 _REPAIR = """DELETE FROM entity_keys AS k WHERE key = ANY(%s)
     AND NOT EXISTS (SELECT FROM entity_rows AS r WHERE r.id = k.id)"""
 _CLEAN = """WITH old AS (
     DELETE FROM entity_keys WHERE used < CURRENT_DATE - %s RETURNING id
 ) DELETE FROM entity_rows USING old WHERE entity_rows.id = old.id"""
-# Dimensions of the rows, if the model has more rows than the offset.
+# Dimensions of the vectors, if the model has more rows than the offset.
 _MANY = """SELECT vector_dims(numbers) FROM entity_rows
     WHERE id = (SELECT id FROM entity_keys WHERE model = %s OFFSET %s LIMIT 1)"""
 _IS_INDEXED = "SELECT FROM pg_index WHERE indexrelid = to_regclass(%s) AND indisvalid"
@@ -103,7 +105,7 @@ class PgvectorEngine:
     """A `VectorEngine` in one schema.
 
     Args:
-        database: The place of the tables, which are made when first needed.
+        database: Database. The tables are created when first needed.
         model: Hexadecimal name of the model.
         timeout_s: Maximum duration of a search, in seconds.
     """
@@ -114,16 +116,20 @@ class PgvectorEngine:
         self._timeout_s = timeout_s
         self._index = f"entity_rows_hnsw_{model}"
         self._path = ""
-        """Schemas of the tables and of the extension; empty before the first use."""
+        """Search path with the schemas of the tables and of the extension. Empty before the first
+        use."""
         self._started: list[float] = []
-        """Start times of the running searches."""
+        """Create the extension and the tables, if they are missing, and return the search path.
+
+        Raises:
+            StoreError: If the extension is missing or too old. The message has the remedy."""
         self.has_gaps = False
 
     def make(self) -> str:
-        """Make the extension and the tables, if they are missing; return the search path.
+        """Create the extension and the tables, if they are missing, and return the search path.
 
         Raises:
-            StoreError: The extension is missing; the message says what to do.
+            StoreError: If the extension is missing or too old. The message has the remedy.
         """
         if self._path:
             return self._path
@@ -137,8 +143,8 @@ class PgvectorEngine:
                 raise StoreError(f"{place}: {_ADVICE} ({reason})") from error
             ((path, version),) = connection.execute(_EXTENSION).fetchall()
             if path is None:
-                raise StoreError(f"{place}: the schema is gone")
-            if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+                raise StoreError(f"{place}: the schema no longer exists")
+            if tuple(map(int, version.split(".")[:2])) < _MIN_VERSION:
                 raise StoreError(f"{place}: {_ADVICE} (it has {version})")
             connection.execute("SELECT set_config('search_path', %s, true)", (path,))
             for statement in _TABLES:
@@ -148,14 +154,15 @@ class PgvectorEngine:
 
     @contextlib.contextmanager
     def _search(self) -> Iterator[Connection]:
-        """Read for a search. While another search waits for a server that hangs, fail at once.
+        """Open a read transaction for a search.
 
-        Otherwise a server that hangs would occupy all worker threads.
+        If another search is waiting for a server that hangs, fail immediately. Otherwise such a
+        server would block all worker threads.
         """
         now = time.monotonic()
         late = [now - began - self._timeout_s for began in tuple(self._started)]
         if any(0 < waited < _RETRY_S for waited in late):
-            raise StoreError(f"{self._database.place}: it does not answer")
+            raise StoreError(f"{self._database.place}: the server does not answer")
         self._started.append(now)
         try:
             with self._session(self._timeout_s) as connection:
@@ -165,7 +172,9 @@ class PgvectorEngine:
 
     @contextlib.contextmanager
     def _session(self, timeout_s: float = 0) -> Iterator[Connection]:
-        """Read for *timeout_s*, or write without a timeout."""
+        """Open a transaction: for reading with the timeout *timeout_s*, or for writing without a
+        timeout.
+        """
         settings = {"search_path": self.make(), "statement_timeout": f"{1000 * timeout_s:.0f}"}
         begin = self._database.reading if timeout_s else self._database.transaction
         try:
@@ -174,19 +183,19 @@ class PgvectorEngine:
                 connection.execute(_SET, (Jsonb(settings),))
                 yield connection
         except StoreError:
-            # The next use checks that the tables exist.
+            # The tables may be missing, so the next use checks them.
             self._path = ""
             raise
 
     def known(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
-        """See `VectorEngine.known`."""
+        """Return the ids of the stored rows among *keys* and mark these rows as used today."""
         with self._session() as connection:
             connection.execute(_TOUCH.format(column=Identifier("key")), (keys,))
             return dict(connection.cursor(binary=True).execute(_KNOWN, (keys,)).fetchall())
 
     def put(self, rows: Mapping[bytes, Vector]) -> Mapping[bytes, int]:
-        """See `VectorEngine.put`."""
-        # In one order: two that write the same rows do not wait for each other in a circle.
+        """Store the missing rows and return the ids of all *rows*, keyed by key."""
+        # Rows are written in sorted order, so that concurrent writes do not deadlock.
         values = [
             (self._model, key, self._model, _halfvec(row)) for key, row in sorted(rows.items())
         ]
@@ -196,10 +205,12 @@ class PgvectorEngine:
         return self.known([*rows])
 
     def nearest(self, vectors: Matrix, passes: Passes, count: int, limit: int) -> Ids | None:
-        """See `VectorEngine.nearest`."""
+        """Return the ids of the rows nearest to *vectors* from the HNSW index, or None if it is
+        missing.
+        """
         size = Literal(vectors.shape[1])
-        statement = _WALK.format(model=Literal(self._model), dimensions=size)
-        found = []
+        statement = _NEAREST.format(model=Literal(self._model), dimensions=size)
+        nearest_ids = []
         with self._search() as connection:
             if connection.execute(_IS_INDEXED, (self._index,)).fetchone() is None:
                 return None
@@ -207,19 +218,20 @@ class PgvectorEngine:
                 with connection.cursor("near", binary=True) as cursor:
                     cursor.execute(statement, (_halfvec(vector),))
                     near = _take(cursor, passes, count, limit)
-                # Each vector needs rows of its own: its best row may be far from the others.
+                # Each vector needs enough near rows, because its best row may be far from the other
+                # vectors.
                 if len(near) < count:
                     return None
-                found.append(near)
-        return np.unique(np.concatenate(found))
+                nearest_ids.append(near)
+        return np.unique(np.concatenate(nearest_ids))
 
     def similarities(self, vectors: Matrix, ids: Ids) -> Matrix:
-        """See `VectorEngine.similarities`."""
+        """Return the cosines of *vectors* with the rows of *ids*, shape (q, len(ids))."""
         columns = SQL(", ").join([_SIMILARITY] * len(vectors))
         return self._values(columns, [*map(_halfvec, vectors)], ids)
 
     def rows(self, ids: Ids) -> Matrix:
-        """See `VectorEngine.rows`."""
+        """Return the rows of *ids*, shape (len(ids), d)."""
         rows: Matrix = self._values(SQL("array_agg(r.numbers::real[])"), [], ids)[0]
         return rows
 
@@ -228,17 +240,21 @@ class PgvectorEngine:
         statement, values = _VALUES.format(columns=columns), [*values, _array(ids)]
         with self._search() as connection:
             cursor = connection.cursor(binary=True)
-            ((places, *found),) = cursor.execute(statement, values, prepare=False).fetchall()
+            ((places, *column_values),) = cursor.execute(
+                statement, values, prepare=False
+            ).fetchall()
         if len(places or ()) < len(ids):
             self.has_gaps = True
             raise StoreError(
-                f"{self._database.place}: rows of entities are gone; the next build makes them "
-                "again"
+                f"{self._database.place}: vectors of entities are missing; the next index "
+                "build creates them again"
             )
-        return np.array(found, dtype=np.float32)[:, np.argsort(places)]
+        return np.array(column_values, dtype=np.float32)[:, np.argsort(places)]
 
     def maintain(self, ids: Ids, few_rows: int) -> None:
-        """See `VectorEngine.maintain`."""
+        """Mark the rows of *ids* as used today, delete unused rows, and create an index if there
+        are many.
+        """
         touch = _TOUCH.format(column=Identifier("id"))
         with self._session() as connection:
             connection.execute(touch, (_array(ids),))
@@ -248,17 +264,20 @@ class PgvectorEngine:
             self._make_index(*row)
 
     def _make_index(self, dimensions: int) -> None:
-        """Make the HNSW index, if it is missing and no other process makes it.
+        """Create the HNSW index, if it is missing and no other process is creating it.
 
-        Other connections read and write meanwhile.
+        Other connections can read and write in the meantime.
         """
         path = self.make()
-        with self._database.try_lock([self._index]) as held, self._database.alone() as connection:
+        with (
+            self._database.try_lock([self._index]) as locked,
+            self._database.dedicated_connection() as connection,
+        ):
             connection.execute("SELECT set_config('search_path', %s, false)", (path,))
-            if not held or connection.execute(_IS_INDEXED, (self._index,)).fetchone() is not None:
+            if not locked or connection.execute(_IS_INDEXED, (self._index,)).fetchone() is not None:
                 return
             name, model = Identifier(self._index), Literal(self._model)
-            # An unfinished index is useless.
+            # An earlier attempt may have left an unusable index.
             connection.execute(SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
             statement = SQL(
                 "CREATE INDEX CONCURRENTLY {name} ON entity_rows USING hnsw "
@@ -269,7 +288,7 @@ class PgvectorEngine:
 
 
 def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: int) -> Ids:
-    """Fetch up to *limit* ids from *cursor*, until *count* of them pass; return those that pass."""
+    """Fetch at most *limit* ids and return the passing ones. Stop when *count* ids pass."""
     near: Ids = np.zeros(0, dtype=np.int64)
     for _ in range(0, limit, _FETCHED):
         ids = np.array(cursor.fetchmany(_FETCHED), dtype=np.int64).reshape(-1)
@@ -280,7 +299,7 @@ def _take(cursor: psycopg.ServerCursor[Any], passes: Passes, count: int, limit: 
 
 
 class _Binary(bytes):
-    """A value in PostgreSQL's binary form; the cast in the statement gives its type."""
+    """Value in PostgreSQL's binary format. The cast in the statement determines its type."""
 
 
 class _BinaryDumper(Dumper):
@@ -298,5 +317,5 @@ def _halfvec(row: Vector) -> bytes:
 
 
 def _array(ids: Ids) -> str:
-    """Return a ``bigint[]`` as text: psycopg takes three times as long for a list."""
+    """Return a ``bigint[]`` as text, because psycopg takes three times as long for a list."""
     return "{" + ",".join(map(str, ids.tolist())) + "}"

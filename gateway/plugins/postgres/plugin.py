@@ -1,4 +1,4 @@
-"""The plugin ``postgres``: a store in PostgreSQL for several processes."""
+"""Plugin ``postgres``: a store in PostgreSQL, shared by several processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_databases() -> Mapping[str, Callable[..., object]]:
-    """Register addresses of PostgreSQL."""
+    """Register the URL schemes of PostgreSQL."""
     return {"postgresql": _open, "postgres": _open}
 
 

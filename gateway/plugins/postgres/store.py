@@ -1,7 +1,4 @@
-"""What outlives a process, in PostgreSQL: for several processes, also on several machines.
-
-Sign-ins in a database, encrypted under a key that is not there.
-"""
+"""Store in PostgreSQL, shared by several processes and machines, with encrypted sign-ins."""
 
 from __future__ import annotations
 
@@ -27,51 +24,52 @@ SIGN_INS = Schema(
         3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)
     },
 )
-"""Without a database that has locks, each sign-in is in a file of its own."""
+"""Table of encrypted sign-ins. Stores without locks use one file for each sign-in."""
 TABLES = VECTORS, CATALOG, SIGN_INS
 _LOCK_CHARS = 2
-"""Of 256 locks a model, no two are of one text."""
+"""Number of hexadecimal characters that select a lock: 256 locks for each model."""
 
 
 class PostgresClaim:
-    """A `Claim` by advisory locks of a connection. Keys that begin alike share a lock, since the
-    server has room for some thousand of them.
+    """A `Claim` that uses advisory locks. Keys with the same prefix share a lock.
+
+    The server has room for only some thousand locks.
 
     Args:
-        database: Where the locks are.
-        model_id: The model that makes the vectors.
-        keys: Their keys, in hexadecimal.
+        database: Database with the locks.
+        model_id: Model of the vectors.
+        keys: Hexadecimal keys of the vectors.
     """
 
     def __init__(self, database: PostgresDatabase, model_id: str, keys: Sequence[str]) -> None:
         self._database = database
         self._names = {key: f"vectors/{model_id}/{key[:_LOCK_CHARS]}" for key in keys}
-        self._held = ExitStack()
+        self._locks = ExitStack()
         self._is_released = False
         self._using = threading.Lock()
 
     def take(self) -> Collection[str]:
-        """See `Claim.take`."""
+        """Lock the keys that are free and return them. Returns () after `release`."""
         with self._using:
             if self._is_released:
                 return ()
-            held = self._held.enter_context(
+            locked = self._locks.enter_context(
                 self._database.try_lock(sorted({*self._names.values()}))
             )
-            return [key for key, name in self._names.items() if name in held]
+            return [key for key, name in self._names.items() if name in locked]
 
     def release(self) -> None:
-        """See `Claim.release`."""
+        """Release all keys. Repeated calls have no effect."""
         with self._using:
             self._is_released = True
-            self._held.close()
+            self._locks.close()
 
 
 class PostgresVectorStore(SqlVectorStore):
-    """A `VectorStore` in one schema, of which processes that share it make each vector once.
+    """A `VectorStore` in one schema. Processes that share it compute each vector once.
 
     Args:
-        database: The place of `VECTORS`.
+        database: Database with the tables of `VECTORS`.
     """
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -79,31 +77,35 @@ class PostgresVectorStore(SqlVectorStore):
         self._postgres = database
 
     def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
-        """See `SharedVectorStore.claim`."""
+        """Return a claim of *keys*. The store is not accessed yet."""
         return PostgresClaim(self._postgres, model_id, keys)
 
     def vector_engine(self, model: str, *, timeout_s: float) -> PgvectorEngine:
-        """See `gateway.index.engine_vectors.EngineStore.vector_engine`."""
+        """Return the vector engine of *model*."""
         return PgvectorEngine(self._postgres, model, timeout_s)
 
     def check_engine(self) -> None:
-        """See `gateway.index.engine_vectors.EngineStore.check_engine`."""
+        """Create the extension and the tables of pgvector, if they are missing.
+
+        Raises:
+            StoreError: If the extension is missing or too old. The message has the remedy.
+        """
         PgvectorEngine(self._postgres, "", 0).make()
 
 
 class PostgresStore:
-    """A `Store` in one schema of a PostgreSQL database, which is made when first needed.
+    """A `Store` in one schema of a PostgreSQL database, created when first needed.
 
-    Processes that share it hear of each other's changes (`watch`).
+    Processes that share the store are notified of each other's changes (`watch`).
 
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
-        schema: Where the tables are: one for each catalog that is to be apart.
-        vectors: Where vectors are kept, if not there.
-        wall: Seconds since the epoch.
+        schema: Schema of the tables. Use one schema for each separate catalog.
+        vectors: Store of the vectors. None stores them in this schema.
+        wall: Clock in seconds since the epoch.
 
     Raises:
-        ConfigError: *url* is no such address.
+        ConfigError: If *url* is not a valid address.
     """
 
     def __init__(
@@ -120,35 +122,37 @@ class PostgresStore:
         self.wall = wall
 
     def __repr__(self) -> str:
-        """Return where it is, without user and password."""
+        """Return the address without user and password."""
         return f"<{self._database.place}>"
 
     def tables(self, schema: Schema) -> PostgresDatabase:
-        """See `gateway.storage.protocol.TableStore.tables`."""
+        """Return the database, which also creates the tables of *schema*."""
         self._database.add(schema)
         return self._database
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> SqlTokens:
-        """See `gateway.storage.oauth_tokens.SignInStore.sign_in`."""
+        """Return the storage of the sign-in *key*. The first of *keys* encrypts."""
         return SqlTokens(self._database, key, keys)
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
-        """See `gateway.storage.protocol.WatchedStore.watch`."""
+        """Call *on_change* whenever another process changes a table. Return a function that ends
+        it.
+        """
         return self._database.watch(on_change)
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """Close all connections."""
         self.vectors.close()
         self.listings.close()
 
 
 class SqlTokens:
-    """A `TokenStore` in one row.
+    """A `TokenStore` in one table row.
 
     Args:
-        database: The place of `SIGN_INS`.
-        key: The key of the row.
-        keys: The keys of the host: the first one encrypts, all decrypt.
+        database: Database with the table of `SIGN_INS`.
+        key: Key of the row.
+        keys: Encryption keys of the host. The first one encrypts, all can decrypt.
     """
 
     def __init__(self, database: LockingDatabase, key: str, keys: Sequence[bytes]) -> None:
@@ -158,28 +162,28 @@ class SqlTokens:
         self.fault = ""
 
     def read(self) -> str | None:
-        """See `TokenStore.read`."""
+        """Return the decrypted sign-in, or None if it is missing or encrypted under another key."""
         rows = self._database.rows("SELECT sealed FROM sign_ins WHERE key = ?", (self._key,))
         text = decrypt(self._keys, rows[0][0], place=self._key) if rows else None
         self.fault = (
-            "its sign-in was encrypted under another host_key: give that one behind the new one, "
-            "with a comma between"
+            "its sign-in was encrypted under another host_key: append that key after the new one, "
+            "separated by a comma"
             if rows and text is None
             else ""
         )
         return text
 
     def write(self, text: str) -> None:
-        """See `TokenStore.write`."""
+        """Encrypt and store the sign-in."""
         query = """INSERT INTO sign_ins VALUES (?, ?)
             ON CONFLICT (key) DO UPDATE SET sealed = excluded.sealed"""
         self._database.write(query, (self._key, encrypt(self._keys, text, place=self._key)))
         self.fault = ""
 
     def forget(self) -> None:
-        """See `TokenStore.forget`."""
+        """Delete the sign-in."""
         self._database.write("DELETE FROM sign_ins WHERE key = ?", (self._key,))
 
     def lock(self) -> AbstractContextManager[None]:
-        """See `TokenStore.lock`: one process of all that share the database has it."""
+        """Hold the lock of this sign-in among all processes that share the database."""
         return self._database.lock(f"sign-in/{self._key}")

@@ -1,1 +1,1 @@
-"""The ranking policies of registries."""
+"""Ranking policies compatible with registries."""

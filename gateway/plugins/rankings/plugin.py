@@ -1,4 +1,4 @@
-"""The plugin ``rankings``: the ranking policies of registries."""
+"""Plugin ``rankings``: ranking policies compatible with registries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.hookspecs import hookimpl
 
 @hookimpl
 def register_rankings() -> Mapping[str, Callable[[], object]]:
-    """Register the policies ``hybrid``, ``weighted`` and ``legacy``."""
+    """Register the ranking policies ``hybrid``, ``weighted`` and ``legacy``."""
     return {"hybrid": _hybrid, "weighted": _weighted, "legacy": _legacy}
 
 

@@ -1,13 +1,13 @@
-"""The ranking policies of registries: the same evidence, weighed another way. Pure.
+"""Ranking policies compatible with registries: other scores from the same evidence. Pure.
 
 =============  ================================================================================
-hybrid         reciprocal ranks over what vectors and words rank independently; an entity that
-               holds less than half of the query's words has no rank by words
+hybrid         reciprocal ranks of two independent rankings, by vectors and by words; an entity
+               with less than half of the query's words is not ranked by words
 weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
-legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
+legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; at most three of each kind
 =============  ================================================================================
 
-Without vectors, and for entities that have none, each ranks by words alone.
+Without vectors, each policy ranks by words alone. So does each for entities without a vector.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _log = logging.getLogger("gateway.search")
 
 
 class Hybrid:
-    """The policy *hybrid*."""
+    """Policy *hybrid*: fuses the ranks by vectors and by words."""
 
     uses_vectors, is_exact = True, False
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Fuse the ranks by vectors and by words; without vectors rank by words."""
+        """Rank by fused ranks of vectors and words. Without vectors, rank by words."""
         if evidence.candidates is None:
             return by_words(evidence.lexical.scores, evidence.mask)
         lists = fused_lists(evidence, evidence.candidates)
         return reciprocal_rank_fusion(lists, size=len(evidence.mask))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return how the scores were made, and log it in the lines of registries.
+        """Return the parts of each score, keyed by position, and log them as registries do.
 
         Lists are logged at INFO and scores at DEBUG.
         """
@@ -68,14 +68,16 @@ class Hybrid:
         _log.info(line, *map(len, lists))
         scorings = explain_scores(evidence, ranked, lists)
         line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
-        for at, scoring in scorings.items():
+        for position, scoring in scorings.items():
             if scoring.rrf_score is not None:
-                _log.debug(line, *_about(evidence, at), scoring.score, scoring.text_boost)
+                _log.debug(
+                    line, *_name_and_kind(evidence, position), scoring.score, scoring.text_boost
+                )
         return scorings
 
 
 class Weighted:
-    """The policy *weighted*."""
+    """Policy *weighted*: 0.6 x cosine + 0.4 x keyword share."""
 
     uses_vectors, is_exact = True, False
 
@@ -84,45 +86,45 @@ class Weighted:
         return weighted(evidence.candidates, evidence.keywords, evidence.mask)
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return how the scores were made, keyed by position."""
+        """Return the parts of each score, keyed by position."""
         return explain_scores(evidence, ranked)
 
 
 class Legacy:
-    """The policy *legacy*."""
+    """Policy *legacy*: cosine plus a keyword boost, with at most three entities of each kind."""
 
     uses_vectors, is_exact = True, True
 
     def rank(self, evidence: PolicyEvidence) -> RankedList:
-        """Rank by cosines and keyword boosts, at most three of each kind."""
+        """Rank by cosines and keyword boosts, with at most three entities of each kind."""
         ranked = legacy(evidence.candidates, evidence.keywords, evidence.mask)
         kinds = evidence.snapshot.eligibility.kinds(ranked.positions)
         return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
 
     def explain(self, evidence: PolicyEvidence, ranked: RankedList) -> Mapping[int, Scoring]:
-        """Return how the scores were made, and log it at DEBUG in the lines of registries."""
+        """Return the parts of each score, keyed by position, and log them at DEBUG."""
         scorings = explain_scores(evidence, ranked)
         line = (
             "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
             "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
         )
-        for at, each in scorings.items():
-            if (cosine := each.vector) is not None:
-                boost = each.text_boost
-                parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, each.score
-                _log.debug(line, *_about(evidence, at), *parts)
+        for position, scoring in scorings.items():
+            if (cosine := scoring.vector) is not None:
+                boost = scoring.text_boost
+                parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, scoring.score
+                _log.debug(line, *_name_and_kind(evidence, position), *parts)
         return scorings
 
 
-def _about(evidence: PolicyEvidence, position: int) -> tuple[str, str]:
-    """Return the name and the kind of the entity at *position*, for a line of the log."""
+def _name_and_kind(evidence: PolicyEvidence, position: int) -> tuple[str, str]:
+    """Return name and kind of the entity at *position* for a log message."""
     entity = evidence.snapshot.entities[position]
-    # A name is a stranger's text: %r keeps it on its line.
+    # The name is untrusted text, so log messages use %r, which keeps it on one line.
     return entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
 
 
 def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Positions, Positions]:
-    """Return the lists that vectors and words rank, best first, at most `count` each."""
+    """Return the positions ranked by vectors and by words, best first, at most `count` each."""
     lexical = evidence.lexical
     words = by_words(lexical.scores, evidence.mask & (lexical.coverage >= HYBRID_COVERAGE))
     near = candidates.pool[has_vectors(candidates, candidates.pool)]
@@ -130,13 +132,13 @@ def fused_lists(evidence: PolicyEvidence, candidates: Candidates) -> tuple[Posit
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
-    """Fuse rankings that were made independently: the sum of 1/(60 + rank), ranks from 1.
+    """Fuse independent rankings by the sum of 1/(60 + rank). Ranks start at 1.
 
-    After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
+    Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
 
     Args:
-        lists: Positions, best first; an entity in one list only has that one term.
-        size: How many entities there are.
+        lists: Positions, best first. An entity in only one list has only one term.
+        size: Number of entities.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranked in lists:
@@ -147,9 +149,9 @@ def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedLi
 
 
 def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by 0.6 x cosine, negative ones as 0, and 0.4 x keyword share; scores in [0, 1].
+    """Rank by 0.6 x cosine + 0.4 x keyword share. Scores are in [0, 1].
 
-    Without vectors the keyword share alone is the score.
+    Negative cosines count as 0. Without vectors, the score is the keyword share.
     """
     if candidates is None:
         return by_words(keywords.share, mask)
@@ -159,9 +161,10 @@ def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> R
 
 
 def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1; without a vector by 0.1 x boost alone.
+    """Rank by (cosine + 1) / 2 + 0.1 x keyword boost, at most 1.
 
-    Without vectors at all the score is boost / 13.5, at most 1.
+    An entity without a vector has the score 0.1 x boost. Without any vectors, the score is boost /
+    13.5, at most 1.
     """
     if candidates is None:
         return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
@@ -172,7 +175,9 @@ def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> Ran
 
 
 def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
-    """Return the nearest entities and all that hold a word, with their cosines."""
+    """Return the nearest entities and all entities that contain a word of the query, with
+    cosines.
+    """
     ranked = mask & (words > 0)
     ranked[candidates.pool] = True
     positions = np.flatnonzero(ranked)

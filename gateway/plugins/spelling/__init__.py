@@ -1,4 +1,4 @@
-"""Correction of misspelled words."""
+"""Spelling correction of queries."""
 
 from gateway.runtime.lazy_names import lazy_names
 

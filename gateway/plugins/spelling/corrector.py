@@ -1,12 +1,13 @@
-"""The offline spelling pass: what a misspelt query probably means.
+"""Offline spelling correction of queries.
 
-* A known word stays: of the catalog, of a likely language, or written by the user as a name,
-  an identifier or a literal.
-* Any other word becomes the likeliest guess of the error model, if that is less of
-  unlikely than an unknown word.
-* A query in no language that we have a list of is mended from the catalog alone.
-* In another language than the catalog's only one slip is mended, and only if no list, however long,
-  holds the word: there inflected and compound words are rarer than slips look.
+* A known word is not changed. Known words occur in the catalog or in a likely language, or are
+  written as a name, an identifier or a literal.
+* Another word is replaced by the best guess of the error model, if the guess is more likely than an
+  unknown word.
+* A query in a language without a word list is corrected by the catalog's words only.
+* In a language other than the catalog's, only one typing error per word is corrected, and only if
+  even the longest word list lacks the word. Inflected and compound words are so rare there that
+  they look like typing errors.
 """
 
 from __future__ import annotations
@@ -39,32 +40,33 @@ from gateway.search.query import Correction
 from graphs.lexical.bm25_index import BM25Index
 
 MAX_GUESSES = 32
-"""How many unknown words of one query are mended."""
+"""Maximum number of words corrected in one query."""
 KNOWN_SHARE = 0.4
-KNOWN_ABROAD = 0.6
-"""Of a query with fewer known words than this share, in its script's first language or in another,
-the language is none of ours."""
-FEW = 2
-"""So many unknown words do not yet make a query foreign, in its script's first language."""
+KNOWN_SHARE_ELSEWHERE = 0.6
+"""Minimum share of known words for a query to count as written in a script's first language, and in
+another language."""
+MAX_UNKNOWN = 2
+"""Number of unknown words that are always tolerated in a script's first language."""
 MIN_FOREIGN_LETTERS = 6
-"""Without a language, shorter words are not mended."""
+"""Minimum number of letters of a corrected word if the language is unknown."""
 MIN_LETTERS = 4
-"""Shorter words say too little of what was meant."""
+"""Minimum number of letters of a corrected word. Shorter words have too many similar words."""
 MAX_LETTERS = 48
-"""Longer ones are no words: keys, codes, a cat on the keyboard. To mend one costs its square."""
+"""Maximum number of letters of a corrected word. Longer words are keys or codes, and the cost is
+quadratic."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
 _PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
-"""The same in a casefolded ASCII text, found in a third of the time, as word lists spell it."""
-_OWNERS = frozenset({"'s", "\u2019s"})
-_CLINGING = frozenset("@#$/\\_=&~%+")
+"""Pattern of words in a casefolded ASCII text. It takes a third of the time of `_WORD`."""
+_POSSESSIVES = frozenset({"'s", "\u2019s"})
+_ADJOINING_SIGNS = frozenset("@#$/\\_=&~%+")
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
-_PLAINLY = 0.4
-"""With this share of common English words, a query is in English."""
-_LIKELY = 0.75
-"""How near to the best language's score another one's must be."""
-_RATHER = 0.6
-"""How near that of a script's first language must be for it to come first."""
+_ENGLISH_SHARE = 0.4
+"""Minimum share of common English words for a query to count as English."""
+_LIKELY_SHARE = 0.75
+"""Minimum score of a likely language, as a share of the best language's score."""
+_PREFERRED_SHARE = 0.6
+"""Minimum score of the script's first language to come first, as a share of the best score."""
 _MAX_LIKELY = 3
 
 
@@ -74,16 +76,17 @@ class QueryWord(NamedTuple):
     start: int
     written: str
     folded: str
-    """Casefolded, with straight apostrophes: how word lists spell it."""
+    """Word as in word lists: casefolded, with straight apostrophes."""
     script: str
-    """Empty for scripts that are not mended: those without spaces, and rare ones."""
+    """Script of the word. Empty for scripts that are not corrected: scripts without spaces and rare
+    scripts."""
 
 
 class SpellingCorrector:
-    """Mends queries to whichever index is current.
+    """Spelling correction that always uses the current index.
 
     Args:
-        folder: Where the word lists are; None mends from the catalog alone.
+        folder: Folder of the word lists. None corrects by the catalog's words only.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -91,7 +94,9 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """See `gateway.search.query.Correct`."""
+        """Correct *query* by the words of *index*. *mask* selects the entities that may be
+        found.
+        """
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
             words = CatalogWords(postings=index)
@@ -101,14 +106,16 @@ class SpellingCorrector:
 
 @dataclass(frozen=True)
 class CatalogCorrector:
-    """Mends queries to one catalog."""
+    """Spelling correction for one catalog."""
 
     catalog: CatalogWords
     folder: Path | None = None
-    """Where the word lists are; None mends from the catalog alone."""
+    """Folder of the word lists. None corrects by the catalog's words only."""
 
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query*; a text without words comes back as it is."""
+        """Return the corrected query. A correction never reveals words of entities outside
+        *mask*.
+        """
         if self._is_plain_english(query):
             return Correction(text=query)
         rare_words = _words(query)
@@ -132,45 +139,47 @@ class CatalogCorrector:
         )
 
     def _is_plain_english(self, query: str) -> bool:
-        """Return quickly whether *query* is English without a fault, as most queries are."""
+        """Return quickly whether *query* is correct English, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
         text_words = {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
         rare = text_words - common_words(self.folder, "en")
-        if not text_words or len(text_words) - len(rare) < _PLAINLY * len(text_words):
+        if not text_words or len(text_words) - len(rare) < _ENGLISH_SHARE * len(text_words):
             return False
-        strange = [word for word in rare if not self.catalog.contains(word)]
-        return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
+        unknown = [word for word in rare if not self.catalog.contains(word)]
+        return not unknown or word_list(self.folder, "en").costs.keys() >= set(unknown)
 
     def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
-        """Return the lists of the languages that *group* may be in, the likeliest first."""
+        """Return the word lists of the likely languages of *group*, most likely first."""
         if self.folder is None or script not in LANGUAGES:
             return []
         first, *others = LANGUAGES[script]
         text_words = Counter(word.folded for word in group)
         names: list[str] = []
-        if others and not _is_plainly(word_list(self.folder, first), text_words):
+        if others and not _has_common_words(word_list(self.folder, first), text_words):
             signs = language_signs(self.folder, script)
             names = likely_languages(signs, text_words, rather=first)
         lists = (word_list(self.folder, name) for name in names or [first])
-        return [each for each in lists if each.costs]
+        return [words for words in lists if words.costs]
 
     def _language_of(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
-        """Return the list that *group* is in; none if the likeliest knows too little of it.
+        """Return the word list of the language of *group*, or nothing if it lacks too many words.
 
-        Short words do not count: any language has some that look like them.
+        Short words do not count, because every language has similar ones.
         """
-        long = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
-        strange = sum(not self._is_known(word, lists[:1]) for word in long)
-        at_home = bool(lists) and lists[0].language in _FIRST
-        most = (
-            max((1 - KNOWN_SHARE) * len(long), FEW) if at_home else (1 - KNOWN_ABROAD) * len(long)
+        long_words = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
+        unknown = sum(not self._is_known(word, lists[:1]) for word in long_words)
+        is_first_language = bool(lists) and lists[0].language in _FIRST
+        max_unknown = (
+            max((1 - KNOWN_SHARE) * len(long_words), MAX_UNKNOWN)
+            if is_first_language
+            else (1 - KNOWN_SHARE_ELSEWHERE) * len(long_words)
         )
-        return [] if strange > most else list(lists[:1])
+        return [] if unknown > max_unknown else list(lists[:1])
 
     @cached_property
-    def _home(self) -> str:
-        """The likeliest language of the catalog's own words; empty without word lists."""
+    def _catalog_language(self) -> str:
+        """Most likely language of the catalog's words. Empty without word lists."""
         scripts = Counter(filter(None, map(_script, self.catalog.words.costs)))
         if self.folder is None or not scripts:
             return ""
@@ -180,17 +189,17 @@ class CatalogCorrector:
         return (likely_languages(signs, words, rather=first) or [first])[0]
 
     def _is_wrong(self, word: QueryWord, lists: Sequence[WordList]) -> bool:
-        """Return whether *word*, which none of *lists* knows, is no word of another language.
+        """Return whether *word*, which is missing from *lists*, is probably misspelt.
 
-        In another language than the catalog's only the long lists can tell.
+        In a language other than the catalog's, only a long word list is reliable enough to decide.
         """
         if self.folder is None or not lists:
             return True
-        if lists[0].language == self._home:
+        if lists[0].language == self._catalog_language:
             return word.folded not in language_signs(self.folder, word.script)
-        every = [rare_words(self.folder, each.language) for each in lists]
-        is_listed = any((words == hash(word.folded)).any() for words in every)
-        return not is_listed and len(every[0]) >= RARE_WORDS
+        hashes = [rare_words(self.folder, words.language) for words in lists]
+        is_listed = any((words == hash(word.folded)).any() for words in hashes)
+        return not is_listed and len(hashes[0]) >= RARE_WORDS
 
     def _guess(
         self,
@@ -199,46 +208,50 @@ class CatalogCorrector:
         lists: Sequence[WordList],
         language_lists: Sequence[WordList],
     ) -> dict[QueryWord, str]:
-        """Return what the words of *group* that none of *lists* knows become."""
-        strange = [word for word in group if not self._is_known(word.folded, lists)]
+        """Return the corrections of the words of *group* that are missing from *lists*."""
+        unknown = [word for word in group if not self._is_known(word.folded, lists)]
         min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
         misspelt = [
             word
-            for word in _correctable(query, strange)
+            for word in _correctable(query, unknown)
             if len(word.folded) >= min_letters and self._is_wrong(word, lists)
         ][:MAX_GUESSES]
-        abroad = bool(misspelt and lists) and lists[0].language != self._home
+        is_foreign = bool(misspelt and lists) and lists[0].language != self._catalog_language
         every_list = [self.catalog.words, *language_lists] if misspelt else []
         typed = [word.folded for word in misspelt]
-        guesses = find_guesses(typed, every_list, slips=1 if abroad else 2)
+        guesses = find_guesses(typed, every_list, slips=1 if is_foreign else 2)
         corrections: dict[QueryWord, str] = {}
         for word, choices in zip(misspelt, guesses, strict=True):
-            if language_lists and not abroad and (split := split_words(word.folded, every_list)):
+            if (
+                language_lists
+                and not is_foreign
+                and (split := split_words(word.folded, every_list))
+            ):
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
-            # No finger slips into an accent: such a word is of a language that has it.
+            # People do not type an accent by mistake, so the word belongs to a language with that
+            # accent.
             loses_accent = best.isascii() and not word.folded.isascii()
             if best and not loses_accent and choices[best] < unknown_cost(word.written):
                 corrections[word] = _match_case(word.written, best)
         return corrections
 
     def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
-        """Return whether each word of *guess* is of a language, or of an eligible entity."""
+        """Return whether each word of *guess* is in a word list or in an eligible entity."""
         return all(
-            any(word in each.costs for each in language_lists) or self.catalog.occurs(word, mask)
+            any(word in words.costs for words in language_lists) or self.catalog.occurs(word, mask)
             for word in guess.casefold().split()
         )
 
     def _is_known(self, word: str, lists: Sequence[WordList]) -> bool:
-        return any(word in each.costs for each in lists) or self.catalog.contains(word)
+        return any(word in words.costs for words in lists) or self.catalog.contains(word)
 
 
 def _words(query: str) -> list[QueryWord]:
-    """Return the words of *query*, in order."""
     result: list[QueryWord] = []
     for match in _WORD.finditer(query):
         written = match.group()
-        if written[-2:] in _OWNERS:
+        if written[-2:] in _POSSESSIVES:
             written = written[:-2]
         folded = written.casefold()
         if not folded.isascii():
@@ -248,9 +261,10 @@ def _words(query: str) -> list[QueryWord]:
 
 
 def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
-    """Return those of *candidates*, words of *query*, that may be corrected.
+    """Return the words among *candidates* that may be corrected.
 
-    Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
+    Excluded are words that are too short or too long, parts of literals and identifiers, and words
+    in mixed case.
     """
     fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
     shouted = query.isupper()
@@ -261,7 +275,7 @@ def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]
         and MIN_LETTERS <= len(word.written) <= MAX_LETTERS
         and word.written not in fixed
         and (shouted or word.written[1:] == word.written[1:].lower())
-        and not _clings(query, word.start, word.start + len(word.written))
+        and not _is_part_of_token(query, word.start, word.start + len(word.written))
     ]
 
 
@@ -272,10 +286,10 @@ def _match_case(written: str, better: str) -> str:
     return better[:1].upper() + better[1:] if written[:1].isupper() else better
 
 
-def _clings(query: str, start: int, end: int) -> bool:
-    """Return whether the word between *start* and *end* is a part of a path, an address or code."""
+def _is_part_of_token(query: str, start: int, end: int) -> bool:
+    """Return whether the word between *start* and *end* is part of a path, an address or code."""
     before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
-    if before in _CLINGING or after in _CLINGING or (before and before in ".:"):
+    if before in _ADJOINING_SIGNS or after in _ADJOINING_SIGNS or (before and before in ".:"):
         return True
     return before.isdigit() or after.isdigit() or (after in {".", ":"} and beyond.isalnum())
 
@@ -286,21 +300,23 @@ def _script(word: str) -> str:
     return script if script in LANGUAGES else ""
 
 
-def _is_plainly(language: WordList, text_words: Collection[str]) -> bool:
-    """Return whether common words of *language* are enough of *text_words* to look no further."""
+def _has_common_words(language: WordList, text_words: Collection[str]) -> bool:
+    """Return whether *text_words* contain enough common words of *language* to skip other
+    languages.
+    """
     common = sum(language.costs.get(word, COMMON) < COMMON for word in text_words)
-    return bool(text_words) and common >= _PLAINLY * len(text_words)
+    return bool(text_words) and common >= _ENGLISH_SHARE * len(text_words)
 
 
 def likely_languages(
     signs: LanguageSigns, text_words: Mapping[str, int], *, rather: str = ""
 ) -> list[str]:
-    """Return the languages that a text may be in, the likeliest first; at most three.
+    """Return the likely languages of a text, most likely first; at most three.
 
     Args:
-        signs: The commonest words of each language.
-        text_words: The words of the text, and how often they stand in it.
-        rather: Comes first if it is nearly as likely as the likeliest.
+        signs: Most common words of each language.
+        text_words: Number of occurrences of each word of the text.
+        rather: Preferred language, which comes first if it is nearly as likely as the best one.
     """
     scores = Counter[str]()
     for word, count in text_words.items():
@@ -310,7 +326,7 @@ def likely_languages(
     likely = [
         language
         for language, score in scores.most_common()
-        if score >= _LIKELY * best and language != rather
+        if score >= _LIKELY_SHARE * best and language != rather
     ]
-    first = [rather] if scores[rather] >= _RATHER * best > 0 else []
+    first = [rather] if scores[rather] >= _PREFERRED_SHARE * best > 0 else []
     return [*first, *likely][:_MAX_LIKELY]

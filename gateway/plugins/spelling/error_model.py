@@ -1,7 +1,8 @@
-"""What it costs that a finger slipped, and what a word may have been before. Pure.
+"""Error model of typing: costs of typing errors and guesses for misspelt words. Pure.
 
-The noisy channel of Kernighan, Church and Gale (1990): a guess costs its rarity and its slip.
-Costs are in centibels: 100 cB dearer is ten times as unlikely.
+The model is the noisy channel of Kernighan, Church and Gale (1990): the cost of a guess is the sum
+of its rarity and its typing error. Costs are in centibels (cB). 100 cB more means ten times less
+likely.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from graphs.lexical.analysis import bare
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
-"""What an unknown word costs as it is, and what each of its letters adds."""
+"""Cost of keeping an unknown word, and additional cost of each of its letters."""
 NAME = 100
-"""How much less one with a capital letter costs: it may be a name."""
+"""Cost reduction for an unknown word with a capital letter, which may be a name."""
 SPACE = 250
-"""What a lost space costs."""
+"""Cost of a missing space."""
 TWO_EDITS = 600
 FIRST_LETTER = 100
-"""What a slip on the first letter costs more."""
+"""Additional cost of an error in the first letter."""
 SLIPS: Mapping[str, int] = {
     "accent": 50, "double": 200, "swap": 220, "lost": 250, "near": 250, "extra": 350, "other": 350,
 }  # fmt: skip
 LONG = 7
-"""From so many letters on, two slips may have happened."""
+"""Minimum number of letters of a word that may contain two errors."""
 _LONGEST_PIECE = 20
 _SHORTEST_GUESS = 3
-_ALONE = frozenset("ai")
+_ONE_LETTER_WORDS = frozenset("ai")
 _ROWS = (("qwertyuiop", "asdfghjkl", "zxcvbnm"), ("йцукенгшщзх", "фывапролджэ", "ячсмитьбю"))
 
 
-def _beside() -> frozenset[tuple[str, str]]:
+def _adjacent_keys() -> frozenset[tuple[str, str]]:
     pairs = {pair for rows in _ROWS for row in rows for pair in pairwise(row)}
     for rows in _ROWS:
         for upper, lower in pairwise(rows):
@@ -43,21 +44,21 @@ def _beside() -> frozenset[tuple[str, str]]:
     return frozenset(pairs | {(right, left) for left, right in pairs})
 
 
-_BESIDE = _beside()
+_ADJACENT_KEYS = _adjacent_keys()
 
 
 def unknown_cost(written: str) -> int:
-    """Return what *written* costs if it is an unknown word."""
+    """Return the cost of keeping *written* as an unknown word."""
     return UNKNOWN + UNKNOWN_LETTER * len(written) - (NAME if written[:1].isupper() else 0)
 
 
 def find_guesses(
     typed: Sequence[str], lists: Sequence[WordList], *, slips: int = 2
 ) -> list[dict[str, int]]:
-    """Return, for each word of *typed*, what it may have been and what that costs.
+    """Return the guesses for each word of *typed*, as a mapping from guess to cost.
 
-    Guesses are words of *lists* one slip away; two slips away if there are none and it is long,
-    unless *slips* is 1.
+    Guesses are words of *lists* one edit away. If a long word has no such guess and *slips* is 2,
+    words two edits away are used.
     """
     tables = [(words, _distances(typed, words.guessable)) for words in lists]
     return [
@@ -67,7 +68,9 @@ def find_guesses(
 
 
 def _distances(typed: Sequence[str], words: Sequence[str]) -> np.ndarray:
-    """Return how many edits lie between each of *typed* and each of *words*; 3 for more than 2."""
+    """Return the edit distance between each of *typed* and each of *words*. 3 stands for more than
+    2.
+    """
     from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.process import cdist  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -80,15 +83,15 @@ def _guesses_of(
     choices: dict[str, int] = {}
     for words, distances in tables:
         for choice in _at_distance(words, distances <= 1):
-            _offer(choices, words, choice, edit_cost(typed, choice))
+            _add_guess(choices, words, choice, edit_cost(typed, choice))
         if accented := words.accented.get(bare(typed)):
-            _offer(choices, words, accented, SLIPS["accent"])
+            _add_guess(choices, words, accented, SLIPS["accent"])
     if choices or len(typed) < LONG or slips < 2:
         return choices
     for words, distances in tables:
         for choice in _at_distance(words, distances == 2):
             if choice[0] == typed[0]:
-                _offer(choices, words, choice, TWO_EDITS)
+                _add_guess(choices, words, choice, TWO_EDITS)
     return choices
 
 
@@ -96,17 +99,23 @@ def _at_distance(words: WordList, mask: np.ndarray) -> list[str]:
     return [words.guessable[position] for position in mask.nonzero()[0].tolist()]
 
 
-def _offer(choices: dict[str, int], words: WordList, choice: str, cost: int) -> None:
+def _add_guess(choices: dict[str, int], words: WordList, choice: str, cost: int) -> None:
     if len(choice) >= _SHORTEST_GUESS:
         price = words.costs[choice] + cost
         choices[choice] = min(price, choices.get(choice, price))
 
 
 def edit_cost(typed: str, meant: str) -> int:
-    """Return what it costs to type *typed* for *meant*, one edit away; 0 if it is equal."""
+    """Return the cost of typing *typed* for *meant*, which is one edit away. 0 if both are
+    equal.
+    """
     pairs = enumerate(zip(typed, meant, strict=False))
-    at = next((at for at, (a, b) in pairs if a != b), min(len(typed), len(meant)))
-    return SLIPS[_kind(typed, meant, at)] + (0 if at else FIRST_LETTER) if typed != meant else 0
+    position = next((position for position, (a, b) in pairs if a != b), min(len(typed), len(meant)))
+    return (
+        SLIPS[_kind(typed, meant, position)] + (0 if position else FIRST_LETTER)
+        if typed != meant
+        else 0
+    )
 
 
 def _kind(typed: str, meant: str, at: int) -> str:
@@ -118,23 +127,23 @@ def _kind(typed: str, meant: str, at: int) -> str:
         return "swap"
     if bare(typed[at]) == bare(meant[at]):
         return "accent"
-    return "near" if (typed[at], meant[at]) in _BESIDE else "other"
+    return "near" if (typed[at], meant[at]) in _ADJACENT_KEYS else "other"
 
 
 def split_words(typed: str, lists: Sequence[WordList]) -> tuple[str, int] | None:
-    """Find the words that *typed* is without the spaces between them, and what that costs.
+    """Split *typed* into known words that were written without spaces.
 
     Returns:
-        The cheapest way to cut *typed* into known words; None if there is none.
+        The cheapest split and its cost. None if *typed* cannot be split.
     """
     best: list[tuple[int, tuple[str, ...]] | None] = [(0, ())]
     for end in range(1, len(typed) + 1):
-        ways: list[tuple[int, tuple[str, ...]]] = []
+        splits: list[tuple[int, tuple[str, ...]]] = []
         for start in range(max(0, end - _LONGEST_PIECE), end):
             before, piece = best[start], typed[start:end]
-            if before and (len(piece) > 1 or piece in _ALONE):
+            if before and (len(piece) > 1 or piece in _ONE_LETTER_WORDS):
                 prices = [words.costs[piece] for words in lists if piece in words.costs]
-                ways += [(before[0] + price + SPACE, (*before[1], piece)) for price in prices]
-        best.append(min(ways) if ways else None)
+                splits += [(before[0] + price + SPACE, (*before[1], piece)) for price in prices]
+        best.append(min(splits) if splits else None)
     guesses = best[-1]
     return (" ".join(guesses[1]), guesses[0] - SPACE) if guesses and len(guesses[1]) > 1 else None

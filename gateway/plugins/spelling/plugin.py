@@ -1,4 +1,4 @@
-"""The plugin ``spelling``: it corrects the spelling of queries, offline."""
+"""Plugin ``spelling``: offline spelling correction of queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.search.query import Correct
 
 @hookimpl
 def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
-    """Register the form ``corrected``."""
+    """Register the query form ``corrected``."""
     return {"corrected": _corrector}
 
 

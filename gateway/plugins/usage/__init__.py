@@ -1,4 +1,4 @@
-"""The log of calls and its statistics."""
+"""Call log and the statistics computed from it."""
 
 from gateway.runtime.lazy_names import lazy_names
 

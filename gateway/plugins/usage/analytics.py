@@ -1,4 +1,4 @@
-"""What searches and calls say of the catalog: what is never found, never called, never needed."""
+"""Usage statistics: tools that were never found or never called, and their cost in tokens."""
 
 from __future__ import annotations
 
@@ -17,60 +17,61 @@ from gateway.types.caller import filters_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSearches:
-    """How the searches of one tenant ended."""
+    """Outcomes of the searches of one tenant."""
 
     tenant: str = ""
-    """The digest of its label; empty for those without a tenant."""
+    """Digest of the tenant's label. Empty for searches without a tenant."""
     searches: int = 0
     no_match_share: float = 0.0
-    """The share of them that found nothing, 0 to 1."""
+    """Share of searches without a match, 0 to 1."""
     low_confidence_share: float = 0.0
-    """The share of them that said that nothing found is likely to be what was wanted."""
+    """Share of searches that reported low confidence in their matches, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerUse:
-    """What was used of one server."""
+    """Usage of the tools of one server."""
 
     server: str
     tools: int
     never_found: tuple[str, ...]
-    """The ids of its tools that no search returned, sorted."""
+    """Ids of the tools that no search returned, sorted."""
     never_called: tuple[str, ...]
     schema_tokens: int
-    """Estimated, of the definitions of its tools."""
+    """Estimated tokens of all tool definitions."""
     unused_tokens: int
-    """Of those that were never called."""
+    """Estimated tokens of the definitions of the tools that were never called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """What searches and calls say of the catalog as it is now."""
+    """Usage of the current catalog."""
 
     total: TenantSearches
     tenants: tuple[TenantSearches, ...]
-    """By digest; those without a tenant first."""
+    """Statistics by tenant, sorted by digest. Searches without a tenant come first."""
     servers: tuple[ServerUse, ...]
-    """By name."""
+    """Usage by server, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """How often one tool was found and called."""
+    """Number of searches and calls of one tool, by outcome."""
 
     found: int = 0
-    """Searches that returned it."""
+    """Number of searches that returned the tool."""
     succeeded: int = 0
     failed: int = 0
 
 
 def tool_use(call_log: CallLog, tool: str, tenant: str | None = None) -> ToolUse:
-    """Return the use of the tool with the id *tool*.
+    """Return the usage of the tool with the id *tool*.
 
     Args:
-        call_log: What was noted.
-        tool: Its id.
-        tenant: Whose searches and calls count, beside those without a tenant; None is all.
+        call_log: Log of calls and searches.
+        tool: Id of the tool.
+        tenant: Tenant whose searches and calls count, together with those without a tenant. None
+            counts all tenants.
 
     Raises:
         StoreError: If the call log cannot be read.
@@ -84,17 +85,18 @@ def tool_use(call_log: CallLog, tool: str, tenant: str | None = None) -> ToolUse
 
 
 def usage_report(snapshot: Snapshot, call_log: CallLog, tenant: str | None = None) -> UsageReport:
-    """Report on all tools of *snapshot* that are enabled.
+    """Return the usage of all enabled tools of *snapshot*.
 
     Args:
-        snapshot: The catalog.
-        call_log: What was noted.
-        tenant: Whose searches and calls count, beside those without a tenant; None is all.
+        snapshot: Catalog.
+        call_log: Log of calls and searches.
+        tenant: Tenant whose searches and calls count, together with those without a tenant. None
+            counts all tenants.
 
     Raises:
         StoreError: If the call log cannot be read.
     """
-    tallies, found = call_log.searches(tenant), call_log.found(tenant)
+    tallies, found_tools = call_log.searches(tenant), call_log.found(tenant)
     called = {tally.tool for tally in call_log.tallies(tenant)}
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
     for tool in snapshot.visible(filters_for(None)):
@@ -110,7 +112,7 @@ def usage_report(snapshot: Snapshot, call_log: CallLog, tenant: str | None = Non
         total=_shares(total),
         tenants=tuple(map(_shares, tallies)),
         servers=tuple(
-            _server_use(server, tools, found.keys(), called)
+            _server_use(server, tools, found_tools.keys(), called)
             for server, tools in sorted(by_server.items())
         ),
     )
@@ -142,6 +144,6 @@ def _server_use(
 
 
 def schema_tokens(tool: Entity) -> int:
-    """Return the estimated tokens of the definition of *tool*."""
-    shown = [tool.exposed_name, tool.description, dict(tool.definition.input_schema)]
-    return estimate_tokens(json.dumps(shown, ensure_ascii=False))
+    """Return the estimated number of tokens of the definition of *tool*."""
+    definition = [tool.exposed_name, tool.description, dict(tool.definition.input_schema)]
+    return estimate_tokens(json.dumps(definition, ensure_ascii=False))

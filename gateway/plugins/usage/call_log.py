@@ -1,9 +1,9 @@
-"""The ledger of calls: which tool, how it ended, in which task. Never the value of an argument.
+"""Call log: called tools, outcomes and tasks, without argument values.
 
-* There is one line for each call. Results and listings leave nothing here.
-* Searches are counted by day and tenant, and how often each tool was found. Their texts are kept
-  only where the host has them recorded.
-* Tasks and tenants are opaque labels of the host's, kept as digests.
+* Each call is one row. Results and listings are not logged.
+* Searches are counted by day and tenant, and found tools by day, tenant and tool. Query texts are
+  stored only if the host turns that on.
+* Tasks and tenants are labels chosen by the host and stored as digests.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from gateway.runtime.json_schema import as_object
 from gateway.types import Entity, JsonObject
 
 Outcome = Literal["ok", "tool_error", "failed"]
-"""*ok*: it answered; *tool_error*: it said that it failed; *failed*: it could not be asked, or did
-not answer."""
+"""Outcome of a call. *tool_error*: the tool reported an error. *failed*: the call could not be sent
+or was not answered."""
 DAY_S = 24 * 3600.0
 MOST_CALLS = 200_000
-"""How many calls are kept; of more, the oldest are deleted."""
+"""Maximum number of stored calls. The oldest are deleted first."""
 KEEP_COUNTS_DAYS = 400
-"""How long counts of searches are kept."""
+"""Number of days for which search counts are stored."""
 KEEP_QUERIES_S = 30 * DAY_S
-"""How long texts of searches are kept, where they are."""
+"""Number of seconds for which query texts are stored."""
 MOST_QUERIES = 5_000
-"""How many of them are kept; of more, the oldest are deleted."""
+"""Maximum number of stored query texts. The oldest are deleted first."""
 MAX_QUERY_CHARS = 500
-"""What is kept of one."""
+"""Maximum length of a stored query text. Longer ones are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,124 +41,127 @@ class CallNote:
     outcome: Outcome
     seconds: float = 0.0
     shape: Mapping[str, str] = field(default_factory=dict)
-    """See `shape_of`."""
+    """JSON type of each argument, keyed by name. Returned by `shape_of`."""
     task: str = ""
-    """What the call belongs to, such as one request of a user; empty if unknown."""
+    """Label of the task, such as one request of a user. Empty if unknown."""
     tenant: str = ""
-    """For whom; what is noted without one teaches all tenants."""
+    """Label of the tenant. Calls without a tenant count for all tenants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What was called in one task."""
+    """Calls of one task."""
 
     tools: tuple[str, ...]
-    """Those that succeeded, in order."""
+    """Ids of the tools called successfully, in order."""
     age_s: float = 0.0
-    """How long ago the last of them was called, >= 0, in whole days."""
+    """Age of the last call in seconds, >= 0, rounded down to whole days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How the calls of one tool ended on one day."""
+    """Number of calls of one tool on one day, by outcome."""
 
     tool: str
     age_s: float
-    """How long ago, >= 0, in whole days."""
+    """Age of the calls in seconds, >= 0, rounded down to whole days."""
     succeeded: int
     failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchNote:
-    """One search that ended."""
+    """One finished search."""
 
     found: tuple[str, ...] = ()
-    """The ids of its matches."""
+    """Ids of the matches."""
     low_confidence: bool = False
-    """Whether it said that nothing found is likely to be what was wanted."""
+    """True if the search reported low confidence in its matches."""
     query: str = ""
-    """Its text without secrets; empty unless the host has texts recorded."""
+    """Query text without secrets. Empty unless the host stores query texts."""
     task: str = ""
     tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTally:
-    """How the searches of one tenant ended."""
+    """Number of searches of one tenant, by outcome."""
 
     tenant: str = ""
-    """The digest of its label; empty for those without a tenant."""
+    """Digest of the tenant's label. Empty for searches without a tenant."""
     searches: int = 0
     no_match: int = 0
-    """How many of them found nothing."""
+    """Number of searches without a match."""
     low_confidence: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedQuery:
-    """A search after which some of its matches were called in the same task."""
+    """Query of a search whose matches were later called in the same task."""
 
     query: str
     tools: tuple[str, ...]
-    """Those that succeeded, in order."""
+    """Ids of the matches called successfully, in order."""
 
 
 class CallLog(Protocol):
-    """Where calls are noted. Every method may raise `StoreError`."""
+    """Storage of calls and searches. Every method may raise `StoreError`.
+
+    A *tenant* argument selects the rows of that tenant and the rows without a tenant. None selects
+    the rows of all tenants.
+    """
 
     def note(self, call: CallNote) -> None:
-        """Record one call."""
+        """Store one call."""
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """Count searches, all or none; keep their texts if they have some."""
+        """Count *searches* in one transaction and store their query texts, if they have any."""
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
-        """Count searches by tenant: of one tenant and without a tenant, or of all."""
+        """Return the search counts of each tenant."""
 
     def found(self, tenant: str | None = None) -> Mapping[str, int]:
-        """Count how often each tool was found, by the same tenants."""
+        """Return the number of searches that found each tool, keyed by tool id."""
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
-        """Return the texts that are kept of searches that led to calls, by the same tenants.
+        """Return stored queries of searches that led to calls.
 
-        A call belongs to the last search before it that found its tool.
+        A call belongs to the latest earlier search of its task that found the tool.
         """
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """Count calls by tool and day: of one tenant and without a tenant, or of all."""
+        """Return the number of calls by tool and day."""
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Return the tasks of one tenant and those without a tenant, or all; calls without a task
-        are none.
-        """
+        """Return the tasks. Calls without a task are left out."""
 
     def lines(self) -> Iterator[JsonObject]:
-        """Return all that is kept of calls, oldest first."""
+        """Yield all stored calls as JSON objects, oldest first."""
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """Forget the calls of a tool, of a tenant, or both; all calls without either.
+        """Delete the calls of a tool, of a tenant, or both. Without either, delete all calls.
 
-        What is kept of searches is forgotten with them: how often the tool was found, texts of
-        searches that found it, and all searches of the tenant.
+        Search counts of the tool, queries that found the tool, and all searches of the tenant are
+        deleted too.
 
         Returns:
-            How many calls were forgotten.
+            Number of deleted calls.
         """
 
     def close(self) -> None:
-        """Let go of what is held; the next call takes it up again."""
+        """Release all resources. The next method call acquires them again."""
 
 
 def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
-    """Return the JSON type of each argument that the tool's schema names, by name.
+    """Return the JSON type of each argument in the tool's schema, keyed by name.
 
-    Names that the schema does not have may be data themselves: they are counted, as ``+n``.
+    Names that are missing from the schema may be data themselves, so only their number is included,
+    as the key ``+n``.
     """
     properties = as_object(entity.definition.input_schema.get("properties"))
     shape = {name: _type(value) for name, value in sorted(arguments.items()) if name in properties}
-    others = len(arguments) - len(shape)
-    return shape | ({f"+{others}": "unknown"} if others else {})
+    unknown = len(arguments) - len(shape)
+    return shape | ({f"+{unknown}": "unknown"} if unknown else {})
 
 
 def _type(value: object) -> str:
@@ -174,5 +177,5 @@ def _type(value: object) -> str:
 
 
 def label(text: str) -> str:
-    """Return the digest of a host's label, since labels may be people's names; "" for ""."""
+    """Return the digest of a label, because labels may contain people's names. "" for ""."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32] if text else ""

@@ -1,10 +1,10 @@
-"""The calls of a gateway, noted and read again.
+"""Recording of calls and searches, and the signals that searches read from them.
 
-* A call is noted when it has ended, while its caller gets the answer: a call log that fails costs
-  no call, and a metric counts it.
-* Searches are counted together, a moment later: they are many, and all count in the same rows.
-* What was noted is read again after a while, all at once; until then no search reads it.
-* What a tenant is shown rests on its own calls and on those without a tenant, never on another's.
+* A call is recorded after it ends, while its caller already receives the result. If the call log
+  fails, the call still succeeds and a metric counts the failure.
+* Searches are counted in batches after a short delay, because there are many and they share rows.
+* The signals of a tenant are read from the call log at most once per refresh interval.
+* Signals use only the tenant's own calls and calls without a tenant.
 """
 
 from __future__ import annotations
@@ -47,25 +47,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _MAX_TENANTS = 64
 NOTE_SEARCHES_S = 0.25
-"""How long a search waits for others that are counted in the same transaction."""
-_MOST_WAITING = 10_000
-"""How many searches wait while the call log hangs; of more, the oldest are not counted."""
+"""Seconds for which a search waits for others, to be counted in the same transaction."""
+_MAX_WAITING = 10_000
+"""Maximum number of waiting searches while the call log hangs. The oldest are dropped first."""
 _GROWTH = 1.1
-"""A history is evaluated again when its tasks have grown by this factor."""
+"""Growth of the number of tasks after which a history is evaluated again, as a factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHistory:
-    """What one tenant called, and what was called without a tenant."""
+    """Calls of one tenant and calls without a tenant."""
 
     outcomes: Mapping[str, Outcomes]
     tasks: Sequence[Task]
     is_predictive: bool
-    """Whether its tasks predict each other; else the order of calls may be chance."""
+    """True if the tasks predict each other. Otherwise the order of calls may be chance."""
 
     @classmethod
     def read(cls, call_log: CallLog, tenant: str = "") -> CallHistory:
-        """Read what *tenant* may learn from.
+        """Read the calls that *tenant* may learn from.
 
         Raises:
             StoreError: If the call log cannot be read.
@@ -80,28 +80,30 @@ class CallHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGains:
-    """Which signals showed a gain when they were measured, and what they were measured on."""
+    """Signals with a measured gain, and the catalog version and number of tasks of the
+    measurement.
+    """
 
     learn: bool = False
     rerank: bool = False
     version: int = -1
     tasks: int = 0
 
-    def holds(self, snapshot: Snapshot, history: CallHistory) -> bool:
-        """Return whether it was measured on about the same catalog and history."""
+    def is_valid_for(self, snapshot: Snapshot, history: CallHistory) -> bool:
+        """Return whether the measurement is still valid for this catalog and history."""
         return self.version == snapshot.version and len(history.tasks) <= _GROWTH * self.tasks
 
 
 @dataclass(eq=False, repr=False)
 class UsageTracker(UsageLog):
-    """The call log of one gateway, read now and then.
+    """Call log of one gateway, with cached signals.
 
     Args:
-        call_log: Where calls are noted.
-        options: What they may change.
+        call_log: Storage of calls and searches.
+        options: Options of recording and of the signals.
         telemetry: Counts failures of the call log.
-        clock: Seconds that only grow.
-        submit: Starts work in the background.
+        clock: Monotonic clock in seconds.
+        submit: Starts a coroutine in the background.
     """
 
     call_log: CallLog
@@ -112,23 +114,22 @@ class UsageTracker(UsageLog):
     submit: Submit[Any]
 
     def __post_init__(self) -> None:
-        """Begin with nothing read."""
         self._signals = Cache[tuple[float, UsageSignals]]("usage", max_items=_MAX_TENANTS)
-        """When they were read, and what they are."""
+        """Time of reading and signals, keyed by tenant."""
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
-        self._searches = deque[SearchNote](maxlen=_MOST_WAITING)
-        """Not in the call log yet."""
+        self._searches = deque[SearchNote](maxlen=_MAX_WAITING)
+        """Searches that are not in the call log yet."""
         self._will_write = False
         self._writing = threading.Lock()
 
     name = "usage"
     order = 200
-    """It stands inside the gate: a call that the gate refuses is not noted."""
+    """Order inside the access gate, so that refused calls are not recorded."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """Note how a call of a tool ends; a hook around each call."""
+        """Make a tool call and record its outcome."""
         if call.action != "call":
             return await proceed(call)
         began = time.perf_counter()
@@ -152,17 +153,17 @@ class UsageTracker(UsageLog):
         return result
 
     async def note(self, call: CallNote) -> None:
-        """Note a call that has ended, if calls are noted."""
+        """Record a finished call, if recording is on."""
         if self.options.record:
-            await self._attempt(self._written, self.call_log.note, call)
+            await self._attempt(self._after_writing_searches, self.call_log.note, call)
 
     def note_search(
         self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
     ) -> None:
-        """Count a search that has ended, if calls are noted; not one that only browses.
+        """Count a finished search, if recording is on. Searches that only browse are not counted.
 
-        Its text is kept where that is wanted. One of several queries has no matches of its own, so
-        these are not kept.
+        The query text is stored only if ``record_queries`` is on and the search had a single query,
+        because the matches of several queries cannot be told apart.
         """
         if not self.options.record or not queries:
             return
@@ -179,7 +180,7 @@ class UsageTracker(UsageLog):
         self._searches.append(search)
         if not self._will_write:
             self._will_write = True
-            # A gateway that is being closed writes them itself.
+            # A gateway that is closing writes the waiting searches in `close`.
             with suppress(ClosedError):
                 self.submit(self._write_later)
 
@@ -188,52 +189,59 @@ class UsageTracker(UsageLog):
         await in_thread(self.count_searches)
 
     def count_searches(self) -> None:
-        """Count the searches that wait in the call log; if that fails, a metric says so."""
+        """Write the waiting searches to the call log. A metric counts failures."""
         failed = attempt_call(self._write_searches)
         if isinstance(failed, Failed):
             self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
     def close(self) -> None:
-        """Write all that waits, and close the call log; the next note opens it again."""
+        """Write the waiting searches and close the call log. The next call opens it again."""
         self.count_searches()
         self.call_log.close()
 
     def _write_searches(self) -> None:
         with self._writing:
-            # Not before: while the call log hangs, no more than one other write may wait for it.
+            # Reset inside the lock, so that at most one more write waits while the call log hangs.
             self._will_write = False
             searches = [self._searches.popleft() for _ in range(len(self._searches))]
             if searches:
                 self.call_log.note_searches(searches)
 
-    def _written(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Do *work* with a call log in which all searches are counted."""
+    def _after_writing_searches(
+        self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Run *work* after writing the waiting searches, so that the call log is complete."""
         self.count_searches()
         return work(*arguments, **named)
 
     async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
-        """Return what searches and calls say of the catalog; see `usage_report`.
+        """Return the usage of all enabled tools of *snapshot*.
 
         Raises:
             StoreError: If the call log cannot be read.
         """
-        return await in_thread(self._written, usage_report, snapshot, self.call_log, tenant)
+        return await in_thread(
+            self._after_writing_searches, usage_report, snapshot, self.call_log, tenant
+        )
 
     async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
-        """Return how often a tool was found and called; None if nothing is noted, or can be read.
-
-        See `tool_use`.
+        """Return the usage of one tool, or None if recording is off or the call log cannot be
+        read.
         """
         if not self.options.record:
             return None
-        return await self._attempt(self._written, tool_use, self.call_log, tool, tenant)
+        return await self._attempt(
+            self._after_writing_searches, tool_use, self.call_log, tool, tenant
+        )
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
-        """Return what the call log says, as it was read within the last minute.
+        """Return the signals of the tenant's call history, which may be up to ``refresh_s`` seconds
+        old.
 
         Args:
-            snapshot: The catalog on which a gain is measured.
-            tenant: Whose calls count, beside those without a tenant; the last 64 are remembered.
+            snapshot: Catalog on which gains are measured.
+            tenant: Tenant whose calls count, together with calls without a tenant. The signals of
+                64 tenants are cached.
         """
         if not self.options.reads:
             return NO_SIGNALS
@@ -242,17 +250,17 @@ class UsageTracker(UsageLog):
         if now - read_at < self.options.refresh_s:
             return cached
         gains = self._gains.peek(tenant) or MeasuredGains()
-        read = await self._reads.run(tenant, lambda: self._attempt(self._read, tenant, gains))
-        history, signals = read or (None, cached)
+        reading = await self._reads.run(tenant, lambda: self._attempt(self._read, tenant, gains))
+        history, signals = reading or (None, cached)
         self._signals.put(tenant, (now, signals))
-        if self.options.measures and history and not gains.holds(snapshot, history):
+        if self.options.measures and history and not gains.is_valid_for(snapshot, history):
             self._flights.start(
                 f"measure {tenant}", lambda: self._measure(snapshot, tenant, history)
             )
         return signals
 
     async def measured_gains(self, tenant: str = "") -> MeasuredGains:
-        """Wait until nothing is measured for *tenant* any more, and return what was."""
+        """Wait for the running measurement of *tenant* and return the latest gains."""
         await self._flights.run(f"measure {tenant}", _nothing)
         return self._gains.peek(tenant) or MeasuredGains()
 
@@ -269,7 +277,9 @@ class UsageTracker(UsageLog):
         multipliers, learned = dict[str, float](), LearnedSteps()
         history = CallHistory.read(self.call_log, tenant)
         if _is_on(self.options.rerank, has_gain=gains.rerank):
-            multipliers = {tool: multiplier(each) for tool, each in history.outcomes.items()}
+            multipliers = {
+                tool: multiplier(outcomes) for tool, outcomes in history.outcomes.items()
+            }
         if _is_on(self.options.learn, has_gain=gains.learn) and history.is_predictive:
             # Older tasks count less.
             weights = (decay(task.age_s) for task in history.tasks)
@@ -292,7 +302,7 @@ class UsageTracker(UsageLog):
 
 
 def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
-    """Add up how the calls of each tool ended, older ones counting less."""
+    """Return the sums of the call outcomes, decayed by age, keyed by tool."""
     outcomes: dict[str, Outcomes] = {}
     for tally in tallies:
         weight = decay(tally.age_s)

@@ -1,4 +1,4 @@
-"""The plugin ``usage``: it notes calls and searches, and tells what they say of tools."""
+"""Plugin ``usage``: records calls and searches, and computes usage statistics and signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.options import UsageOptions
 
 @hookimpl
 def register_usage_log() -> Mapping[str, Callable[..., object | None]]:
-    """Register the log of calls."""
+    """Register the call log."""
     return {"usage": _tracker}
 
 

@@ -1,13 +1,12 @@
-"""What past calls would have added to the suggestions of next steps.
+"""Effect of past calls on suggested next steps, and score multipliers by outcome. Pure.
 
-Each past task is judged by all the others. For each call that followed another, tools are ranked as
-next steps three times: plainly, with the transitions of the other tasks, and with the outcomes of
-their calls. The right one is the tool that was called next. There is no query, since queries are
-never kept.
+The evaluation tests each past task against all other tasks. For each call that followed another
+call, next steps are ranked three times: without signals, with the transitions of the other tasks,
+and with the outcomes of the other tasks. The correct answer is the tool that was called next.
+Queries play no role, because they are usually not stored.
 
-By how much the outcomes of past calls multiply a score: 0.85 to 1.15, decaying. Pure.
-
-Only calls count, by how they ended. Being listed or searched for changes nothing.
+A multiplier is between 0.85 and 1.15 and depends only on the outcomes of calls, which decay with
+age. Being listed or found does not change it.
 """
 
 from __future__ import annotations
@@ -26,42 +25,41 @@ from gateway.search.rank.fusion import rerank
 from gateway.types import Filters
 
 MAX_SHIFT = 0.15
-"""Share of a score that outcomes may move it by."""
+"""Maximum change of a score by outcomes, as a share of the score."""
 HALF_LIFE_S = 30 * 24 * 3600.0
-"""Seconds, a month, after which a call counts half."""
+"""Age in seconds at which a call counts half."""
 PRIOR = 5.0
-"""Calls, half of them successes, that are assumed of each tool."""
+"""Number of calls assumed for each tool in advance, half of them successful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """How the calls of one tool ended, decayed to one moment."""
+    """Number of calls of one tool by outcome, decayed by age."""
 
     succeeded: float = 0.0
     failed: float = 0.0
 
     @property
     def calls(self) -> float:
-        """How many there were."""
+        """Number of calls, decayed by age."""
         return self.succeeded + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
-        """Add the calls of both."""
         return Outcomes(
             succeeded=self.succeeded + other.succeeded, failed=self.failed + other.failed
         )
 
 
 def decay(age_s: float) -> float:
-    """Return what a call that is *age_s* old counts, in (0, 1]; one from the future counts 1."""
+    """Return the weight of a call of this age, in (0, 1]. Negative ages weigh 1."""
     return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
 
 
 def multiplier(outcomes: Outcomes) -> float:
-    """Return the factor that outcomes multiply a score by, 0.85 to 1.15; 1 without any calls.
+    """Return the factor by which outcomes multiply a score, 0.85 to 1.15. 1 without calls.
 
-    What the rate of success, shrunk to a half, differs from a half counts by how many calls there
-    were.
+    The factor grows with the distance of the success rate from one half and with the number of
+    calls. The rate is first shrunk towards one half.
     """
     rate = (outcomes.succeeded + PRIOR / 2) / (outcomes.calls + PRIOR)
     certainty = outcomes.calls / (outcomes.calls + PRIOR)
@@ -69,14 +67,14 @@ def multiplier(outcomes: Outcomes) -> float:
 
 
 MAX_CALLS = 400
-"""Calls that are judged, those of the newest tasks."""
+"""Maximum number of calls to evaluate. Newer tasks come first."""
 MAX_RANK = 50
-"""A tool further down counts as not found."""
+"""Tools with a higher rank count as not found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvaluation:
-    """What each signal would have gained."""
+    """Measured gain of each signal."""
 
     learn: Gain = field(default_factory=Gain)
     rerank: Gain = field(default_factory=Gain)
@@ -85,43 +83,43 @@ class UsageEvaluation:
 def evaluate_usage(
     snapshot: Snapshot, tasks: Sequence[Task], outcomes: Mapping[str, Outcomes]
 ) -> UsageEvaluation:
-    """Judge each task by what the others say.
+    """Measure the gain of learned steps and of outcomes, leaving out one task at a time.
 
     Args:
-        snapshot: The catalog; tools that are not in it are passed over.
-        tasks: Oldest first.
-        outcomes: How the calls of each tool ended, those of the tasks too.
+        snapshot: Catalog. Tools that are missing from it are skipped.
+        tasks: Tasks, oldest first.
+        outcomes: Outcomes of the calls of each tool, including the calls of the tasks.
     """
     if snapshot.vectors is not None and snapshot.vectors.blocking:
-        # Each call would scan the database twice.
+        # A vector database would be scanned twice for each call.
         snapshot = replace(snapshot, vectors=None)
     learn: list[list[float]] = []
     reranked: list[list[float]] = []
     counts = TransitionCounts.of(
         [task.tools for task in tasks], [decay(task.age_s) for task in tasks]
     )
-    left = MAX_CALLS
+    remaining = MAX_CALLS
     for task in reversed(tasks):
-        if left <= 0:
+        if remaining <= 0:
             break
         weight = decay(task.age_s)
         counts.remove(task.tools, weight)
-        others = dict(outcomes)
+        other_outcomes = dict(outcomes)
         for tool in task.tools:
-            counted = others.get(tool, Outcomes())
-            others[tool] = replace(counted, succeeded=max(counted.succeeded - weight, 0.0))
-        gains = list(_judge(snapshot, task, counts, others))
+            counted = other_outcomes.get(tool, Outcomes())
+            other_outcomes[tool] = replace(counted, succeeded=max(counted.succeeded - weight, 0.0))
+        gains = list(_judge(snapshot, task, counts, other_outcomes))
         counts.add(task.tools, weight)
-        left -= len(gains)
+        remaining -= len(gains)
         learn.append([gain for gain, _ in gains])
         reranked.append([gain for _, gain in gains])
     return UsageEvaluation(learn=measure_gain(learn), rerank=measure_gain(reranked))
 
 
 def _judge(
-    snapshot: Snapshot, task: Task, counts: TransitionCounts, others: Mapping[str, Outcomes]
+    snapshot: Snapshot, task: Task, counts: TransitionCounts, other_outcomes: Mapping[str, Outcomes]
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each call of *task* what transitions and what outcomes would have gained."""
+    """Yield for each call of *task* the gain of learned steps and the gain of outcomes."""
     if snapshot.graph is None:
         return
     mask, by_id = snapshot.mask(Filters()), snapshot.eligibility.by_id
@@ -135,7 +133,9 @@ def _judge(
         plain = scores.best(MAX_RANK, LearnedSteps())
         base = _reciprocal_rank(plain, target)
         ids = [snapshot.entities[step.position].id for step in plain]
-        multipliers = {tool: multiplier(others[tool]) for tool in ids if tool in others}
+        multipliers = {
+            tool: multiplier(other_outcomes[tool]) for tool in ids if tool in other_outcomes
+        }
         order = rerank(ids, [step.score for step in plain], multipliers)
         yield (
             _reciprocal_rank(scores.best(MAX_RANK, learned), target) - base,

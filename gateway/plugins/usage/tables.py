@@ -1,4 +1,4 @@
-"""The log of calls."""
+"""Call log in database tables."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from gateway.storage.protocol import Store, TableStore
 from gateway.types import JsonObject
 
 SPARE = 1_000
-"""How many calls there may be above the limit, before the oldest are deleted."""
+"""Number of calls above the limit that are tolerated before the oldest are deleted."""
 MOST_TASKS = 50_000
-"""How many calls tasks are made of."""
+"""Maximum number of calls from which tasks are assembled."""
 COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
-_MOST_WAITING = 10_000
-"""So many calls, and so many searches, wait in memory while the database is away."""
+_MAX_WAITING = 10_000
+"""Maximum number of calls, and of searches, kept in memory while the database is unavailable."""
 USAGE = Schema(
     name="usage",
     what="usage ledger",
@@ -48,7 +48,7 @@ USAGE = Schema(
             seconds REAL NOT NULL, outcome TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
         ),
-        # What searches returned was counted there once.
+        # Tables of an early version, which counted search results.
         ("DROP TABLE IF EXISTS accesses", "DROP TABLE IF EXISTS pairs"),
         (
             """CREATE TABLE IF NOT EXISTS searches (day INTEGER NOT NULL, tenant TEXT NOT NULL,
@@ -83,21 +83,21 @@ USAGE = Schema(
 )
 T = TypeVar("T")
 CallRow: TypeAlias = tuple[object, ...]
-Found: TypeAlias = tuple[int, str, str]
-"""A day, a tenant and a tool."""
+FoundTool: TypeAlias = tuple[int, str, str]
+"""Day, tenant and tool."""
 
 
 class SqlCallLog:
-    """A `CallLog` in a database.
+    """`CallLog` in database tables.
 
-    A note while the database is away waits in memory. It is written once the database is back, at
-    the next note, look or end.
+    While the database is unavailable, calls and searches wait in memory. They are written by the
+    next method call after the database is available again.
 
     Args:
-        database: The place of `USAGE`.
-        wall: Seconds since the epoch.
-        most: How many calls are kept.
-        most_queries: How many texts of searches are kept.
+        database: Database with the tables of `USAGE`.
+        wall: Clock in seconds since the epoch.
+        most: Maximum number of stored calls.
+        most_queries: Maximum number of stored query texts.
     """
 
     def __init__(
@@ -112,32 +112,32 @@ class SqlCallLog:
         self._wall = wall
         self._most = most
         self._most_queries = most_queries
-        self._calls = deque[CallRow](maxlen=_MOST_WAITING)
-        self._searches = deque[tuple[float, SearchNote]](maxlen=_MOST_WAITING)
+        self._calls = deque[CallRow](maxlen=_MAX_WAITING)
+        self._searches = deque[tuple[float, SearchNote]](maxlen=_MAX_WAITING)
         self._writing = threading.Lock()
         self._swept_day = 0
 
     def note(self, call: CallNote) -> None:
-        """See `CallLog.note`."""
+        """Store one call."""
         self._calls.append(row_of(call, self._wall()))
         self._write()
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """See `CallLog.note_searches`."""
+        """Count *searches* and store their query texts."""
         now = self._wall()
         self._searches.extend((now, search) for search in searches)
         self._write()
 
     def _write(self) -> None:
-        """Write all that waits in one transaction.
+        """Write all waiting calls and searches in one transaction.
 
-        While the database is away it waits on, as far as there is room.
+        If the database is unavailable, they continue to wait.
 
         Raises:
-            StoreError: It cannot be written, and never will be.
+            StoreError: If writing fails for another reason. The calls and searches are lost.
         """
         with self._writing:
-            calls, searches = _take(self._calls), _take(self._searches)
+            calls, searches = _drain(self._calls), _drain(self._searches)
             if not calls and not searches:
                 return
             try:
@@ -160,18 +160,18 @@ class SqlCallLog:
 
     def _put_searches(self, session: Session, searches: Sequence[tuple[float, SearchNote]]) -> None:
         """Add up *searches*, so that each row is written once."""
-        totals, found = dict[tuple[int, str], list[int]](), Counter[Found]()
+        totals, found_tools = dict[tuple[int, str], list[int]](), Counter[FoundTool]()
         texts = list[tuple[object, ...]]()
-        for at, search in searches:
-            day, tenant = int(at // DAY_S), label(search.tenant)
+        for moment, search in searches:
+            day, tenant = int(moment // DAY_S), label(search.tenant)
             tools = tuple(dict.fromkeys(search.found))
             total = totals.setdefault((day, tenant), [0, 0, 0])
             for place, count in enumerate((1, int(not tools), int(search.low_confidence))):
                 total[place] += count
-            found.update((day, tenant, tool) for tool in tools)
+            found_tools.update((day, tenant, tool) for tool in tools)
             if search.query:
                 text = search.query.replace("\0", " ").encode("utf-8", "replace").decode()
-                texts.append((at, tenant, label(search.task), text, json.dumps(tools)))
+                texts.append((moment, tenant, label(search.task), text, json.dumps(tools)))
         session.write(
             """INSERT INTO searches VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, tenant) DO UPDATE
             SET searches = searches.searches + excluded.searches,
@@ -182,7 +182,7 @@ class SqlCallLog:
         session.write(
             """INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (day, tenant, tool)
             DO UPDATE SET times = found.times + excluded.times""",
-            *((*key, times) for key, times in sorted(found.items())),
+            *((*key, times) for key, times in sorted(found_tools.items())),
         )
         query = "INSERT INTO queries (at, tenant, task, text, found) VALUES (?, ?, ?, ?, ?)"
         session.write(query, *texts)
@@ -195,37 +195,37 @@ class SqlCallLog:
             query = "DELETE FROM queries WHERE id <= (SELECT max(id) FROM queries) - ?"
             session.write(query, (self._most_queries,))
         if day != self._swept_day:
-            # Also where texts are recorded no more: the old ones go.
+            # Delete old query texts even if recording of query texts is off now.
             session.write("DELETE FROM queries WHERE at < ?", (now - KEEP_QUERIES_S,))
             session.write("DELETE FROM searches WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
             session.write("DELETE FROM found WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
             self._swept_day = day
 
     def _rows(self, query: LiteralString, tenant: str | None, **values: float) -> list[Row]:
-        """Return the rows of a query for *tenant*, of what waits too."""
+        """Return the rows of *query* for *tenant*, after writing all waiting calls and searches."""
         self._write()
-        bound = {"tenant": None if tenant is None else label(tenant), **values}
-        return self._database.rows(query, bound)
+        parameters = {"tenant": None if tenant is None else label(tenant), **values}
+        return self._database.rows(query, parameters)
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
-        """See `CallLog.searches`."""
+        """Return the search counts of each tenant."""
         query = """SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches
             WHERE CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant)
             GROUP BY tenant ORDER BY tenant"""
         return [
-            SearchTally(tenant=whose, searches=searches, no_match=none, low_confidence=low)
-            for whose, searches, none, low in self._rows(query, tenant)
+            SearchTally(tenant=digest, searches=searches, no_match=no_match, low_confidence=low)
+            for digest, searches, no_match, low in self._rows(query, tenant)
         ]
 
     def found(self, tenant: str | None = None) -> Mapping[str, int]:
-        """See `CallLog.found`."""
+        """Return the number of searches that found each tool, keyed by tool id."""
         query = """SELECT tool, sum(times) FROM found
             WHERE CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant)
             GROUP BY tool ORDER BY tool"""
         return dict(self._rows(query, tenant))
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
-        """See `CallLog.served_queries`."""
+        """Return stored queries of searches that led to calls."""
         query = """SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c
             ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok'
             WHERE q.task <> '' AND q.at >= :oldest
@@ -234,7 +234,7 @@ class SqlCallLog:
         return served_of(self._rows(query, tenant, oldest=self._wall() - KEEP_QUERIES_S))
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """See `CallLog.tallies`."""
+        """Return the number of calls by tool and day."""
         query = """SELECT tool, trunc((:now - at) / :day) AS days,
             sum(CASE WHEN outcome = 'ok' THEN 1 ELSE 0 END),
             sum(CASE WHEN outcome = 'ok' THEN 0 ELSE 1 END) FROM calls
@@ -248,7 +248,7 @@ class SqlCallLog:
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """See `CallLog.tasks`; the newest calls, if there are very many."""
+        """Return the tasks of the newest `MOST_TASKS` calls."""
         query = """SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok'
             AND (CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant))
             ORDER BY id DESC LIMIT :most"""
@@ -256,7 +256,7 @@ class SqlCallLog:
         return tasks_of(self._rows(query, tenant, most=MOST_TASKS), now)
 
     def lines(self) -> Iterator[JsonObject]:
-        """See `CallLog.lines`."""
+        """Yield all stored calls as JSON objects, oldest first."""
         self._write()
         query = "SELECT at, tenant, task, tool, shape, seconds, outcome FROM calls ORDER BY id"
         with self._database.reading() as session:
@@ -265,57 +265,59 @@ class SqlCallLog:
                 yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """See `CallLog.forget`."""
-        bound = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
+        """Delete calls and the related searches, and return the number of deleted calls."""
+        parameters = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
         self._write()
         with self._database.transaction() as session:
-            gone = session.write(
-                "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
+            deleted = session.write(
+                "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)",
+                parameters,
             )
             session.write(
-                "DELETE FROM found WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
+                "DELETE FROM found WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)",
+                parameters,
             )
             session.write(
                 """DELETE FROM queries WHERE (:tool = '' OR strpos(found, :quoted) > 0)
                 AND :tenant IN ('', tenant)""",
-                bound,
+                parameters,
             )
             session.write(
-                "DELETE FROM searches WHERE :tool = '' AND :tenant IN ('', tenant)", bound
+                "DELETE FROM searches WHERE :tool = '' AND :tenant IN ('', tenant)", parameters
             )
-        return gone
+        return deleted
 
     def close(self) -> None:
-        """See `CallLog.close`."""
-        # A disk that is full must not keep a gateway from closing.
+        """Write the waiting calls and searches, and close the database."""
+        # A full disk must not prevent a gateway from closing.
         with suppress(StoreError):
             self._write()
         self._database.close()
 
 
-def _take(waiting: deque[T]) -> list[T]:
+def _drain(waiting: deque[T]) -> list[T]:
     return [waiting.popleft() for _ in range(len(waiting))]
 
 
 def row_of(call: CallNote, at: float) -> tuple[object, ...]:
-    """Return what is kept of a call, in the order of `COLUMNS`."""
+    """Return the table row of a call, in the order of `COLUMNS`."""
     shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
     labels = label(call.tenant), label(call.task)
     return (at, *labels, call.tool, shape, call.seconds, call.outcome)
 
 
 def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[ServedQuery]:
-    """Return what `CallLog.served_queries` does.
+    """Assemble the result of `CallLog.served_queries` from rows.
 
     Args:
-        rows: Id, text and matches of a search, id and tool of a call after it: in the order of both
-            ids.
+        rows: Id, text and matches of a search, and id and tool of a later call, in the order of
+            both ids.
     """
-    # Later searches come later, and take a call over.
+    # Rows are in order, so each call ends up with the latest search before it.
     search_of = {
         (call, tool): (key, text)
-        for key, text, found, call, tool in rows
-        if tool in json.loads(found)
+        for key, text, matches, call, tool in rows
+        if tool in json.loads(matches)
     }
     tools: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
     for (_, tool), search in sorted(search_of.items()):
@@ -327,17 +329,17 @@ def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[Served
 
 
 def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequence[Task]:
-    """Return what `CallLog.tasks` does.
+    """Assemble the result of `CallLog.tasks` from rows.
 
     Args:
-        rows: Tenant, task, tool and time of each call, the newest first.
+        rows: Tenant, task, tool and time of each call, newest first.
         now: Seconds since the epoch.
     """
     tools_by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     last: dict[tuple[str, str], float] = {}
-    for tenant, task, tool, at in reversed(rows):
+    for tenant, task, tool, moment in reversed(rows):
         tools_by_task[tenant, task].append(tool)
-        last[tenant, task] = at
+        last[tenant, task] = moment
     return [
         Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
         for key, tools in tools_by_task.items()
@@ -346,21 +348,21 @@ def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequenc
 
 @runtime_checkable
 class CallStore(Store, Protocol):
-    """A host's `Store` that has a call log of its own."""
+    """`Store` of a host that has its own call log."""
 
     @property
     def call_log(self) -> CallLog:
-        """Calls, and what searches returned."""
+        """Log of calls and searches."""
 
 
 def call_log_of(store: Store) -> CallLog:
     """Return the call log of *store*.
 
     Raises:
-        ConfigError: *store* has no place for it.
+        ConfigError: If *store* has neither a call log nor tables.
     """
     if isinstance(store, CallStore):
         return store.call_log
     if isinstance(store, TableStore):
         return SqlCallLog(store.tables(USAGE), wall=store.wall)
-    raise ConfigError("the store keeps no calls: give it 'tables', or a 'call_log'")
+    raise ConfigError("the store has neither 'tables' nor a 'call_log': add one of them")

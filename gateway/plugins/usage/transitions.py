@@ -1,9 +1,9 @@
-"""Which tool is called after which, in one task: next steps that calls have shown. Pure.
+"""Transitions: pairs of tools called one after the other in a task. Pure.
 
-* Only calls that succeeded, in the order in which they were made; a task counts a pair once.
-* A pair counts by its share of what came right behind the first tool, discounted: a single sighting
-  is a quarter of one. Absolute discounting: Ney, Essen and Kneser, *On structuring probabilistic
-  dependences in stochastic language modelling* (1994).
+* Only successful calls count, in their order. A task counts each pair once.
+* The confidence of a pair is its share of the calls that directly followed the first tool, after
+  absolute discounting. A pair seen once keeps a quarter of its weight. Ney, Essen and Kneser, *On
+  structuring probabilistic dependences in stochastic language modelling* (1994).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from itertools import pairwise, repeat
 from gateway.search.learned import LearnedSteps, Transition
 
 DISCOUNT = 0.75
-"""Sightings that are taken off the count of each pair."""
+"""Number subtracted from the count of each pair."""
 PRIOR = 2.0
-"""Sightings of other pairs that are assumed for each tool."""
+"""Number of other followers assumed for each tool in advance."""
 MIN_COUNT = 2
-"""Tasks that a pair needs to be written down."""
+"""Minimum number of tasks with a pair for a transition."""
 MAX_FOLLOWERS = 10
-"""Followers of one tool."""
+"""Maximum number of followers of one tool."""
 PREDICTIONS = 5
 MIN_PREDICTED = 0.2
-"""Share of calls that a history must predict to be used."""
+"""Minimum share of calls that a history has to predict to be used."""
 MIN_CALLS = 20
-"""Calls that could be predicted; a history of fewer says nothing."""
+"""Minimum number of predictable calls. A shorter history is not used."""
 _Pairs = Counter[tuple[str, str]]
 
 
@@ -38,12 +38,12 @@ class _PairCount:
 
     @property
     def discounted(self) -> float:
-        """The weight after discounting."""
+        """Weight after discounting."""
         return self.weight * max(0.0, 1 - DISCOUNT / self.tasks) if self.tasks else 0.0
 
 
 class TransitionCounts:
-    """Counts which tool came right behind which. Not for two threads at once."""
+    """Counter of tool pairs, one called directly after the other. Not thread-safe."""
 
     def __init__(self) -> None:
         self._followers: defaultdict[str, dict[str, _PairCount]] = defaultdict(dict)
@@ -54,7 +54,7 @@ class TransitionCounts:
     def of(
         cls, tasks: Iterable[Sequence[str]], weights: Iterable[float] = repeat(1.0)
     ) -> TransitionCounts:
-        """Count *tasks*, each by its weight in (0, 1]: what it counts at its age."""
+        """Count *tasks*. *weights* are between 0 and 1 and decrease with the age of the task."""
         counts = cls()
         for task, weight in zip(tasks, weights, strict=False):
             counts.add(task, weight)
@@ -65,11 +65,11 @@ class TransitionCounts:
         self._count(task, 1, weight)
 
     def remove(self, task: Sequence[str], weight: float = 1.0) -> None:
-        """Take back the pairs of a task that was added with this weight."""
+        """Subtract the pairs of a task that was added with this weight."""
         self._count(task, -1, -weight)
 
     def _count(self, task: Sequence[str], count: int, weight: float) -> None:
-        for before, after in _pairs_of(task):
+        for before, after in _successor_pairs(task):
             pair = self._followers[before].setdefault(after, _PairCount())
             was_there = pair.tasks > 0
             pair.tasks += count
@@ -80,15 +80,15 @@ class TransitionCounts:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that have followers."""
+        """Tools with at least one follower."""
         return tuple(self._followers)
 
     def followers(self, before: str, *, min_count: int = 1) -> tuple[Transition, ...]:
-        """Return what follows a tool, the surest first, ties by name; at most `MAX_FOLLOWERS`.
+        """Return at most `MAX_FOLLOWERS` transitions from a tool, by confidence, then by name.
 
         Args:
-            before: Its id.
-            min_count: A pair of fewer tasks says nothing.
+            before: Id of the tool.
+            min_count: Minimum number of tasks with a pair. Rarer pairs are left out.
         """
         pairs = self._followers.get(before, {})
         total = sum(pair.weight for pair in pairs.values())
@@ -105,26 +105,26 @@ class TransitionCounts:
         return tuple(transitions[:MAX_FOLLOWERS])
 
     def popularity(self) -> Mapping[str, float]:
-        """Return behind how many other tools each tool came, as a share of all pairs.
+        """Return the number of different tools that each tool followed, as a share of all pairs.
 
-        What comes behind many tools is likely behind one that is not known yet. Kneser and Ney,
+        A tool that follows many tools probably follows an unknown one too. Kneser and Ney,
         *Improved backing-off for m-gram language modeling* (1995).
         """
         counts = self._predecessors.items()
         return {after: count / self._pairs for after, count in counts if count > 0}
 
     def open_share(self, before: str) -> float:
-        """Return the share of what follows a tool that its pairs leave open, in (0, 1]."""
+        """Return the probability in (0, 1] that an unseen tool follows *before*."""
         pairs = self._followers.get(before, {}).values()
         total = sum(pair.weight for pair in pairs)
         return 1 - sum(pair.discounted for pair in pairs) / (total + PRIOR)
 
     def learned_steps(self, *, before: Iterable[str] | None = None) -> LearnedSteps:
-        """Return what follows each of the tools *before*, None for all; see `followers`."""
+        """Return the learned next steps of the tools *before*. None means all tools."""
         tools = self.tools if before is None else tuple(before)
-        every = ((tool, self.followers(tool)) for tool in tools)
+        followers = ((tool, self.followers(tool)) for tool in tools)
         return LearnedSteps(
-            edges={tool: transitions for tool, transitions in every if transitions},
+            edges={tool: transitions for tool, transitions in followers if transitions},
             open={tool: self.open_share(tool) for tool in tools},
             often=self.popularity(),
         )
@@ -133,14 +133,14 @@ class TransitionCounts:
 def count_transitions(
     tasks: Iterable[Sequence[str]], *, min_count: int = MIN_COUNT
 ) -> tuple[Transition, ...]:
-    """Count what follows what.
+    """Count the transitions of *tasks*.
 
     Args:
-        tasks: The tools called in each task, in order, only calls that succeeded.
-        min_count: A pair of fewer tasks says nothing.
+        tasks: Ids of the tools called successfully in each task, in order.
+        min_count: Minimum number of tasks with a pair. Rarer pairs are left out.
 
     Returns:
-        By the tool before, then the surest first; ties by name.
+        Transitions sorted by first tool, then by confidence, then by name.
     """
     counts = TransitionCounts.of(tasks)
     return tuple(
@@ -150,28 +150,29 @@ def count_transitions(
     )
 
 
-def _pairs_of(task: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Return what came right behind what; a call that is made again does not follow itself."""
+def _successor_pairs(task: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return the pairs of tools called directly after each other. A tool does not follow itself."""
     return frozenset(pair for pair in pairwise(task) if pair[0] != pair[1])
 
 
 def is_predictive(tasks: Sequence[Sequence[str]]) -> bool:
-    """Return whether a history predicts its own next steps: each task by the others.
+    """Return whether the tasks predict each other's next steps.
 
-    For each call the `PREDICTIONS` likeliest next ones are read from all other tasks, wherever they
-    know the tool. Real histories predict 0.44 to 0.54 of what followed, the same calls in a
+    For each call, the `PREDICTIONS` most likely next tools are predicted from all other tasks that
+    contain the tool. Real histories predict 0.44 to 0.54 of the next calls, the same calls in
     shuffled order at most 0.07.
     """
-    task_pairs = [_pairs_of(task) for task in tasks]
-    pairs = _Pairs(pair for own in task_pairs for pair in own)
+    task_pairs = [_successor_pairs(task) for task in tasks]
+    pairs = _Pairs(pair for task_pair in task_pairs for pair in task_pair)
     followers: defaultdict[str, list[str]] = defaultdict(list)
     for before, after in sorted(pairs):
         followers[before].append(after)
     predicted = total = 0
-    for own in task_pairs:
-        for before, after in own:
+    for task_pair in task_pairs:
+        for before, after in task_pair:
             counts = {
-                tool: pairs[before, tool] - ((before, tool) in own) for tool in followers[before]
+                tool: pairs[before, tool] - ((before, tool) in task_pair)
+                for tool in followers[before]
             }
             likely = sorted((tool for tool in counts if counts[tool]), key=lambda t: -counts[t])
             total += bool(likely)

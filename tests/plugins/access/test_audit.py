@@ -1,4 +1,4 @@
-"""What the audit log holds of refusals that are repeated."""
+"""Audit rows of repeated refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gateway.types import Caller
 
 
 class Wall:
-    """Tells the time that a test sets."""
+    """Clock set by a test."""
 
     now = 600.0
 
@@ -31,8 +31,8 @@ class Wall:
         return self.now
 
 
-def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Path) -> None:
-    """The count comes with the next row, or at the end; what is no refusal has all its rows."""
+def test_auditor_counts_repeated_refusals_by_minute_caller_and_name(tmp_path: Path) -> None:
+    """The count is written before the next row or on close. Other decisions are not counted."""
     wall, log = Wall(), SqlAuditLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
 
@@ -66,19 +66,17 @@ def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Pa
 
 
 class AwayLog(SqlAuditLog):
-    """Cannot be written while it is away."""
+    """Audit log that fails while `is_away` is true."""
 
     is_away = False
 
     def append(self, row: AuditRow) -> None:
-        """Keep *row*, unless it is away."""
         if self.is_away:
             raise StoreError("away")
         super().append(row)
 
 
-def test_a_count_outlives_a_log_that_is_away_and_has_the_time_of_its_minute(tmp_path: Path) -> None:
-    """Whenever the next row comes that brings it into the log."""
+def test_refusal_count_survives_a_failing_log_with_the_time_of_its_minute(tmp_path: Path) -> None:
     wall, log = Wall(), AwayLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
     for _ in range(3):

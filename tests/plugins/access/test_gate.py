@@ -1,4 +1,4 @@
-"""What stands before a call: approvals, limits and the audit log, on every path."""
+"""Checks before a call: approvals, limits and the audit log, for every way to call a tool."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LETTER = {"id": 7, "password": "hunter2"}
 
 
 class Desk(ListSource):
-    """A source that notes calls."""
+    """Source that records calls."""
 
     def __init__(self) -> None:
         hints = Hints(read_only=True)
@@ -86,10 +86,10 @@ def decisions(gateway: Gateway) -> list[str]:
     return [row.decision for row in rows(gateway)]
 
 
-async def test_a_call_leaves_a_row_before_it_is_sent_and_one_when_it_has_ended(
+async def test_call_writes_a_row_before_sending_and_a_row_at_the_end(
     opened: Opened, desk: Desk
 ) -> None:
-    """Who, what, by which rule; of arguments a digest that only the key's owner could make."""
+    """The digest of the arguments hides them."""
     gateway = opened(AccessPolicy(action="allow", tools=("desk/*",), name="letters"))
     for arguments in (LETTER, {"password": "hunter2", "id": 7}, {"id": 8}):
         await gateway.invoke("desk/read_letter", arguments, caller=ADA)
@@ -107,10 +107,8 @@ async def test_a_call_leaves_a_row_before_it_is_sent_and_one_when_it_has_ended(
     assert 3 == len(desk.calls)
 
 
-async def test_what_is_denied_is_unknown_to_the_caller_and_noted_for_the_host(
-    opened: Opened, desk: Desk
-) -> None:
-    """A name that nothing has leaves no row: it may be anything."""
+async def test_denied_tool_is_unknown_to_the_caller_and_audited(opened: Opened, desk: Desk) -> None:
+    """An unknown name is not audited, because it may be any text."""
     gateway = opened(
         AccessPolicy(action="deny", tools=("*/burn_*",), users=("bob",), name="no fire")
     )
@@ -126,31 +124,28 @@ async def test_what_is_denied_is_unknown_to_the_caller_and_noted_for_the_host(
     assert 1 == len(desk.calls)
 
 
-async def test_a_caller_fills_the_log_with_no_refusals(opened: Opened, desk: Desk) -> None:
-    """Of each a row at once, and one more with how often it was repeated in its minute."""
+async def test_repeated_refusals_do_not_fill_the_log(opened: Opened, desk: Desk) -> None:
     gateway = opened(
         AccessPolicy(action="deny", tools=("*/burn_*",)),
         AccessPolicy(action="limit", tools=("*/read_*",), name="slow", calls=1, per="day"),
     )
     await gateway.invoke("desk/read_letter", caller=ADA)
-    for at in range(20):
+    for number in range(20):
         with pytest.raises(UnknownToolError):
-            await gateway.invoke("desk/burn_letter", {"at": at}, caller=ADA)
+            await gateway.invoke("desk/burn_letter", {"at": number}, caller=ADA)
         with pytest.raises(LimitExceededError):
-            await gateway.invoke("desk/read_letter", {"at": at}, caller=ADA)
+            await gateway.invoke("desk/read_letter", {"at": number}, caller=ADA)
     gateway.hooks.close()
 
     for decision in ("denied", "limited"):
-        found = [row.detail.split(" ")[0] for row in rows(gateway) if row.decision == decision]
-        # The clock may begin a minute meanwhile.
-        assert 2 <= len(found) <= 4
-        assert 20 == sum(int(count or 1) for count in found)
+        counts = [row.detail.split(" ")[0] for row in rows(gateway) if row.decision == decision]
+        # A new minute may start during the test.
+        assert 2 <= len(counts) <= 4
+        assert 20 == sum(int(count or 1) for count in counts)
 
 
-async def test_a_call_that_a_policy_asks_about_goes_out_only_when_approved(
-    opened: Opened, desk: Desk
-) -> None:
-    """In a program by an argument; options that ask about nothing do not count."""
+async def test_ask_policy_requires_approval_of_the_call(opened: Opened, desk: Desk) -> None:
+    """Approval options that do not mention the tool have no effect."""
     gateway = opened(AccessPolicy(action="ask", tools=("desk/read_*",), name="private"))
     with pytest.raises(NotApprovedError, match="by the policy 'private'"):
         await gateway.invoke("read_letter")
@@ -168,10 +163,10 @@ async def test_a_call_that_a_policy_asks_about_goes_out_only_when_approved(
         (None, ["refused"]),
     ],
 )
-async def test_the_host_is_asked_for_a_model(
+async def test_ask_policy_asks_the_host_about_a_call_by_the_model(
     opened: Opened, desk: Desk, approve: Callable[[Approval], bool] | None, expected: list[str]
 ) -> None:
-    """Also about a tool that only reads."""
+    """Even for a read-only tool."""
     gateway = opened(AccessPolicy(action="ask", name="private"))
 
     answer = await ask(gateway, "read_letter", approve)
@@ -180,8 +175,8 @@ async def test_the_host_is_asked_for_a_model(
     assert ("ok" in expected) is (not answer.failed) is (len(desk.calls) == 1)
 
 
-async def test_each_answer_of_the_host_has_its_row(opened: Opened) -> None:
-    """What it refuses is decided each time, and is no repetition."""
+async def test_each_refusal_by_the_host_has_its_own_row(opened: Opened) -> None:
+    """Each refusal is a new decision and not a repetition."""
     gateway = opened(AccessPolicy(action="ask", name="private"))
     for _ in range(3):
         await ask(gateway, "read_letter", lambda _: False)
@@ -196,29 +191,31 @@ async def ask(gateway: Gateway, name: str, approve: Any = None) -> ToolAnswer:
 
 
 @pytest.mark.parametrize("expose", ["meta", "all"])
-async def test_a_client_is_asked_by_elicitation(opened: Opened, desk: Desk, expose: Any) -> None:
-    """Also where it sees each tool: no hint says what a policy wants."""
+async def test_ask_policy_asks_the_mcp_client_by_elicitation(
+    opened: Opened, desk: Desk, expose: Any
+) -> None:
     gateway = opened(AccessPolicy(action="ask", name="private"))
     actions: Iterator[Literal["decline", "accept"]] = iter(("decline", "accept"))
-    asked: list[str] = []
+    messages: list[str] = []
 
     async def elicit(context: Any, params: Any) -> types.ElicitResult:
-        asked.append(params.message)
+        messages.append(params.message)
         return types.ElicitResult(action=next(actions), content={})
 
     server = mcp_server(gateway, expose=expose, caller=ADA)
     async with Client(server, elicitation_callback=elicit) as client:
         answers = [await client.call_tool("read_letter", {}) for _ in range(2)]
 
-    assert [True, False] == [each.is_error for each in answers]
-    assert 2 == len(asked)
+    assert [True, False] == [answer.is_error for answer in answers]
+    assert 2 == len(messages)
     assert 1 == len(desk.calls)
     assert ["asked", "refused", "asked", "approved", "allowed", "ok"] == decisions(gateway)
 
 
 @pytest.mark.parametrize("expose", ["meta", "all"])
-async def test_no_row_says_that_somebody_was_asked_who_was_not(opened: Opened, expose: Any) -> None:
-    """A tool that says nothing of itself, and a client that decides on its own."""
+async def test_audit_has_no_asked_row_if_the_client_decides_itself(
+    opened: Opened, expose: Any
+) -> None:
     gateway = opened()
     gateway.add_source(ListSource("post", [tool("send_letter")]))
     async with Client(mcp_server(gateway, expose=expose, caller=ADA)) as client:
@@ -228,10 +225,10 @@ async def test_no_row_says_that_somebody_was_asked_who_was_not(opened: Opened, e
     assert ["allowed", "ok"] == decisions(gateway)
 
 
-async def test_a_limit_says_when_to_try_again_in_the_words_of_each_path(
+async def test_limit_error_contains_the_retry_time_on_every_path(
     opened: Opened, desk: Desk
 ) -> None:
-    """In a program, to a model, over MCP and over HTTP."""
+    """The paths are a program, a model, MCP and HTTP."""
     gateway = opened(AccessPolicy(action="limit", calls=1, per="hour", name="one an hour"))
     await gateway.invoke("read_letter", caller=ADA)
 
@@ -252,8 +249,8 @@ async def test_a_limit_says_when_to_try_again_in_the_words_of_each_path(
     assert {"one an hour"} == {r.rule for r in rows(gateway) if r.decision == "limited"}
 
 
-async def test_reads_and_prompts_pass_the_same_gate(opened: Opened) -> None:
-    """Also of what is in no list; a limit of reads says when to try again in its data."""
+async def test_reads_and_prompts_are_checked_like_calls(opened: Opened) -> None:
+    """Resources outside the listing are checked too. The MCP error data contains the retry time."""
     shop = Shop("shop", thing("resource", "note://a"), thing("prompt", "greet"))
     text = json.dumps({"email": "ada@example.org"})
     shop.answer = {
@@ -291,10 +288,9 @@ async def test_reads_and_prompts_pass_the_same_gate(opened: Opened) -> None:
     ] == [(row.action, row.entity, row.decision) for row in rows(gateway)]
 
 
-async def test_a_log_that_cannot_be_written_refuses_calls_unless_they_may_go_on(
+async def test_unwritable_audit_log_refuses_calls_unless_on_failure_is_continue(
     opened: Opened, desk: Desk, tmp_path: Path
 ) -> None:
-    """Nothing is sent. Where it may go on, the answer says what it lacks."""
     gateway = opened()
     (tmp_path / "audit.sqlite3").mkdir()
     with pytest.raises(StoreError, match="the audit log cannot be written"):
@@ -311,10 +307,9 @@ async def test_a_log_that_cannot_be_written_refuses_calls_unless_they_may_go_on(
     assert 1 == len(desk.calls)
 
 
-async def test_changes_of_a_program_are_recorded_before_and_after(opened: Opened) -> None:
-    """One that fails says so."""
+async def test_changes_by_a_program_are_audited_before_and_after(opened: Opened) -> None:
     gateway = opened()
-    (letter,) = [each for each in await gateway.list_tools() if each.name == "read_letter"]
+    (letter,) = [entity for entity in await gateway.list_tools() if entity.name == "read_letter"]
     await gateway.catalog.change([letter.id], {"status": "beta"}, add_tags=["post"])
     await gateway.disable("desk/read_letter")
     with pytest.raises(Exception, match="status"):
@@ -335,9 +330,8 @@ async def test_changes_of_a_program_are_recorded_before_and_after(opened: Opened
     assert {"status": "beta", "add_tags": ["post"]} == json.loads(rows(gateway)[0].detail)
 
 
-def test_a_program_records_nothing_unless_it_says_so(tmp_path: Path) -> None:
-    """A store of the host's own has to have a place for it."""
-    with pytest.raises(ConfigError, match="keeps no audit log"):
+def test_audit_log_is_off_by_default_and_needs_a_suitable_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="neither tables nor an audit log"):
         Gateway(store=_Plain(tmp_path), options=Options(audit=AuditOptions(record="on")))
     with_store = Gateway(store=_Plain(tmp_path))
     assert auditor_of(with_store.options, with_store.store).log is None
@@ -345,7 +339,7 @@ def test_a_program_records_nothing_unless_it_says_so(tmp_path: Path) -> None:
 
 
 class _Plain:
-    """A store of before there was an audit log."""
+    """Store of a host without an audit log."""
 
     def __init__(self, folder: Path) -> None:
         whole = SqliteStore(

@@ -1,4 +1,4 @@
-"""A gateway that is killed in the middle of calls."""
+"""Audit log of a gateway process that is killed during calls."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ asyncio.run(main())
 """
 
 
-def test_no_call_that_was_sent_lacks_its_row(tmp_path: Path) -> None:
-    """Eight at a time; the process ends by SIGKILL after forty."""
+def test_killed_process_leaves_a_row_for_every_call_sent(tmp_path: Path) -> None:
+    """The process runs eight calls at a time and is killed after forty."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

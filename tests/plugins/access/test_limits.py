@@ -1,4 +1,4 @@
-"""Limits over a period that slides."""
+"""Limits over a sliding period."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def charge(amount: float = 1.0, limit: float = 3.0) -> Charge:
 @given(
     st.lists(st.tuples(st.floats(0, 40), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=30)
 )
-def test_no_period_holds_more_than_the_limit_and_who_waits_is_admitted(
+def test_sliding_period_never_exceeds_the_limit_and_admits_after_the_wait(
     calls: list[tuple[float, float]],
 ) -> None:
-    """Whatever the pauses; what is refused counts nothing."""
+    """A refused call is not counted."""
     counters, now, admitted = MemoryCounters(), 1_000_000.0, []
     for pause, amount in calls:
         now += pause
@@ -39,24 +39,24 @@ def test_no_period_holds_more_than_the_limit_and_who_waits_is_admitted(
         admitted.append((now, amount))
 
     for end, _ in admitted:
-        within = sum(amount for at, amount in admitted if end - PERIOD_S < at <= end)
+        within = sum(amount for time, amount in admitted if end - PERIOD_S < time <= end)
         assert within <= 3.0 + 1e-6
 
 
-def test_of_several_limits_all_are_counted_or_none() -> None:
-    """The longest wait is told."""
+def test_charges_with_several_limits_are_counted_completely_or_not() -> None:
+    """The longest wait is returned."""
     counters, wide = MemoryCounters(), charge(limit=9.0)
     narrow = Charge(key="n", amount=1.0, limit=1.0, period_s=3600.0, rule="narrow")
     counters.charge([wide, narrow], 0.0)
     refused = [counters.charge([wide, narrow], 0.0) for _ in range(20)]
-    left = [counters.charge([wide], 0.0)[1] for _ in range(9)]
+    rules = [counters.charge([wide], 0.0)[1] for _ in range(9)]
 
     assert {(3660.0, "narrow")} == set(refused)
-    assert [""] * 8 + ["slow"] == left
+    assert [""] * 8 + ["slow"] == rules
 
 
-def test_users_of_one_name_in_two_tenants_are_counted_apart() -> None:
-    """One tenant could use up what the other may call."""
+def test_users_with_one_name_in_two_tenants_have_separate_counters() -> None:
+    """Otherwise one tenant could exhaust the limit of another."""
     rule = AccessPolicy(action="limit", calls=5)
     keys = {
         charge.key
@@ -67,9 +67,9 @@ def test_users_of_one_name_in_two_tenants_are_counted_apart() -> None:
     assert 2 == len(keys)
 
 
-def test_an_alias_takes_of_the_limit_of_what_it_stands_for() -> None:
-    """Else each alias of a tool would allow as many calls again."""
-    counters, own = MemoryCounters(), entity("a/x")
+def test_alias_counts_towards_the_limit_of_its_original() -> None:
+    """Otherwise each alias would raise the limit."""
+    counters, original = MemoryCounters(), entity("a/x")
     alias = replace(entity("v/y"), originals=("a/x",))
     rules = [
         ("r", AccessPolicy(action="limit", calls=2, by=("tool",))),
@@ -77,24 +77,24 @@ def test_an_alias_takes_of_the_limit_of_what_it_stands_for() -> None:
         ("u", AccessPolicy(action="limit", calls=2)),
     ]
     refused = [
-        counters.charge([*charges_of([rule], each, Caller())], 0.0)[1]
+        counters.charge([*charges_of([rule], called, Caller())], 0.0)[1]
         for rule in rules
-        for each in (own, alias, own)
+        for called in (original, alias, original)
     ]
 
     assert ["", "", "r", "", "", "s", "", "", "u"] == refused
 
 
 def test_charges_of_one_counter_must_fit_together() -> None:
-    """Two rules of one name that both match a call."""
+    """Two rules with the same name may both match a call."""
     counters = MemoryCounters()
 
     assert "slow" == counters.charge([charge(2.0), charge(2.0)], 0.0)[1]
     assert "" == counters.charge([charge(1.0), charge(2.0)], 0.0)[1]
 
 
-def test_each_limit_counts_by_what_it_names() -> None:
-    """Limits of one name count together, at a cost of their own; calls and cost apart."""
+def test_limits_are_counted_by_the_fields_they_name() -> None:
+    """Rules with the same name share counters. Calls and costs are counted separately."""
     rule = AccessPolicy(action="limit", calls=5, cost=2.5, call_cost=0.5, by=("tenant", "server"))
     mine, other = (
         [*charges_of([("r", rule)], entity("a/x"), Caller(tenant=name))] for name in ("acme", "b")
@@ -102,8 +102,8 @@ def test_each_limit_counts_by_what_it_names() -> None:
     cheap = AccessPolicy(action="limit", cost=9, call_cost=0.1, by=("tenant", "server"))
     (same,) = charges_of([("r", cheap)], entity("a/y"), Caller(tenant="acme", user="ada"))
 
-    assert [(1.0, 5), (0.5, 2.5)] == [(each.amount, each.limit) for each in mine]
-    assert not {each.key for each in mine} & {each.key for each in other}
+    assert [(1.0, 5), (0.5, 2.5)] == [(charge.amount, charge.limit) for charge in mine]
+    assert not {charge.key for charge in mine} & {charge.key for charge in other}
     assert mine[1].key == same.key
 
 
@@ -112,8 +112,8 @@ class _Broken:
         raise StoreError("the disk is full")
 
 
-async def test_without_the_store_this_process_counts_and_says_so() -> None:
-    """A store that fails costs no call, and frees none from its limit."""
+async def test_process_counts_alone_and_reports_a_failing_store() -> None:
+    """A failing store neither fails the call nor lifts the limit."""
     clock = ManualClock(1_000_000.0)
     limiter = Limiter(_Broken(), wall=clock)
 

@@ -1,4 +1,4 @@
-"""A gateway with and without the plugin: without it nothing that needs it is silently allowed."""
+"""Gateways with and without the plugin. Without it, options that need it are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(config: Path, *policies: dict[str, object]) -> None:
     "action",
     [{"action": "deny"}, {"action": "limit", "calls": 1}, {"action": "redact", "secrets": True}],
 )
-def test_policies_that_nothing_enforces_are_refused(action: dict[str, object]) -> None:
+def test_policies_are_refused_without_the_plugin(action: dict[str, object]) -> None:
     policy = AccessPolicy(**action)  # type: ignore[arg-type]
     with pytest.raises(
         ConfigError, match=r"a policy needs the plugin 'access', .*: add it to Options\.plugins"
@@ -44,12 +44,12 @@ def test_policies_that_nothing_enforces_are_refused(action: dict[str, object]) -
         Gateway(options=replace(WITHOUT, policies=(policy,)))
 
 
-def test_an_audit_log_that_nothing_keeps_is_refused() -> None:
+def test_audit_log_is_refused_without_the_plugin() -> None:
     with pytest.raises(ConfigError, match=r"audit\.record needs the plugin 'access', .*: add it"):
         Gateway(options=replace(WITHOUT, audit=AuditOptions(record="on")))
 
 
-def test_policies_that_are_set_later_are_refused(open_gateway: OpenGateway) -> None:
+def test_set_policies_is_refused_without_the_plugin(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=WITHOUT)
     gateway.set_policies([])
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_policies_that_are_set_later_are_refused(open_gateway: OpenGateway) -> N
             gateway.set_policies([DENY])
 
 
-async def test_nothing_of_a_file_with_policies_is_registered(
+async def test_config_file_with_policies_is_refused_without_the_plugin(
     open_gateway: OpenGateway, config: Path
 ) -> None:
     gateway = open_gateway(options=WITHOUT)
@@ -74,7 +74,7 @@ async def test_nothing_of_a_file_with_policies_is_registered(
         await gateway.reload()
 
 
-async def test_a_gateway_without_the_plugin_finds_calls_and_changes_as_one_with_it(
+async def test_gateway_without_policies_behaves_the_same_without_the_plugin(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     answers: list[object] = []
@@ -84,20 +84,20 @@ async def test_a_gateway_without_the_plugin_finds_calls_and_changes_as_one_with_
         gateway.add_source(ListSource("desk", [tool("read_letter"), tool("burn_letter")]))
         (key,) = await gateway.catalog.put(Entry(kind="skill", name="letters"))
         callers = [Caller(user=name, tenant="acme") for name in ("ada", "bob")]
-        found = [await gateway.search("burn a letter", caller=each) for each in callers]
+        results = [await gateway.search("burn a letter", caller=caller) for caller in callers]
         result = await gateway.invoke("desk/burn_letter", {"text": "x"}, caller=callers[0])
         await gateway.catalog.change([key], {"status": "beta"})
-        seen = [entity.id for entity in (await gateway.snapshot()).visible(callers[0].filters())]
-        # Equal searches of both users have one result.
-        assert found[0].matches == found[1].matches
-        assert 1 == len({gateway.audience(each) for each in callers})
-        answers.append(([each.id for each in found[0].matches], result.text, seen))
+        visible = [entity.id for entity in (await gateway.snapshot()).visible(callers[0].filters())]
+        # Equal searches of both users share a result.
+        assert results[0].matches == results[1].matches
+        assert 1 == len({gateway.audience(caller) for caller in callers})
+        answers.append(([match.id for match in results[0].matches], result.text, visible))
 
     assert answers[0] == answers[1]
     assert "desk/burn_letter" in repr(answers[1])
 
 
-def test_the_gate_is_one_of_the_hooks(open_gateway: OpenGateway) -> None:
+def test_gate_is_a_call_hook(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     with pytest.warns(DeprecationWarning, match=r'is now hooks\.named\("access"\)'):
         gate = gateway.gate
@@ -109,7 +109,7 @@ def test_the_gate_is_one_of_the_hooks(open_gateway: OpenGateway) -> None:
 @pytest.mark.parametrize(
     ("order", "names"), [("50", "guardrail access"), ("150", "access guardrail")]
 )
-async def test_a_hook_of_another_distribution_stands_before_or_after_the_gate(
+async def test_hook_order_places_a_third_party_hook_before_or_after_the_gate(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin(f"guard{order}", GUARDRAIL.replace("ORDER", order))
@@ -123,9 +123,7 @@ async def test_a_hook_of_another_distribution_stands_before_or_after_the_gate(
     assert names == " ".join(hook.name for hook in gateway.hooks.hooks)
 
 
-def test_another_plugin_that_decides_what_callers_see_is_refused(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_second_plugin_with_policies_is_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("views", VIEWS)
 
     with pytest.raises(
@@ -134,24 +132,24 @@ def test_another_plugin_that_decides_what_callers_see_is_refused(
         Gateway(options=Options(plugins=("access", "views")))
 
 
-async def test_those_of_the_program_come_first_and_a_reload_changes_those_of_the_file(
+async def test_program_policies_precede_file_policies_and_reload_changes_only_the_file(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """The file can weaken nothing of the program."""
+    """A file cannot weaken the policies of the program."""
     file = tmp_path / "mcp.json"
 
     def write(*policies: object) -> None:
         file.write_text(json.dumps({"mcpServers": {}, "policies": policies}), "utf-8")
 
-    own = AccessPolicy(action="deny", tools=("*/burn_*",))
-    gateway = open_gateway(options=Options(policies=(own,)))
+    program_policy = AccessPolicy(action="deny", tools=("*/burn_*",))
+    gateway = open_gateway(options=Options(policies=(program_policy,)))
     gateway.add_source(ListSource("desk", [tool("burn_letter"), tool("read_letter")]))
     write({"action": "allow"}, {"action": "deny", "tools": ["*/read_*"]})
     gateway.add_config(file)
-    before = [each.name for each in await gateway.list_tools()]
+    before = [entity.name for entity in await gateway.list_tools()]
     write({"action": "deny", "tools": ["*/read_*"]})
     await gateway.reload()
-    after = [each.name for each in await gateway.list_tools()]
+    after = [entity.name for entity in await gateway.list_tools()]
 
     assert (["read_letter"], []) == (before, after)
     with pytest.raises(UnknownToolError):

@@ -1,4 +1,4 @@
-"""Which policy decides, for whom and about what."""
+"""Decisions of policies by entity and caller."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ADA = Caller(user="ada", tenant="acme", scopes=frozenset({"admin"}))
 def entity(name: str, hints: Hints = READ, **changes: Any) -> Entity:
     server = name.partition("/")[0]
     definition = ToolDefinition(name=name.partition("/")[2], hints=hints)
-    made = Entity(id=name, exposed_name=name, server=server, definition=definition)
-    return replace(made, **changes)
+    new = Entity(id=name, exposed_name=name, server=server, definition=definition)
+    return replace(new, **changes)
 
 
 def deny(**conditions: Any) -> AccessPolicy:
@@ -55,10 +55,10 @@ def deny(**conditions: Any) -> AccessPolicy:
         ({"tools": ("a/*",), "servers": ("b",)}, entity("a/x"), False),
     ],
 )
-def test_a_rule_matches_where_everything_matches_that_it_names(
+def test_rule_matches_if_all_its_conditions_match_the_entity(
     conditions: Mapping[str, Any], thing: Entity, is_denied: bool
 ) -> None:
-    """A server's own word that it only reads counts for nothing unless the host vouches for it."""
+    """The read-only hint of a server counts only if the host vouches for it."""
     assert is_denied is (Policies((deny(**conditions),)).decide(thing, ADA).action == "deny")
 
 
@@ -75,18 +75,18 @@ def test_a_rule_matches_where_everything_matches_that_it_names(
         ({"scopes": ("ops",)}, Caller(scopes=frozenset({"*"})), True),
     ],
 )
-def test_a_rule_concerns_callers_by_user_tenant_and_scope(
+def test_rule_matches_callers_by_user_tenant_and_scope(
     conditions: Mapping[str, Any], caller: Caller, is_denied: bool
 ) -> None:
-    """Filters stand for their caller."""
+    """Filters are treated like their caller."""
     policies, thing = Policies((deny(**conditions),)), entity("a/x")
 
     assert is_denied is (policies.decide(thing, caller).action == "deny")
     assert is_denied is (policies.decide(thing, caller.filters()).action == "deny")
 
 
-def test_the_first_rule_that_decides_decides() -> None:
-    """An exception stands above its rule; what hides and limits ends nothing."""
+def test_first_matching_rule_decides() -> None:
+    """Redactions and limits do not decide."""
     policies = Policies(
         (
             AccessPolicy(action="limit", calls=1, name="slow"),
@@ -97,13 +97,13 @@ def test_the_first_rule_that_decides_decides() -> None:
     )
     thing, other = entity("a/x"), Caller(user="bob")
 
-    assert ("allow", "policy 2") == decided(policies, thing, ADA)
-    assert ("deny", "nobody else") == decided(policies, thing, other)
-    assert ("allow", "") == decided(Policies(), thing, other)
-    assert ["slow"] == [name for name, _ in policies.besides("limit", thing, other)]
+    assert ("allow", "policy 2") == decision_of(policies, thing, ADA)
+    assert ("deny", "nobody else") == decision_of(policies, thing, other)
+    assert ("allow", "") == decision_of(Policies(), thing, other)
+    assert ["slow"] == [name for name, _ in policies.matching_rules("limit", thing, other)]
 
 
-def decided(policies: Policies, thing: Entity, caller: Caller) -> tuple[str, str]:
+def decision_of(policies: Policies, thing: Entity, caller: Caller) -> tuple[str, str]:
     decision = policies.decide(thing, caller)
     return decision.action, decision.rule
 
@@ -118,23 +118,24 @@ _rules = st.builds(
 
 
 @given(rules=st.lists(_rules, max_size=5), names=st.lists(_names, unique=True), user=st.text("abd"))
-def test_what_is_seen_of_a_catalog_is_what_is_decided_of_each_entity(
+def test_search_mask_agrees_with_the_decision_for_each_entity(
     rules: list[AccessPolicy], names: list[str], user: str
 ) -> None:
-    """The mask of a search and the check of a call are one rule."""
     policies, caller = Policies(tuple(rules)), Caller(user=user)
     things = [entity(name) for name in names]
 
-    seen = policies.open(policies.classify(things), policies.audience(caller))
+    mask = policies.open(policies.classify(things), policies.audience(caller))
 
     if policies.hiding:
-        assert [policies.decide(each, caller).action != "deny" for each in things] == seen.tolist()
+        assert [
+            policies.decide(thing, caller).action != "deny" for thing in things
+        ] == mask.tolist()
     shared = policies.shared(caller.filters())
     assert policies.audience(shared) == policies.audience(caller)
 
 
-def test_of_3000_tools_each_is_matched_once() -> None:
-    """Whoever asks, however often; a tool that is new costs itself."""
+def test_classify_matches_each_of_3000_tools_once() -> None:
+    """Further callers cost nothing, and a new tool is matched alone."""
     counts: list[str] = []
 
     class Counted(str):
@@ -145,7 +146,7 @@ def test_of_3000_tools_each_is_matched_once() -> None:
             return super().partition(sep)
 
     policies = Policies((deny(tools=("*/delete_*",), users=("b*",)),))
-    things = [entity(f"a/{at}", originals=(Counted(f"b/{at}"),)) for at in range(3_000)]
+    things = [entity(f"a/{number}", originals=(Counted(f"b/{number}"),)) for number in range(3_000)]
     for name in ("ada", "bob", "ben"):
         policies.open(policies.classify(things), policies.audience(Caller(user=name)))
     assert 3_000 == len(counts)
@@ -154,24 +155,23 @@ def test_of_3000_tools_each_is_matched_once() -> None:
     assert 3_001 == len(counts)
 
 
-async def test_users_share_results_unless_a_rule_tells_them_apart(
+async def test_users_share_cached_results_unless_a_rule_distinguishes_them(
     open_gateway: OpenGateway,
 ) -> None:
-    """Then nobody gets those of another."""
     gateway = open_gateway([tool("read_letter"), tool("burn_letter")])
     ada, bob = Caller(user="ada"), Caller(user="bob")
 
-    shared = [await gateway.search("letter", caller=each) for each in (ada, bob)]
+    shared = [await gateway.search("letter", caller=caller) for caller in (ada, bob)]
     gateway.set_policies([deny(tools=("*/burn_*",), users=("bob",))])
-    own = [await gateway.search("letter", caller=each) for each in (ada, bob)]
+    separate = [await gateway.search("letter", caller=caller) for caller in (ada, bob)]
 
-    assert [False, True] == [each.cached for each in shared]
-    assert [False, False] == [each.cached for each in own]
-    assert [2, 1] == [len(each.matches) for each in own]
+    assert [False, True] == [result.cached for result in shared]
+    assert [False, False] == [result.cached for result in separate]
+    assert [2, 1] == [len(result.matches) for result in separate]
 
 
 async def test_policies_change_while_the_gateway_runs(open_gateway: OpenGateway) -> None:
-    """No server is listed anew; the host sees everything."""
+    """Sources are not listed again, and the host still sees everything."""
     source = ListSource("desk", [tool("read_letter"), tool("burn_letter")])
     gateway = open_gateway()
     gateway.add_source(source)
@@ -180,18 +180,16 @@ async def test_policies_change_while_the_gateway_runs(open_gateway: OpenGateway)
     before = source.listings
     gateway.set_policies([deny(tools=("desk/burn_*",))])
 
-    shown = [each.id for each in await gateway.list_tools()]
+    visible = [entity.id for entity in await gateway.list_tools()]
     everything = await gateway.list_tools(Filters(unrestricted=True))
 
-    assert ["desk/read_letter"] == shown
+    assert ["desk/read_letter"] == visible
     assert 3 == len(everything)
     assert before == source.listings
 
 
-async def test_no_caller_is_taken_for_one_of_before_the_policies_changed(
-    open_gateway: OpenGateway,
-) -> None:
-    """The first rule of then is not the first rule of now."""
+async def test_audience_changes_with_the_policies(open_gateway: OpenGateway) -> None:
+    """Position 1 means another rule after the change."""
     gateway, ada, bob = open_gateway(), Caller(user="ada"), Caller(user="bob")
     rules = [AccessPolicy(action="deny", tools=("x",), users=(name,)) for name in ("ada", "bob")]
     gateway.set_policies(rules)
@@ -201,20 +199,18 @@ async def test_no_caller_is_taken_for_one_of_before_the_policies_changed(
     assert before not in {gateway.audience(ada), gateway.audience(bob)}
 
 
-async def test_an_explanation_says_that_a_policy_left_something_out(
-    open_gateway: OpenGateway,
-) -> None:
-    """To a reader that may see it."""
+async def test_explanation_mentions_entities_hidden_by_a_policy(open_gateway: OpenGateway) -> None:
+    """Only if the reader of the explanation may see the entity."""
     rule = deny(tools=("*/burn_*",), users=("bob",))
     tools = [tool("burn_letter", "Burn a letter."), tool("count_stamps", "Count the stamps.")]
     gateway = open_gateway(tools, options=Options(policies=(rule,)))
     bob = Caller(user="bob")
 
-    told = await gateway.search("burn a letter", caller=bob, explain=Caller(user="ada"))
-    own = await gateway.search("burn a letter", caller=bob, explain=True)
+    privileged = await gateway.search("burn a letter", caller=bob, explain=Caller(user="ada"))
+    unprivileged = await gateway.search("burn a letter", caller=bob, explain=True)
 
-    assert [("policy",)] == [each.filters for each in told.filtered]
-    assert () == own.filtered
+    assert [("policy",)] == [entity.filters for entity in privileged.filtered]
+    assert () == unprivileged.filtered
 
 
 @pytest.mark.parametrize(
@@ -228,7 +224,6 @@ async def test_an_explanation_says_that_a_policy_left_something_out(
         ({"action": "deny", "hints": ("harmless",)}, "hints: expected"),
     ],
 )
-def test_a_rule_that_cannot_mean_anything_is_refused(values: dict[str, Any], message: str) -> None:
-    """Also what is only misspelt."""
+def test_meaningless_rule_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         AccessPolicy(**values)

@@ -1,4 +1,4 @@
-"""What policies hide of arguments and results."""
+"""Redaction of arguments and results by policies."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ def redactor(*paths: str, secrets: bool = False) -> Redactor:
         ("a", [{"a": 1}], [{"a": "[redacted]"}]),
     ],
 )
-def test_a_path_hides_a_member(path: str, value: object, hidden: object) -> None:
-    """Lists are looked into; what is not there hides nothing."""
+def test_path_redacts_a_field(path: str, value: object, hidden: object) -> None:
+    """Paths apply to objects in lists. A missing field is ignored."""
     assert hidden == redactor(path).value(value)
 
 
-def test_secrets_are_hidden_wherever_they_stand() -> None:
-    """By their form, and by the name that they stand under."""
+def test_secrets_are_redacted_by_form_and_by_field_name() -> None:
     value = {"password": "hunter2", "note": f"use {KEY} now", "list": [KEY], "count": 3}
 
     hidden = redactor(secrets=True).value(value)
@@ -51,8 +50,8 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
     } == hidden
 
 
-def test_a_result_is_hidden_in_each_of_its_forms() -> None:
-    """A text that is JSON is read as such; bytes of a picture stay."""
+def test_result_is_redacted_in_all_its_forms() -> None:
+    """JSON in a text is redacted by path. Image data is not changed."""
     whole = {"customer": {"email": "ada@example.org", "name": "Ada"}}
     picture = {"type": "image", "mimeType": "image/png", "data": KEY}
     text = json.dumps(whole)
@@ -80,16 +79,16 @@ def test_a_result_is_hidden_in_each_of_its_forms() -> None:
     )
 
 
-def test_a_member_that_stands_twice_in_a_text_is_gone_or_hidden() -> None:
-    """A reader may take the first one."""
+def test_duplicate_field_in_a_text_is_removed_or_redacted() -> None:
+    """A reader of the text may use the first occurrence."""
     text = '{"email": "ada@example.org", "email": null}'
 
     assert "ada" not in redactor("email").text(text)
     assert "ada" not in redactor("customer.email").text(f'{{"customer": {text}, "customer": {{}}}}')
 
 
-def test_a_path_holds_in_the_list_that_a_server_put_into_an_object() -> None:
-    """The same list is in the text without that object."""
+def test_path_applies_inside_the_object_that_a_server_wraps_around_a_list() -> None:
+    """The text of the result contains the list without that object."""
     rows = [{"email": "ada@example.org"}]
     result = InvokeResult(
         tool_id="a/x",
@@ -100,14 +99,13 @@ def test_a_path_holds_in_the_list_that_a_server_put_into_an_object() -> None:
     assert "ada" not in repr(redactor("email").result(result))
 
 
-def test_secrets_in_lists_of_a_block_are_hidden() -> None:
+def test_secrets_in_lists_of_a_block_are_redacted() -> None:
     block = {"type": "text", "text": "x", "_meta": {"seen": [KEY, {"last": KEY}]}}
 
     assert KEY not in repr(redactor(secrets=True).block(block))
 
 
-def test_without_rules_nothing_is_touched() -> None:
-    """Not even copied."""
+def test_result_is_not_copied_without_rules() -> None:
     result = InvokeResult(tool_id="a/x", structured={"password": "x"})
 
     assert result is Redactor([]).result(result)

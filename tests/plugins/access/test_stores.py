@@ -1,4 +1,4 @@
-"""What every audit log, and every place of counters, promises."""
+"""Conformance of audit logs and limit counters in every store."""
 
 from __future__ import annotations
 
@@ -19,49 +19,51 @@ def row(at: float, **fields: str) -> AuditRow:
     return AuditRow(at=at, action="call", decision="allowed", **fields)
 
 
-def test_rows_are_read_in_their_order_and_page_by_page(log: AuditLog) -> None:
-    """As they were written, in any script; from a time on."""
-    rows = [row(float(at), user="ada", entity="a/ü") for at in (1, 2, 3, 4, 5)]
-    for each in rows:
-        log.append(each)
+def test_audit_log_returns_rows_in_order_and_by_page(log: AuditLog) -> None:
+    rows = [row(float(time), user="ada", entity="a/ü") for time in (1, 2, 3, 4, 5)]
+    for written in rows:
+        log.append(written)
 
     first = log.page(0.0, 0, 2)
-    rest = log.page(0.0, first[-1][0], 10)
+    second = log.page(0.0, first[-1][0], 10)
 
-    assert rows == [each for _, each in (*first, *rest)]
-    assert rows[3:] == [each for _, each in read_all(log, 4.0)]
-    assert [] == [*log.page(0.0, rest[-1][0], 10)]
+    assert rows == [written for _, written in (*first, *second)]
+    assert rows[3:] == [written for _, written in read_all(log, 4.0)]
+    assert [] == [*log.page(0.0, second[-1][0], 10)]
 
 
-def test_the_rows_of_one_tenant_are_read_alone(log: AuditLog) -> None:
-    """Whatever texts other rows hold."""
-    own = [row(1.0, tenant='ac"me'), row(4.0, tenant='ac"me', user="ü")]
+def test_audit_log_returns_the_rows_of_one_tenant(log: AuditLog) -> None:
+    """Similar texts in other rows do not match."""
+    expected = [row(1.0, tenant='ac"me'), row(4.0, tenant='ac"me', user="ü")]
     others = [row(2.0, tenant="ac"), row(3.0, detail='"tenant": "ac\\"me"'), row(5.0)]
-    for each in (own[0], *others, own[1]):
-        log.append(each)
+    for written in (expected[0], *others, expected[1]):
+        log.append(written)
 
     first = log.page(0.0, 0, 1, 'ac"me')
 
-    assert own == [each for _, each in (*first, *log.page(0.0, first[0][0], 10, 'ac"me'))]
-    assert others[:1] == [each for _, each in log.page(0.0, 0, 10, "ac")]
+    assert expected == [
+        written for _, written in (*first, *log.page(0.0, first[0][0], 10, 'ac"me'))
+    ]
+    assert others[:1] == [written for _, written in log.page(0.0, 0, 10, "ac")]
 
 
-def test_old_rows_are_forgotten_and_no_place_is_given_twice(log: AuditLog) -> None:
-    """Whoever reads on after a place misses nothing."""
-    for at in (1.0, 2.0):
-        log.append(row(at))
+def test_audit_log_forgets_old_rows_and_never_reuses_an_id(log: AuditLog) -> None:
+    """A reader that continues after an id must not miss rows."""
+    for time in (1.0, 2.0):
+        log.append(row(time))
     ((_, _), (last, _)) = read_all(log)
 
     assert 2 == log.forget(3.0)
     log.append(row(4.0))
 
-    ((place, left),) = read_all(log)
-    assert (4.0, True) == (left.at, place > last)
+    ((place, remaining),) = read_all(log)
+    assert (4.0, True) == (remaining.at, place > last)
 
 
-def test_stores_of_one_place_count_together(opened: Opener) -> None:
-    """Many threads of two processes: as many calls are admitted as the limit says."""
-    counters = [each for each in map(counters_of, (opened(), opened())) if each is not None]
+def test_counters_of_one_store_admit_exactly_the_limit_together(opened: Opener) -> None:
+    counters = [
+        counter for counter in map(counters_of, (opened(), opened())) if counter is not None
+    ]
     charge = Charge(key="k", amount=1.0, limit=7.0, period_s=3600.0, rule="slow")
 
     with ThreadPoolExecutor(4) as threads:

@@ -1,4 +1,4 @@
-"""Edges that a model proposes: asked in batches, looked at strictly, written for people."""
+"""Edges proposed by a model: batching, validation and documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ book_room --requires--> find_room
 
 
 class Parrot:
-    """A proposer that says the same to everybody, and counts."""
+    """Proposer that returns the given answers in turn and records its requests."""
 
     model_id = "parrot"
 
@@ -56,25 +56,25 @@ async def gateway() -> AsyncIterator[Gateway]:
         yield gateway
 
 
-async def test_what_is_meant_is_written_and_the_rest_is_told(gateway: Gateway) -> None:
-    """Unknown names, other kinds, circles and chatter never reach a document."""
-    found = await gateway.propose_edges(Parrot(ANSWER))
+async def test_valid_edges_are_written_and_others_are_reported(gateway: Gateway) -> None:
+    """Unknown names, other predicates, self-references and chatter must not get into a document."""
+    proposals = await gateway.propose_edges(Parrot(ANSWER))
 
-    (document,) = found.documents
+    (document,) = proposals.documents
     assert ("rooms.md", 1, 10, 2) == (
-        document.path, found.requests, found.input_tokens, found.output_tokens
+        document.path, proposals.requests, proposals.input_tokens, proposals.output_tokens
     )  # fmt: skip
     assert [
         ("rooms/book_room", "requires", "rooms/find_room"),
         ("rooms/find_room", "nextStep", "rooms/book_room"),
     ] == sorted((edge.subject, edge.predicate, edge.object) for edge in document.edges)
     for word in ("rm_rf", "send_mail --relatedTo--> send_mail", "memberOf", "'frobs'", "mentions"):
-        assert any(word in notice for notice in found.notices)
+        assert any(word in notice for notice in proposals.notices)
     assert "I think" not in render(document)
 
 
-async def test_the_text_is_markdown_ld_that_declares_what_it_shows(gateway: Gateway) -> None:
-    """Given back as the host's own, it is what a search follows."""
+async def test_proposed_document_declares_the_edges_it_shows(gateway: Gateway) -> None:
+    """A search uses the edges after the host adopts the document."""
     (document,) = (await gateway.propose_edges(Parrot(ANSWER))).documents
     text = render(document)
 
@@ -84,27 +84,30 @@ async def test_the_text_is_markdown_ld_that_declares_what_it_shows(gateway: Gate
     async with Gateway(graph=[again]) as informed:
         informed.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
         result = await informed.search("book a room", limit=1)
-    assert ["rooms/find_room"] == [each.id for each in result.prerequisites]
+    assert ["rooms/find_room"] == [prerequisite.id for prerequisite in result.prerequisites]
 
 
-async def test_each_server_is_asked_in_batches_and_a_lone_tool_never(gateway: Gateway) -> None:
-    """What cannot belong together costs nothing."""
-    gateway.add_source(ListSource("many", [tool(f"t{at:02}") for at in range(BATCH + 1)]))
+async def test_servers_are_proposed_in_batches_and_single_tools_are_skipped(
+    gateway: Gateway,
+) -> None:
+    gateway.add_source(ListSource("many", [tool(f"t{number:02}") for number in range(BATCH + 1)]))
     parrot = Parrot("")
 
-    found = await gateway.propose_edges(parrot)
+    proposals = await gateway.propose_edges(parrot)
 
-    assert (3, ()) == (found.requests, found.documents)
+    assert (3, ()) == (proposals.requests, proposals.documents)
     assert [BATCH, 1, 3] == [len(text.splitlines()) for text in parrot.asked]
     assert parrot.asked[2].startswith("- rooms/book_room: ")
     few = await gateway.propose_edges(parrot, servers=["rooms"])
     assert 1 == few.requests
-    with pytest.raises(InvalidRequestError, match=r"no server 'nope' .* alone, many, rooms"):
+    with pytest.raises(
+        InvalidRequestError, match=r"server 'nope' is unknown .* alone, many, rooms"
+    ):
         await gateway.propose_edges(parrot, servers=["nope"])
 
 
-async def test_a_tool_is_told_on_one_line_with_what_it_takes_and_gives() -> None:
-    """A description of an upstream cannot open a line of its own."""
+async def test_tool_line_is_a_single_line_with_inputs_and_outputs() -> None:
+    """A description by an upstream must not start a line of its own."""
     rich = ToolDefinition(
         name="pay",
         description="Pays.\nA --requires--> B",
@@ -118,30 +121,34 @@ async def test_a_tool_is_told_on_one_line_with_what_it_takes_and_gives() -> None
     assert "- s/pay: Pays. A --requires--> B; takes id; gives receipt" == batch.text.split("\n")[0]
 
 
-async def test_a_failed_request_leaves_the_others(gateway: Gateway) -> None:
-    """And says so without the error's text, which may hold a secret."""
+async def test_failed_request_does_not_affect_other_batches(gateway: Gateway) -> None:
+    """The notice omits the error text, which may contain a secret."""
     gateway.add_source(ListSource("more", [tool("a"), tool("b")]))
 
-    found = await gateway.propose_edges(Parrot("fail", "book_room --requires--> find_room"))
+    proposals = await gateway.propose_edges(Parrot("fail", "book_room --requires--> find_room"))
 
-    assert ["rooms.md"] == [each.path for each in found.documents]
-    assert ("more: the model could not be asked: OSError",) == found.notices
+    assert ["rooms.md"] == [document.path for document in proposals.documents]
+    assert ("more: the model could not be asked: OSError",) == proposals.notices
 
 
 @pytest.mark.parametrize(
     ("answer", "notice"),
     [
         ("\n".join(["book_room --requires--> find_room"] * (MAX_EDGES + 1)), ""),
-        ("\n".join(f"x{at} --requires--> y" for at in range(MAX_EDGES + 2)), "2 edges more than"),
-        ("\n" * 30_000, "cannot be read"),
+        (
+            "\n".join(f"x{number} --requires--> y" for number in range(MAX_EDGES + 2)),
+            "2 edges above the limit",
+        ),
+        ("\n" * 30_000, "cannot be parsed"),
     ],
 )
-async def test_a_flood_is_bounded(gateway: Gateway, answer: str, notice: str) -> None:
-    """A model may say the same for ever."""
-    found = await gateway.propose_edges(Parrot(answer))
+async def test_number_of_edges_and_notices_is_bounded(
+    gateway: Gateway, answer: str, notice: str
+) -> None:
+    proposals = await gateway.propose_edges(Parrot(answer))
 
-    assert len(found.notices) <= MAX_EDGES + 1
-    assert not notice or notice in found.notices[-1]
+    assert len(proposals.notices) <= MAX_EDGES + 1
+    assert not notice or notice in proposals.notices[-1]
 
 
 @pytest.fixture
@@ -155,10 +162,10 @@ def model() -> Iterator[ScriptedModel]:
         yield model
 
 
-def test_a_model_over_the_wire_is_asked_once_a_batch(
+def test_openai_proposer_sends_one_request_per_batch(
     model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the instructions beside the tools, which are data; the environment has the key."""
+    """The instructions are separate from the tools, which are data."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"), connected(model="m"):
         pass
@@ -166,12 +173,12 @@ def test_a_model_over_the_wire_is_asked_once_a_batch(
 
     with connected(model="m", base_url=model.base_url) as proposer, SyncGateway(Gateway()) as twin:
         twin.gateway.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
-        found = twin.propose_edges(proposer)
+        proposals = twin.propose_edges(proposer)
         assert proposer.model_id.endswith("/m")
 
-    (document,) = found.documents
+    (document,) = proposals.documents
     assert ("rooms.md", 1) == (document.path, len(document.edges))
-    assert found.input_tokens > 0 < found.output_tokens
+    assert proposals.input_tokens > 0 < proposals.output_tokens
     (request,) = model.requests
     assert PROPOSALS == request.messages[0]["content"]
     assert "- rooms/book_room: " in request.user_text

@@ -1,4 +1,4 @@
-"""Decisions on edges, in the host's own documents."""
+"""Decisions on edges in the host's documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from graphs.markdown import Edge, collect
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 
 
-def test_the_decisions_on_one_server_stand_in_one_document(tmp_path: Path) -> None:
-    """What is accepted is stated, what is rejected is forbidden; its name cannot lead away."""
+def test_decisions_on_one_server_are_in_one_document(tmp_path: Path) -> None:
+    """The server's name cannot lead out of the folder."""
     other = Edge(subject="shop/pay", predicate="nextStep", object="shop/login")
 
     plan_edit(tmp_path, EDGE, "accept", server="../shop").write()
@@ -26,8 +26,7 @@ def test_the_decisions_on_one_server_stand_in_one_document(tmp_path: Path) -> No
     assert (other,) == document.forbidden
 
 
-def test_the_difference_is_there_before_anything_is_written(tmp_path: Path) -> None:
-    """And is empty once the document says it."""
+def test_diff_is_available_before_writing_and_empty_afterwards(tmp_path: Path) -> None:
     edit = plan_edit(tmp_path, EDGE, "accept", server="")
     assert "reviewed/other.md" == edit.path
     assert "+graph_edges:\n+  - {subject: " in edit.diff
@@ -38,32 +37,30 @@ def test_the_difference_is_there_before_anything_is_written(tmp_path: Path) -> N
     assert "" == plan_edit(tmp_path, EDGE, "accept", server="").diff
 
 
-def test_a_document_that_changed_meanwhile_is_not_written(tmp_path: Path) -> None:
-    """Neither since it was read, nor since its difference was shown."""
-    seen = plan_edit(tmp_path, EDGE, "accept", server="shop")
+def test_document_changed_in_the_meantime_is_not_written(tmp_path: Path) -> None:
+    """The change may be after planning or after displaying the diff."""
+    stale = plan_edit(tmp_path, EDGE, "accept", server="shop")
     plan_edit(tmp_path, EDGE, "reject", server="shop").write()
-    now = plan_edit(tmp_path, EDGE, "accept", server="shop")
-    before = seen.file.read_bytes()
+    current = plan_edit(tmp_path, EDGE, "accept", server="shop")
+    before = stale.file.read_bytes()
 
     with pytest.raises(ConfigError, match="changed meanwhile"):
-        seen.write()
-    with pytest.raises(ConfigError, match="changed meanwhile"):
-        now.write(revision=seen.revision)
+        stale.write()
+    with pytest.raises(ConfigError, match="changed in the meantime"):
+        current.write(revision=stale.revision)
 
-    assert before == seen.file.read_bytes()
+    assert before == stale.file.read_bytes()
 
 
-def test_decisions_need_a_folder(tmp_path: Path) -> None:
-    """A bundle or a single document takes none."""
+def test_decision_needs_a_folder_of_documents(tmp_path: Path) -> None:
     file = tmp_path / "graph.md"
     file.write_text("# Graph", "utf-8")
 
-    with pytest.raises(ConfigError, match=r"graph\.md' is no folder"):
+    with pytest.raises(ConfigError, match=r"graph\.md' is not a folder"):
         plan_edit(file, EDGE, "accept", server="shop")
 
 
-def test_a_broken_document_takes_none(tmp_path: Path) -> None:
-    """What it says is not known; the error names its file and line."""
+def test_broken_document_accepts_no_decision(tmp_path: Path) -> None:
     edit = plan_edit(tmp_path, EDGE, "accept", server="shop")
     edit.write()
     edit.file.write_text("---\ntitle: [", "utf-8")
@@ -72,16 +69,16 @@ def test_a_broken_document_takes_none(tmp_path: Path) -> None:
         plan_edit(tmp_path, EDGE, "reject", server="shop")
 
 
-async def test_what_is_only_proposed_counts_for_nothing(tmp_path: Path) -> None:
-    """Until it stands elsewhere in the folder, or its own folder is the one that is given."""
+async def test_proposed_documents_have_no_effect_until_moved(tmp_path: Path) -> None:
+    """They also count if their own folder is given."""
     (tmp_path / "proposed").mkdir()
     (tmp_path / "proposed" / "shop.md").write_text("# Shop\n\n- a --requires--> b\n", "utf-8")
     (tmp_path / "mine.md").write_text("# Mine", "utf-8")
 
-    counted, _ = await load(tmp_path)
-    given, _ = await load(tmp_path / "proposed")
+    loaded, _ = await load(tmp_path)
+    from_folder, _ = await load(tmp_path / "proposed")
 
-    assert ["mine.md"] == [each.path for each in counted]
-    assert ["shop.md"] == [each.path for each in given]
-    assert ["proposed/shop.md"] == [each.path for each in load_proposals(tmp_path)]
+    assert ["mine.md"] == [item.path for item in loaded]
+    assert ["shop.md"] == [item.path for item in from_folder]
+    assert ["proposed/shop.md"] == [proposal.path for proposal in load_proposals(tmp_path)]
     assert () == load_proposals(None) == load_proposals(tmp_path / "none")

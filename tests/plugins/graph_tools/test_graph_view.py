@@ -1,4 +1,4 @@
-"""What a person sees of the graph."""
+"""Views of the graph for people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAIN = GraphOptions(groups=False, phases=False)
 
 
 def plan(*lines: str, path: str = "plan.md") -> Document:
-    """A document that states edges, each as ``a requires b``."""
+    """Return a document that declares edges, each given as ``a requires b``."""
     words = [line.split() for line in lines]
     edges = [Edge(subject=f"s/{start}", predicate=predicate, object=f"s/{end}", line=at)
              for at, (start, predicate, end) in enumerate(words, 1)]  # fmt: skip
@@ -35,14 +35,14 @@ def plan(*lines: str, path: str = "plan.md") -> Document:
 def view(
     *lines: str, names: Sequence[str] = NAMES, options: GraphOptions = PLAIN, **more: Any
 ) -> GraphView:
-    """The graph of some tools of one server, and what the host states of them."""
+    """Return the graph of some tools of one server. *lines* are declared edges."""
     entities = [entity(tool(name), server="s") for name in names]
-    entities = [replace(each, scopes=frozenset({"s"} if each.name == "fry" else ())) for each in entities]  # fmt: skip  # noqa: E501
+    entities = [replace(item, scopes=frozenset({"s"} if item.name == "fry" else ())) for item in entities]  # fmt: skip  # noqa: E501
     snapshot = compile_snapshot(entities, documents=[plan(*lines)], options=options)
     return GraphView(snapshot=snapshot, **more)
 
 
-def told(edges: Sequence[GraphEdge]) -> list[str]:
+def edge_texts(edges: Sequence[GraphEdge]) -> list[str]:
     return [f"{edge.subject} {edge.predicate} {edge.object}".replace("s/", "") for edge in edges]
 
 
@@ -50,8 +50,8 @@ def around(graph: GraphView, name: str = "s/ask", **bounds: int) -> list[str]:
     return [node.id.removeprefix("s/") for node in graph.around(name, **bounds).nodes]
 
 
-def test_each_edge_around_a_tool_says_where_it_comes_from() -> None:
-    """A file and line, a rule, the calls or a proposal; what the host states is first."""
+def test_each_edge_has_its_origin_and_source() -> None:
+    """Declared edges come first."""
     counts = TransitionCounts.of([["s/ask", "s/dine"], ["s/ask", "s/dine"], ["s/ask", "s/buy"]])
     graph = view(
         "buy requires ask",
@@ -62,9 +62,9 @@ def test_each_edge_around_a_tool_says_where_it_comes_from() -> None:
         proposals=[plan("eat requires ask", "buy requires ask", path="proposed/s.md")],
     )
 
-    found = graph.around("ask")
+    neighbourhood = graph.around("ask")
 
-    sources = [(*told([edge]), edge.origin, edge.source) for edge in found.edges]
+    sources = [(*edge_texts([edge]), edge.origin, edge.source) for edge in neighbourhood.edges]
     assert [
         ("buy requires ask", "declared", "plan.md:1"),
         ("ask nextStep buy", "declared", "plan.md:2"),
@@ -72,12 +72,12 @@ def test_each_edge_around_a_tool_says_where_it_comes_from() -> None:
         ("get_ask nextStep ask", "derived", "phases"),
         ("ask nextStep dine", "learned", "2 of 3"),
     ] == sources
-    assert "s/ask" == found.nodes[0].id
-    assert {1} == {node.distance for node in found.nodes[1:]}
+    assert "s/ask" == neighbourhood.nodes[0].id
+    assert {1} == {node.distance for node in neighbourhood.nodes[1:]}
 
 
-def test_a_node_is_found_by_its_id_or_by_words() -> None:
-    """Without words, what has the most edges is first; a hidden one is not found."""
+def test_find_returns_nodes_by_id_and_by_words() -> None:
+    """Without words, the node with most edges comes first. Hidden nodes are not found."""
     lines = ("ask requires buy", "cook requires buy", "fry requires ask", "fry requires buy")
     proposals = [plan("ask requires ask", "dine requires buy", "dine requires fry")]
     graph = view(*lines, caller=Caller(), proposals=proposals)
@@ -86,11 +86,10 @@ def test_a_node_is_found_by_its_id_or_by_words() -> None:
     assert ["s/cook"] == [node.id for node in graph.find("cook")]
     assert "s/dine" == graph.find("s/dine")[0].id
     assert "s/fry" not in {node.id for text in ("fry", "s/fry") for node in graph.find(text)}
-    assert ["dine requires buy"] == told(graph.proposed())
+    assert ["dine requires buy"] == edge_texts(graph.proposed())
 
 
-def test_a_neighbourhood_is_bounded_and_says_what_it_leaves_out() -> None:
-    """The nearest stay; edges among those that are shown are shown."""
+def test_neighbourhood_is_bounded_and_counts_omitted_nodes() -> None:
     graph = view(
         "ask relatedTo buy", "buy relatedTo cook", "cook relatedTo dine", "cook requires ask"
     )
@@ -99,11 +98,10 @@ def test_a_neighbourhood_is_bounded_and_says_what_it_leaves_out() -> None:
     assert ["ask", "buy", "cook", "dine"] == around(graph, hops=2)
     assert ["ask", "buy"] == around(graph, hops=2, limit=2)
     assert 1 == graph.around("s/ask", hops=2, limit=2).omitted
-    assert ["ask relatedTo buy"] == told(graph.around("s/ask", hops=2, limit=2).edges)
+    assert ["ask relatedTo buy"] == edge_texts(graph.around("s/ask", hops=2, limit=2).edges)
 
 
-def test_a_large_group_is_looked_into_but_not_walked_through() -> None:
-    """It relates nothing."""
+def test_large_group_is_displayed_but_not_traversed() -> None:
     names = [f"tool{number}" for number in range(MAX_GROUP_SIZE + 1)]
     lines = [f"{name} memberOf all" for name in names]
     graph, group = view(*lines, names=names), "urn:tool-gateway:concept:s-all"
@@ -116,8 +114,8 @@ def test_a_large_group_is_looked_into_but_not_walked_through() -> None:
     ]
 
 
-def test_a_caller_sees_its_own_tools_and_what_lies_between_them() -> None:
-    """A hidden tool is unknown, and no path leads through it."""
+def test_caller_sees_only_its_own_tools_and_the_edges_between_them() -> None:
+    """A hidden tool is unknown, and paths do not lead through it."""
     lines = ("ask requires fry", "fry requires buy", "fry nextStep cook")
     counts = TransitionCounts.of([["s/ask", "s/fry"], ["s/ask", "s/fry"]])
     proposals = [plan("fry relatedTo ask")]
@@ -134,8 +132,8 @@ def test_a_caller_sees_its_own_tools_and_what_lies_between_them() -> None:
         graph.plan_edit("reject", "ask", "requires", "s/fry", folder=Path())
 
 
-def test_the_shortest_paths_come_first() -> None:
-    """In either direction of an edge, the host's own before proposals, which count for nothing."""
+def test_paths_are_sorted_by_length() -> None:
+    """Edges count in both directions, proposed edges are ignored."""
     graph = view(
         "ask requires buy", "cook nextStep buy", "ask relatedTo dine", "dine relatedTo eat",
         "eat relatedTo cook", proposals=[plan("ask requires cook")],
@@ -146,43 +144,46 @@ def test_the_shortest_paths_come_first() -> None:
     assert [
         ["ask requires buy", "cook nextStep buy"],
         ["ask relatedTo dine", "dine relatedTo eat", "eat relatedTo cook"],
-    ] == [told(path) for path in paths]
-    assert [told(paths[0])] == [told(path) for path in graph.paths("ask", "cook", limit=1)]
+    ] == [edge_texts(path) for path in paths]
+    assert [edge_texts(paths[0])] == [
+        edge_texts(path) for path in graph.paths("ask", "cook", limit=1)
+    ]
     assert ((), ()) == (graph.paths("ask", "fry"), graph.paths("ask", "ask"))
 
 
-def test_a_path_has_an_end() -> None:
-    """One that is too long explains nothing."""
+def test_path_has_a_maximum_length() -> None:
     names = [f"t{number}" for number in range(MAX_PATH_EDGES + 2)]
-    graph = view(*(f"t{at} nextStep t{at + 1}" for at in range(len(names) - 1)), names=names)
+    graph = view(
+        *(f"t{number} nextStep t{number + 1}" for number in range(len(names) - 1)), names=names
+    )
 
     assert MAX_PATH_EDGES == len(graph.paths("t0", f"t{MAX_PATH_EDGES}")[0])
     assert () == graph.paths("t0", f"t{MAX_PATH_EDGES + 1}")
 
 
-def test_prerequisites_stand_before_what_needs_them() -> None:
-    """Far ones too; what needs each other is a cycle, and stands together."""
+def test_prerequisites_come_before_the_tools_that_need_them() -> None:
+    """Tools that require each other form a cycle and are adjacent."""
     graph = view(
         "ask requires buy", "ask requires cook", "buy requires dine", "cook requires dine",
         "dine requires eat", "eat requires dine", "fry requires ask",
     )  # fmt: skip
 
-    found = graph.order("ask")
+    order = graph.order("ask")
 
-    assert ["dine", "eat", "buy", "cook", "ask"] == [node.name for node in found.nodes]
-    assert [2, 3, 1, 1, 0] == [node.distance for node in found.nodes]
-    assert (("s/dine", "s/eat"),) == found.cycles
-    assert 6 == len(found.edges)
+    assert ["dine", "eat", "buy", "cook", "ask"] == [node.name for node in order.nodes]
+    assert [2, 3, 1, 1, 0] == [node.distance for node in order.nodes]
+    assert (("s/dine", "s/eat"),) == order.cycles
+    assert 6 == len(order.edges)
     assert (["s/dine", "s/eat"], (("s/dine", "s/eat"),)) == (
         [node.id for node in graph.order("eat").nodes], graph.order("eat").cycles,
     )  # fmt: skip
 
 
-def test_only_an_edge_that_no_document_states_is_decided(tmp_path: Path) -> None:
-    """What stands in a document is changed there."""
+def test_edge_declared_in_a_document_cannot_be_decided(tmp_path: Path) -> None:
+    """The host has to edit that document."""
     graph = view("ask requires buy")
 
-    with pytest.raises(InvalidRequestError, match=r"states this edge already: see plan\.md:1"):
+    with pytest.raises(InvalidRequestError, match=r"already declares this edge: see plan\.md:1"):
         graph.plan_edit("reject", "ask", "requires", "buy", folder=tmp_path)
     with pytest.raises(InvalidRequestError, match="unknown predicate 'flies'"):
         graph.plan_edit("accept", "ask", "flies", "buy", folder=tmp_path)
@@ -191,8 +192,8 @@ def test_only_an_edge_that_no_document_states_is_decided(tmp_path: Path) -> None
     )
 
 
-async def test_the_next_search_sees_a_decision(tmp_path: Path) -> None:
-    """What was derived or proposed is forbidden or declared, without listing a server."""
+async def test_next_search_uses_a_decision(tmp_path: Path) -> None:
+    """Servers are not listed again."""
     (tmp_path / "proposed").mkdir()
     arrows = (
         "# Local\n\n- close_deal --requires--> open_deal\n- open_deal --requires--> list_deals\n"
@@ -210,10 +211,10 @@ async def test_the_next_search_sees_a_decision(tmp_path: Path) -> None:
         await decide("accept", "close_deal", "requires", "open_deal")
         await decide("reject", "open_deal", "requires", "list_deals")
         await decide("reject", "list_deals", "memberOf", "urn:tool-gateway:concept:local-deal")
-        found = await gateway.search("close deal", limit=1)
+        result = await gateway.search("close deal", limit=1)
         now = GraphView(snapshot=await gateway.snapshot(), proposals=load_proposals(tmp_path))
 
-    (needed,) = found.prerequisites
+    (needed,) = result.prerequisites
     assert ("local/open_deal", True) == (needed.id, needed.evidence.path[0].declared)
     assert "reviewed/local.md:5" == needed.evidence.path[0].source
     edges = now.around("open_deal", hops=2).edges

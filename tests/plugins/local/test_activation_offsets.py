@@ -1,4 +1,4 @@
-"""The packaged activation offsets."""
+"""Packaged activation offsets."""
 
 from __future__ import annotations
 
@@ -22,31 +22,33 @@ from gateway.plugins.local import (
 )
 from gateway.runtime.vectors import unit_rows
 
-Weighed: TypeAlias = tuple[str, TransformerWeights, Tokenize]
+WeightedModel: TypeAlias = tuple[str, TransformerWeights, Tokenize]
 MODELS: Mapping[str, EncoderModel] = {"e5": E5, "minilm": MINILM}
 
 
 @pytest.fixture(scope="module", params=WEIGHTS)
-def weighed(request: pytest.FixtureRequest) -> Weighed:
-    """A model's name, its weights in full precision, and its tokenizer."""
+def weighted_model(request: pytest.FixtureRequest) -> WeightedModel:
+    """Return a model's name, its weights in full precision, and its tokenizer."""
     return request.param, *WEIGHTS[request.param]()
 
 
-def test_the_packaged_offsets_are_those_of_the_texts(weighed: Weighed) -> None:
-    """Every fourth of them, so near as a fourth can be."""
-    model, weights, tokenize = weighed
+def test_packaged_offsets_match_the_benchmark_texts(weighted_model: WeightedModel) -> None:
+    """Only every fourth text is used, so the offsets are approximate."""
+    model, weights, tokenize = weighted_model
     with np.load(OFFSETS_FILE, allow_pickle=False) as packaged:
-        known = {name: packaged[name].astype(np.float32) for name in packaged}
+        expected = {name: packaged[name].astype(np.float32) for name in packaged}
 
-    found = offsets(weights, tokenize, TEXTS.read_text(encoding="utf-8").splitlines()[::4])
+    computed = offsets(weights, tokenize, TEXTS.read_text(encoding="utf-8").splitlines()[::4])
 
-    assert {name for name in known if name.startswith(model)} == {f"{model}.{n}" for n in found}
-    for name, offset in found.items():
-        assert float(np.corrcoef(offset, known[f"{model}.{name}"])[0, 1]) > 0.95, name
+    assert {name for name in expected if name.startswith(model)} == {
+        f"{model}.{n}" for n in computed
+    }
+    for name, offset in computed.items():
+        assert float(np.corrcoef(offset, expected[f"{model}.{name}"])[0, 1]) > 0.95, name
 
 
-def test_weights_leave_room_for_the_sum_of_two_products() -> None:
-    """Older processors cut it off at 16 bits: a text would have another vector there."""
+def test_quantized_weights_use_at_most_80_steps() -> None:
+    """Older processors clip the sum of two products at 16 bits, which would change the vectors."""
     from ctranslate2.specs.common_spec import LinearSpec  # noqa: PLC0415
 
     spec = LinearSpec()
@@ -59,9 +61,8 @@ def test_weights_leave_room_for_the_sum_of_two_products() -> None:
     np.testing.assert_allclose(spec.weight / spec.weight_scale[:, None], weight, atol=0.05)
 
 
-def test_the_engine_gives_what_full_precision_gives_by_a_hair(weighed: Weighed) -> None:
-    """What is taken before a part is made up for behind it."""
-    model, weights, tokenize = weighed
+def test_encoder_agrees_with_full_precision(weighted_model: WeightedModel) -> None:
+    model, weights, tokenize = weighted_model
     text = "What will the weather be like in Oslo?"
 
     encode = MODELS[model].load(partial(verify_files, MODELS[model]))

@@ -1,4 +1,4 @@
-"""Which texts share a pass of the workers, and in what order."""
+"""Composition and order of the passes of the dynamic batcher."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ WAIT_S = 60
 Rows: TypeAlias = list[Future[Vector]]
 
 
-class Held:
-    """A model that holds its first pass until it is let go; a text's vector is its length."""
+class PausedModel:
+    """Model whose passes wait until `free` is set. The vector of a text is its length."""
 
     def __init__(self) -> None:
         self.passes: list[list[str]] = []
@@ -42,99 +42,105 @@ class Held:
         return self.batcher.submit(texts, "document")
 
 
-H = TypeVar("H", bound=Held)
+ModelType = TypeVar("ModelType", bound=PausedModel)
 
 
-def busy(made: H) -> Iterator[H]:
-    """Have *made* be busy with a first query; let go at the end, or its thread would wait on."""
-    made.ask("first")
-    assert made.busy.wait(WAIT_S)
-    yield made
-    made.free.set()
+def busy(model: ModelType) -> Iterator[ModelType]:
+    """Start a first query and yield *model* while it runs. Release it at the end, or its thread
+    would never end.
+    """
+    model.ask("first")
+    assert model.busy.wait(WAIT_S)
+    yield model
+    model.free.set()
 
 
 @pytest.fixture
-def held() -> Iterator[Held]:
-    """Busy with a first query."""
-    yield from busy(Held())
+def paused() -> Iterator[PausedModel]:
+    """Model that is busy with a first query."""
+    yield from busy(PausedModel())
 
 
-def lengths(asked: Rows) -> list[float]:
-    return [float(row.result(WAIT_S)[0]) for row in asked]
+def lengths(futures: Rows) -> list[float]:
+    return [float(row.result(WAIT_S)[0]) for row in futures]
 
 
-def test_what_waits_goes_together_in_order(held: Held) -> None:
-    """Each gets its own rows; what is too much for a pass waits for the next."""
-    asked = [held.ask("a"), held.ask("bb", "ccc"), held.ask("dddd", "eeeee"), held.ask(*"fghij")]
-    held.free.set()
+def test_waiting_texts_share_the_next_pass_in_order(paused: PausedModel) -> None:
+    futures = [
+        paused.ask("a"),
+        paused.ask("bb", "ccc"),
+        paused.ask("dddd", "eeeee"),
+        paused.ask(*"fghij"),
+    ]
+    paused.free.set()
 
-    assert [[1], [2, 3], [4, 5], [1] * 5] == [lengths(one) for one in asked]
+    assert [[1], [2, 3], [4, 5], [1] * 5] == [lengths(rows) for rows in futures]
     expected = [["first"], ["a", "bb", "ccc", "dddd"], ["eeeee", "f", "g", "h"], ["i", "j"]]
-    assert expected == held.passes
+    assert expected == paused.passes
 
 
-def test_whoever_goes_away_is_left_out(held: Held) -> None:
-    """And the others are served."""
-    gone, waiting = held.ask("gone"), held.ask("aa")
-    first_gone, documents_gone = held.ask("g"), held.documents("gone")
+def test_cancelled_texts_are_left_out_of_the_pass(paused: PausedModel) -> None:
+    gone, waiting = paused.ask("gone"), paused.ask("aa")
+    first_gone, documents_gone = paused.ask("g"), paused.documents("gone")
     assert all(row.cancel() for row in (*gone, *first_gone, *documents_gone))
-    held.free.set()
+    paused.free.set()
 
     assert [2] == lengths(waiting)
-    assert 2 == lengths(held.ask("bb"))[0]
-    assert [["first"], ["aa"], ["bb"]] == held.passes
+    assert 2 == lengths(paused.ask("bb"))[0]
+    assert [["first"], ["aa"], ["bb"]] == paused.passes
 
 
-def test_a_fault_is_told_to_all_of_its_pass(held: Held) -> None:
-    """And to nobody else."""
-    bad, beside = held.ask("bad"), held.ask("beside")
-    gone = held.ask("gone")
-    held.batcher.submit(["x"] * 3, "query")
-    after = held.ask("aa")
-    held.free.set()
+def test_error_is_raised_for_all_texts_of_the_pass_only(paused: PausedModel) -> None:
+    bad, beside = paused.ask("bad"), paused.ask("beside")
+    gone = paused.ask("gone")
+    paused.batcher.submit(["x"] * 3, "query")
+    after = paused.ask("aa")
+    paused.free.set()
 
-    for asked in (bad, beside, gone):
+    for futures in (bad, beside, gone):
         with pytest.raises(ValueError, match="a bad text"):
-            lengths(asked)
+            lengths(futures)
     assert [2] == lengths(after)
 
 
-def test_documents_come_in_slices_behind_queries(held: Held) -> None:
-    """A query waits for one slice at most, whatever is being indexed."""
+def test_documents_run_in_slices_after_queries(paused: PausedModel) -> None:
+    """A query waits for at most one slice."""
     texts = ["d" * size for size in range(1, 2 * DOCUMENTS_A_PASS + 2)]
-    documents, query = held.documents(*texts), held.ask("q")
-    held.free.set()
+    documents, query = paused.documents(*texts), paused.ask("q")
+    paused.free.set()
 
     assert [len(text) for text in texts] == lengths(documents)
     assert [1] == lengths(query)
-    assert [1, 1, DOCUMENTS_A_PASS, DOCUMENTS_A_PASS, 1] == [len(one) for one in held.passes]
-    assert ["q"] == held.passes[1]
+    assert [1, 1, DOCUMENTS_A_PASS, DOCUMENTS_A_PASS, 1] == [
+        len(texts_of_pass) for texts_of_pass in paused.passes
+    ]
+    assert ["q"] == paused.passes[1]
 
 
-def test_an_index_gets_done_in_a_busy_hour(held: Held) -> None:
-    """Queries that never end would starve it."""
-    asked = [held.ask(*"aaaa") for _ in range(2 * MAX_QUERY_PASSES)]
-    documents = held.documents("d")
-    held.free.set()
+def test_documents_get_a_pass_after_many_query_passes(paused: PausedModel) -> None:
+    """Otherwise continuous queries would block the index forever."""
+    futures = [paused.ask(*"aaaa") for _ in range(2 * MAX_QUERY_PASSES)]
+    documents = paused.documents("d")
+    paused.free.set()
 
     assert [1] == lengths(documents)
-    assert [1.0] * 4 == lengths(asked[-1])
-    assert MAX_QUERY_PASSES == held.passes.index(["d"])
+    assert [1.0] * 4 == lengths(futures[-1])
+    assert MAX_QUERY_PASSES == paused.passes.index(["d"])
 
 
-def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
-    """Or a thread would wait for ever, and the process with it."""
-    waiting, behind = held.ask(*"abcd"), held.documents("d")
-    held.batcher._executor.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
-    held.free.set()
+def test_waiting_texts_fail_at_the_end_of_the_process(paused: PausedModel) -> None:
+    """Otherwise a thread and the process would wait forever."""
+    waiting, behind = paused.ask(*"abcd"), paused.documents("d")
+    paused.batcher._executor.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
+    paused.free.set()
 
-    for asked in (waiting, behind):
+    for futures in (waiting, behind):
         with pytest.raises(RuntimeError, match="shutdown"):
-            lengths(asked)
+            lengths(futures)
 
 
-class Two(Held):
-    """Two passes at once; whose pass holds ``quick`` is not held."""
+class TwoWorkerModel(PausedModel):
+    """Model with two workers. Passes with the text "quick" do not wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,34 +154,33 @@ class Two(Held):
 
 
 @pytest.fixture
-def two() -> Iterator[Two]:
-    """One of the workers is busy."""
-    yield from busy(Two())
+def two_workers() -> Iterator[TwoWorkerModel]:
+    """Model with one of two workers busy."""
+    yield from busy(TwoWorkerModel())
 
 
-def test_a_second_worker_does_not_wait_for_the_first(two: Two) -> None:
-    """Two cores serve two."""
-    assert [5.0] == lengths(two.ask("quick"))
-    assert [["first"], ["quick"]] == two.passes
+def test_second_worker_does_not_wait_for_the_first(two_workers: TwoWorkerModel) -> None:
+    assert [5.0] == lengths(two_workers.ask("quick"))
+    assert [["first"], ["quick"]] == two_workers.passes
 
 
-def test_documents_leave_a_worker_to_queries() -> None:
-    """One slice at a time, in order: a query waits for none of them while a worker is idle."""
-    held = Two()
-    documents = held.documents(*(f"document {number}" for number in range(2 * DOCUMENTS_A_PASS)))
-    assert held.busy.wait(WAIT_S)
+def test_documents_leave_one_worker_for_queries() -> None:
+    """Slices of documents run one at a time."""
+    model = TwoWorkerModel()
+    documents = model.documents(*(f"document {number}" for number in range(2 * DOCUMENTS_A_PASS)))
+    assert model.busy.wait(WAIT_S)
 
-    assert [5.0] == lengths(held.ask("quick"))
-    assert [DOCUMENTS_A_PASS, 1] == [len(each) for each in held.passes]
+    assert [5.0] == lengths(model.ask("quick"))
+    assert [DOCUMENTS_A_PASS, 1] == [len(pass_) for pass_ in model.passes]
 
-    held.free.set()
+    model.free.set()
 
     assert 2 * DOCUMENTS_A_PASS == len(lengths(documents))
-    assert [DOCUMENTS_A_PASS, 1, DOCUMENTS_A_PASS] == [len(each) for each in held.passes]
+    assert [DOCUMENTS_A_PASS, 1, DOCUMENTS_A_PASS] == [len(pass_) for pass_ in model.passes]
 
 
-def test_too_few_vectors_are_an_error_of_their_pass() -> None:
-    """A request would wait for its row for ever."""
+def test_missing_vectors_are_an_error_of_the_pass() -> None:
+    """Otherwise a request would wait forever."""
     short = DynamicBatcher(lambda texts, _role: np.zeros((len(texts) - 1, 1), np.float32))
 
     with pytest.raises(ValueError, match="shorter"):

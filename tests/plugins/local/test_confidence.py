@@ -1,4 +1,4 @@
-"""The confidence of the packaged model."""
+"""Confidence of the packaged model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gateway.plugins.local import LocalEmbedder
 from gateway.search import COEFFICIENTS, LOCAL_MODEL
 
 
-def test_the_local_model_has_a_row_of_its_own() -> None:
-    """A new version of it must be fitted anew."""
+def test_local_model_has_fitted_confidence_coefficients() -> None:
+    """A new version of the model needs a new fit."""
     assert LOCAL_MODEL == LocalEmbedder().info.model_id
     assert LOCAL_MODEL in COEFFICIENTS

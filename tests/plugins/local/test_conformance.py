@@ -1,4 +1,4 @@
-"""The packaged model is an `Embedder` as the others are."""
+"""Conformance of the packaged model to `Embedder`."""
 
 from __future__ import annotations
 

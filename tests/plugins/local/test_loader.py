@@ -1,4 +1,4 @@
-"""What is loaded at the first use, and what cannot be."""
+"""Loading at the first use, and failed loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.plugins.local import RETRY_S, RetryingLoader
 
 
 class Load:
-    """Fails as it is told, and counts how often it was tried."""
+    """Load function that raises the given errors in turn and counts its calls."""
 
     def __init__(self, *fails: Exception | None) -> None:
         self.fails = list(fails)
@@ -36,15 +36,14 @@ class Load:
         (RuntimeError("File model.bin is incomplete"), "RuntimeError: File model.bin is"),
         (MemoryError(), r"\(MemoryError\)"),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda item: type(item).__name__,
 )
-def test_what_cannot_be_loaded_says_what_to_do(error: Exception, reason: str) -> None:
+def test_failed_load_error_has_the_remedy(error: Exception, reason: str) -> None:
     with pytest.raises(EmbeddingError, match=f"{reason}.*GATEWAY_ENCODER_DIR.*after 30 s"):
         Load(error).loading()()
 
 
-def test_a_use_that_follows_pays_nothing() -> None:
-    """Until it is time; then it may be mended, or fail anew."""
+def test_failed_load_is_not_repeated_before_the_retry_time() -> None:
     load = Load(OSError("full"), OSError("still full"))
     loading = load.loading()
 
@@ -66,14 +65,13 @@ def test_a_use_that_follows_pays_nothing() -> None:
     assert "loaded" == loading()
 
 
-def test_whoever_waits_for_a_load_that_fails_does_not_try_it_too() -> None:
-    """A hundred requests at once are one try."""
-    asked = threading.Barrier(4)
+def test_concurrent_uses_of_a_failing_load_try_once() -> None:
+    barrier = threading.Barrier(4)
     load = Load(OSError("full"))
     loading = load.loading()
 
     def ask(_number: int) -> str:
-        asked.wait(60)
+        barrier.wait(60)
         with pytest.raises(EmbeddingError):
             loading()
         return "failed"
@@ -83,7 +81,7 @@ def test_whoever_waits_for_a_load_that_fails_does_not_try_it_too() -> None:
     assert 1 == load.tried
 
 
-def test_our_own_error_stays_what_it_is() -> None:
-    """It says already what to do."""
+def test_gateway_error_of_a_load_is_raised_unchanged() -> None:
+    """Its message already has the remedy."""
     with pytest.raises(ModelFileError, match="reinstall it"):
         Load(ModelFileError("reinstall it")).loading()()

@@ -1,11 +1,11 @@
-"""The packaged model is made ready once."""
+"""Preparation of the packaged model."""
 
 from __future__ import annotations
 
 from gateway.plugins.local import USE, LocalEmbedder
 
 
-async def test_the_local_model_is_preparing_until_it_is_loaded() -> None:
+async def test_local_embedder_is_preparing_until_loaded() -> None:
     embedder = LocalEmbedder([USE])
     before = embedder.preparing
     await embedder.prepare()

@@ -1,4 +1,4 @@
-"""The confidence of searches in catalogs of thirty tools, with the packaged model and without."""
+"""Confidence of searches in catalogs of thirty tools, with and without the packaged model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = Path(data.__file__).with_name("small")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def open_small() -> AsyncIterator[OpenSmall]:
-    """Open each small catalog once for all tests that only ask."""
+    """Open each small catalog once for all tests."""
     gateways: dict[tuple[Way, str], Gateway] = {}
     async with AsyncExitStack() as stack:
 
@@ -43,14 +43,14 @@ async def open_small() -> AsyncIterator[OpenSmall]:
         ("auto", "mixed", 0.8),
         ("graph", "office", 0.8),
         ("graph", "services", 0.8),
-        # Without a model "about" says as much as "invoice", where one tool alone holds it.
+        # Without a model, "about" has the same weight as "invoice" if only one tool contains it.
         ("graph", "mixed", 0.65),
     ],
 )
-async def test_a_small_catalog_knows_what_it_does_not_serve(
+async def test_unserved_requests_are_mostly_flagged_in_small_catalogs(
     open_small: OpenSmall, strategy: Way, catalog: str, share: float
 ) -> None:
-    """Of 40 requests that none of thirty tools serves, most are flagged or have no match."""
+    """None of the thirty tools serves any of the 40 requests."""
     unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
     gateway = await open_small(strategy, catalog)
     results = [await gateway.search(text) for text in unserved]
@@ -64,8 +64,10 @@ async def test_a_small_catalog_knows_what_it_does_not_serve(
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
-async def test_a_small_catalog_knows_what_it_serves(open_small: OpenSmall, catalog: str) -> None:
-    """Of 24 requests, in four languages, at most one is flagged."""
+async def test_served_requests_are_rarely_flagged_in_small_catalogs(
+    open_small: OpenSmall, catalog: str
+) -> None:
+    """At most one of 24 requests in four languages is flagged."""
     gateway = await open_small("auto", catalog)
     queries = data.read(SMALL / catalog).queries
     results = [await gateway.search(str(row["query"])) for row in queries]

@@ -1,4 +1,4 @@
-"""Agent cards of both versions of the protocol."""
+"""Agent cards of both protocol versions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ NEW: JsonObject = {
 
 
 @pytest.mark.parametrize("card", [OLD, NEW], ids=["0.3", "1.0"])
-def test_a_card_is_an_agent_with_its_skills_and_comes_back_as_it_was(card: JsonObject) -> None:
-    """What is not understood is kept, too."""
+def test_card_becomes_an_agent_with_its_skills_and_is_written_back_unchanged(
+    card: JsonObject,
+) -> None:
+    """Unknown fields are preserved."""
     entry = read_card(card, where="card.json", namespace="acme")
 
     assert "agent:acme/Route planner" == entry.id
@@ -64,14 +66,13 @@ def test_a_card_is_an_agent_with_its_skills_and_comes_back_as_it_was(card: JsonO
         ({"skills": ["a"]}, r"skills\[0\] must be an object"),
     ],
 )
-def test_a_card_that_cannot_be_used_says_what_is_missing(change: JsonObject, message: str) -> None:
-    """With its file."""
+def test_invalid_card_error_names_the_field_and_the_file(change: JsonObject, message: str) -> None:
     with pytest.raises(ConfigError, match=f"'card.json'.*{message}"):
         read_card({**OLD, **change}, where="card.json")
 
 
-def test_odd_parts_of_skills_are_left_alone() -> None:
-    """A card of a stranger may hold anything; only so many examples are searched."""
+def test_invalid_skill_fields_are_ignored_and_examples_are_limited() -> None:
+    """Cards are untrusted and may contain anything."""
     many = [f"example {number}" for number in range(50)]
     skills = [{"tags": "maps", "examples": [3, *many]}, {}]
 

@@ -1,4 +1,4 @@
-"""What stands in other clients to use this gateway."""
+"""Entries of other clients for this gateway."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gateway.plugins.manifests import client_snippets, is_this_gateway
 URL = "http://127.0.0.1:8930/mcp"
 
 
-def test_each_client_gets_an_entry_for_this_machine_and_for_the_address(tmp_path: Path) -> None:
-    """In its own format; a token is only referred to."""
-    made = client_snippets(config=tmp_path / "mcp.json", url=URL, needs_token=True)
-    texts = {(each.client, each.transport): each.text for each in made}
+def test_each_client_gets_an_entry_for_stdio_and_for_http(tmp_path: Path) -> None:
+    """Tokens are only referenced."""
+    snippets = client_snippets(config=tmp_path / "mcp.json", url=URL, needs_token=True)
+    texts = {(snippet.client, snippet.transport): snippet.text for snippet in snippets}
     tables = {key: json.loads(text) for key, text in texts.items() if key != ("openai", "stdio")}
 
-    assert 8 == len(made)
+    assert 8 == len(snippets)
     for client, key in (("claude", "mcpServers"), ("cursor", "mcpServers"), ("vscode", "servers")):
         assert is_this_gateway(tables[client, "stdio"][key]["gateway"])
         assert URL == tables[client, "http"][key]["gateway"]["url"]
@@ -32,10 +32,9 @@ def test_each_client_gets_an_entry_for_this_machine_and_for_the_address(tmp_path
 
 
 @pytest.mark.parametrize(("config", "url"), [(None, URL), (Path("mcp.json"), "")])
-def test_what_is_not_there_is_left_out(config: Path | None, url: str) -> None:
-    """A gateway in a program has no configuration; one over stdio has no address."""
-    made = client_snippets(config=config, url=url)
+def test_snippets_without_config_or_url_are_left_out(config: Path | None, url: str) -> None:
+    snippets = client_snippets(config=config, url=url)
 
-    assert ["claude", "cursor", "vscode", "openai"] == [each.client for each in made]
-    assert {"stdio" if config else "http"} == {each.transport for each in made}
-    assert not any("TOKEN" in each.text or "token" in each.text for each in made)
+    assert ["claude", "cursor", "vscode", "openai"] == [snippet.client for snippet in snippets]
+    assert {"stdio" if config else "http"} == {snippet.transport for snippet in snippets}
+    assert not any("TOKEN" in snippet.text or "token" in snippet.text for snippet in snippets)

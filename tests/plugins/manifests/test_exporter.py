@@ -1,4 +1,4 @@
-"""Chosen servers and tools, exported: what a configuration says, and none of its secrets."""
+"""Export of servers and tools without secrets."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ CONFIG = {
 }
 
 
-def test_servers_are_exported_with_references_instead_of_secrets() -> None:
-    """What is no secret stays, and what must be set is named."""
+def test_exported_servers_have_references_instead_of_secrets() -> None:
     export = export_servers(json.dumps(CONFIG), {"git-hub", "wiki", "lost"}, where="mcp.json")
     text = json.dumps(export.document)
 
@@ -76,12 +75,11 @@ def test_servers_are_exported_with_references_instead_of_secrets() -> None:
     assert '"client_secret": "${WIKI_CLIENT_SECRET}", "callback_port": 81' in text
     assert ("lost",) == export.missing
     assert {"GIT_HUB_API_KEY", "GIT_HUB_GITHUB", "GIT_HUB_OPAQUE", "GIT_HUB_TWO", "WIKI_URL"} < {
-        each.variable for each in export.variables
+        variable.variable for variable in export.variables
     }
 
 
-def test_a_virtual_server_brings_the_servers_behind_it() -> None:
-    """It would show nothing without them."""
+def test_exported_virtual_server_includes_its_upstreams() -> None:
     export = export_servers(json.dumps(CONFIG), {"work"}, where="mcp.json")
 
     assert ["git hub", "wiki"] == [*export.document["mcpServers"]]  # type: ignore[misc]  # a table
@@ -93,13 +91,13 @@ async def entities_of(gateway: Gateway) -> tuple[Entity, ...]:
     return (await gateway.catalog.list()).entities
 
 
-async def test_an_exported_virtual_server_calls_the_chosen_tools(open_gateway: OpenGateway) -> None:
-    """By the names that their servers give them: those that are shown mean nothing elsewhere."""
+async def test_exported_virtual_server_calls_the_chosen_tools(open_gateway: OpenGateway) -> None:
+    """The export uses the names on the upstreams, because exposed names are unknown elsewhere."""
     gateway = open_gateway()
     shelf = Shelf([tool("send"), tool("wipe")])
     gateway.add_server("mail", server=shelf.server, transforms=(Prefix("m_"),))
     gateway.add_virtual_server("team", {"tidy": "mail/wipe"})
-    chosen = [each for each in await entities_of(gateway) if each.name != "m_wipe"]
+    chosen = [item for item in await entities_of(gateway) if item.name != "m_wipe"]
 
     document = export_virtual_server("work", chosen, gateway.original)
     table = parse_manifest({"mcpServers": {}, **document}).virtual["work"]
@@ -113,10 +111,12 @@ async def test_an_exported_virtual_server_calls_the_chosen_tools(open_gateway: O
     assert frozenset({"mail", "team"}) == servers_of(chosen)
 
 
-async def test_a_virtual_server_without_tools_or_name_is_refused(open_gateway: OpenGateway) -> None:
+async def test_virtual_server_without_tools_or_valid_name_is_refused(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway([tool("send")])
     chosen = await entities_of(gateway)
-    others = [each for each in chosen if each.kind != "tool"]
+    others = [item for item in chosen if item.kind != "tool"]
 
     with pytest.raises(InvalidRequestError, match="at least one"):
         export_virtual_server("work", others, gateway.original)

@@ -1,4 +1,4 @@
-"""Manifests on disk: each kind, whole folders, what cannot be used, and entries as files."""
+"""Reading and writing of manifest files and folders."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ SERVERS = {
 
 
 def put(path: Path, content: object) -> Path:
-    """Write a file, and the folders above it."""
+    """Write a file and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     return path
 
 
-def test_every_manifest_of_a_folder_is_read(tmp_path: Path) -> None:
-    """Cards, servers and bundles as JSON, skills in folders; the rest is no business of ours."""
+def test_folder_is_read_with_all_its_manifests(tmp_path: Path) -> None:
+    """Other files are ignored."""
     put(tmp_path / "route.json", NEW)
     put(tmp_path / "mcp.json", SERVERS)
     put(tmp_path / "b.json", bundle([Entry(kind="dataset", name="iris")]))
@@ -60,9 +60,9 @@ def test_every_manifest_of_a_folder_is_read(tmp_path: Path) -> None:
     put(tmp_path / ".hidden.json", "{")
     (tmp_path / "empty").mkdir()
 
-    found = read_manifests(tmp_path, namespace="acme")
+    imported = read_manifests(tmp_path, namespace="acme")
 
-    assert () == found.notes
+    assert () == imported.notes
     assert [
         "agent:acme/Route planner",
         "dataset:catalog/iris",
@@ -71,13 +71,12 @@ def test_every_manifest_of_a_folder_is_read(tmp_path: Path) -> None:
         "server:acme/odd",
         "server:acme/web",
         "skill:acme/pdf-forms",
-    ] == sorted(entry.id for entry in found.entries)
+    ] == sorted(entry.id for entry in imported.entries)
     (skill,) = read_manifests(tmp_path / "pdf", namespace="acme").entries
-    assert skill in found.entries
+    assert skill in imported.entries
 
 
-def test_servers_are_described_without_a_secret(tmp_path: Path) -> None:
-    """Nothing of them is started, and nothing of them signs in."""
+def test_servers_are_read_without_secrets(tmp_path: Path) -> None:
     files, web, odd, bare = read_file(put(tmp_path / "mcp.json", SERVERS))
 
     assert "Reads files." == files.description
@@ -86,8 +85,8 @@ def test_servers_are_described_without_a_secret(tmp_path: Path) -> None:
     assert ({"transport": "http"}, {}) == (odd.metadata, bare.metadata)
 
 
-def test_what_cannot_be_used_is_reported_and_costs_the_others_nothing(tmp_path: Path) -> None:
-    """A file gives all of its entries, or none."""
+def test_unusable_files_are_reported_and_the_others_are_read(tmp_path: Path) -> None:
+    """All entries of a file are imported, or none."""
     half = {
         "version": 1,
         "entries": [{"kind": "skill", "name": "good"}, {"kind": "tool", "name": "x"}],
@@ -104,17 +103,17 @@ def test_what_cannot_be_used_is_reported_and_costs_the_others_nothing(tmp_path: 
     (tmp_path / "i.json").symlink_to(tmp_path.parent / "outside.json")
     put(tmp_path / "j" / "SKILL.md", PDF + "x" * MAX_SKILL_BYTES)
 
-    found = read_manifests(tmp_path)
+    imported = read_manifests(tmp_path)
 
-    messages = [note.detail for note in found.notes]
-    assert ["agent:catalog/Route planner"] == [entry.id for entry in found.entries]
+    messages = [note.detail for note in imported.notes]
+    assert ["agent:catalog/Route planner"] == [entry.id for entry in imported.entries]
     assert list("abcdfghij") == [text.split("'")[1].split(str(tmp_path))[1][1] for text in messages]
     for text, why in zip(
         messages,
         [
             "entry 2: entry 'x': kind 'tool'",
             "is not JSON",
-            "is no manifest",
+            "is not a manifest",
             "no front matter",
             "rename one",
             "n must be an object",
@@ -130,17 +129,14 @@ def test_what_cannot_be_used_is_reported_and_costs_the_others_nothing(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"version": 2, "entries": []}, "version 2; version 1"),
+        ({"version": 2, "entries": []}, "version 2; only version 1"),
         ({"version": 1, "entries": {}}, "must be a list"),
-        ({"version": 1, "entries": [{"kind": "skill", "name": "a"}] * 2}, "is there already"),
+        ({"version": 1, "entries": [{"kind": "skill", "name": "a"}] * 2}, "duplicate id"),
         ({"mcpServers": {"a": {"description": 3}}}, "a.description must be a text"),
         ({"name": "x" * 300, "url": "http://a"}, "1 to 256"),
     ],
 )
-def test_one_file_that_cannot_be_used_is_an_error(
-    content: object, message: str, tmp_path: Path
-) -> None:
-    """It says which, and what to do."""
+def test_single_unusable_file_is_an_error(content: object, message: str, tmp_path: Path) -> None:
     path = put(tmp_path / "a.json", content)
 
     with pytest.raises(ConfigError, match=message) as raised:
@@ -148,8 +144,7 @@ def test_one_file_that_cannot_be_used_is_an_error(
     assert str(path) in str(raised.value)
 
 
-def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """So is what cannot be opened."""
+def test_missing_or_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no file or folder"):
         read_manifests(tmp_path / "nowhere.json")
     (tmp_path / "a.json").mkdir()
@@ -159,8 +154,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(entries, max_size=4, unique_by=lambda entry: entry.id))
-def test_a_bundle_is_read_as_it_was_written(every: list[Entry]) -> None:
-    """To the last field, in the order of ids."""
+def test_bundle_round_trip_preserves_all_fields(every: list[Entry]) -> None:
     ordered = tuple(sorted(every, key=lambda entry: entry.id))
 
     assert ordered == read_bundle(json.loads(write_bundle(every)), where="b.json")
@@ -184,8 +178,8 @@ SAMPLES = (
 )
 
 
-def test_a_card_and_a_skill_are_files_of_their_own() -> None:
-    """What they cannot say goes into the bundle."""
+def test_card_and_skill_get_their_own_files() -> None:
+    """Entries with further fields are written to the bundle."""
     files = files_of(SAMPLES, Path("out"))
 
     names = sorted(str(path) for path in files)
@@ -197,13 +191,12 @@ def test_a_card_and_a_skill_are_files_of_their_own() -> None:
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(SAMPLES), unique_by=lambda entry: entry.id))
-def test_a_folder_is_read_as_it_was_written(samples: list[Entry]) -> None:
-    """Whatever is in it."""
+def test_folder_round_trip_preserves_all_entries(samples: list[Entry]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for path, text in files_of(samples, Path(folder)).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        found = read_manifests(Path(folder))
+        imported = read_manifests(Path(folder))
 
-    assert () == found.notes
-    assert {entry.id: entry for entry in samples} == {entry.id: entry for entry in found.entries}
+    assert () == imported.notes
+    assert {entry.id: entry for entry in samples} == {entry.id: entry for entry in imported.entries}

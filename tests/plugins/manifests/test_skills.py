@@ -1,4 +1,4 @@
-"""Skills as files."""
+"""Skills as ``SKILL.md`` files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ allowed-tools: Read Write
 """
 
 
-def test_a_skill_is_its_front_matter_and_its_body() -> None:
-    """Values stay texts: a version is no number."""
+def test_skill_is_read_from_front_matter_and_body() -> None:
+    """Values remain texts, so a version is not a number."""
     entry = read_skill(PDF, where="SKILL.md")
 
     assert "skill:catalog/pdf-forms" == entry.id
@@ -64,8 +64,7 @@ def test_a_skill_is_its_front_matter_and_its_body() -> None:
         ("---\nname: \ud800\n---", "cannot be read"),
     ],
 )
-def test_a_skill_that_cannot_be_used_says_what_to_do(text: str, message: str) -> None:
-    """With its file."""
+def test_invalid_skill_error_has_the_remedy_and_the_file(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
         read_skill(text, where="a/SKILL.md")
     assert "a/SKILL.md" in str(raised.value)
@@ -92,10 +91,10 @@ values = st.recursive(
     rest=st.dictionaries(keys, values, max_size=3),
     body=st.text(printed | st.sampled_from(" \n"), max_size=40).map(lambda text: text.strip("\n")),
 )
-def test_what_is_written_is_read_again(
+def test_skill_round_trip_preserves_all_fields(
     name: str, description: str, tags: tuple[str, ...], rest: dict[str, object], body: str
 ) -> None:
-    """Whatever looks like a number, a date or YAML."""
+    """Texts that look like numbers, dates or YAML must not change."""
     metadata = {**rest, "instructions": body} if body else rest
     entry = Entry(
         kind="skill", name=name, description=description, hints=Hints(tags=tags), metadata=metadata

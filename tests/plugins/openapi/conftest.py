@@ -1,4 +1,4 @@
-"""The background loop of the tests."""
+"""Background loop for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP API with an OpenAPI document as a server: a real API on the loopback."""
+"""HTTP APIs with an OpenAPI document as servers, tested with a real API on the loopback."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def api_target(document: str, url: str, headers: dict[str, str]) -> HttpServer:
-    """An API as the gateway opens it, with what the plugin registers."""
+    """Return the API as the gateway opens it, with the opener of the plugin."""
     return replace(api_server(document, url, headers), opener=register_sources()["openapi"])
 
 
@@ -68,33 +68,31 @@ async def _rename(request: Request) -> JSONResponse:
     if request.headers.get("x-key") != "s3cret":
         return JSONResponse({"error": "no key"}, status_code=401)
     body = await request.json()
-    seen = {"id": request.path_params["id"], "loud": request.query_params.get("loud")}
-    return JSONResponse({**seen, **body})
+    parameters = {"id": request.path_params["id"], "loud": request.query_params.get("loud")}
+    return JSONResponse({**parameters, **body})
 
 
 def api(document: object = DOCUMENT, seen: list[str] | None = None) -> Starlette:
-    async def give(request: Request) -> JSONResponse:
+    async def send_document(request: Request) -> JSONResponse:
         if seen is not None:
             names = ("x-key", "authorization")
             seen.append("".join(request.headers.get(name, "") for name in names))
         return JSONResponse(document)
 
-    async def away(_request: Request) -> PlainTextResponse:
+    async def redirect(_request: Request) -> PlainTextResponse:
         return PlainTextResponse("no", status_code=302, headers={"location": "http://10.0.0.1/"})
 
     return Starlette(
         routes=[
-            Route("/openapi.json", give),
+            Route("/openapi.json", send_document),
             Route("/v1/pets/{id}", _rename, methods=["PUT"]),
-            Route("/v1/secret", away),
+            Route("/v1/secret", redirect),
         ]
     )
 
 
-async def test_operations_become_tools_that_are_called_with_the_headers_of_the_host(
-    bridge: Bridge,
-) -> None:
-    """Whatever a model gives for them."""
+async def test_operations_are_called_with_the_headers_of_the_host(bridge: Bridge) -> None:
+    """They override the arguments of a model."""
     async with served(bridge, api()) as port:
         table = {"openapi": f"http://127.0.0.1:{port}/openapi.json", "headers": {"X-Key": "s3cret"}}
         target = parse_manifest({"mcpServers": {"pets": table}}).servers["pets"]
@@ -104,7 +102,7 @@ async def test_operations_become_tools_that_are_called_with_the_headers_of_the_h
             listing = await source.list_tools()
             arguments = {"id": "a b", "loud": True, "name": "Rex", "X-Key": "forged"}
             answer = await source.call("renamePet", arguments, tool_id="pets/renamePet")
-            away = await source.call("get_secret", {}, tool_id="pets/get_secret")
+            redirect = await source.call("get_secret", {}, tool_id="pets/get_secret")
             bad = await source.call(
                 "renamePet", {"id": "..", "name": "x"}, tool_id="pets/renamePet"
             )
@@ -114,33 +112,35 @@ async def test_operations_become_tools_that_are_called_with_the_headers_of_the_h
     assert "Rename a pet of the shop." == tools["renamePet"].description
     assert ["id", "name"] == tools["renamePet"].input_schema["required"]
     assert {"id": "a b", "loud": "true", "name": "Rex"} == json.loads(answer.text)
-    assert (False, True, True) == (answer.is_error, away.is_error, bad.is_error)
-    # What a stranger wrote is scanned and pinned as the tools of any server.
+    assert (False, True, True) == (answer.is_error, redirect.is_error, bad.is_error)
+    # Texts of the API are scanned and approved like those of other servers.
     assert "get_secret" in listing.suspicions
     assert {"renamePet", "get_secret"} <= {*listing.digests}
 
 
-async def test_a_program_adds_an_api_and_finds_its_tools(
+async def test_program_adds_an_api_and_finds_its_tools(
     bridge: Bridge, open_gateway: OpenGateway
 ) -> None:
-    """As those of any server."""
     async with served(bridge, api()) as port:
         base = f"http://127.0.0.1:{port}"
         gateway = open_gateway()
         gateway.add_openapi("pets", f"{base}/openapi.json", headers={"X-Key": "s3cret"})
-        found = await gateway.search("rename a pet")
+        result = await gateway.search("rename a pet")
         answer = await gateway.invoke("pets/renamePet", {"id": "7", "name": "Rex"})
 
-    assert "pets/renamePet" == found.matches[0].id
+    assert "pets/renamePet" == result.matches[0].id
     assert "Rex" in answer.text
 
 
-async def test_the_headers_go_to_the_api_alone(bridge: Bridge, tmp_path: Path) -> None:
-    """And so does a token. A document may lie elsewhere, or in a file."""
-    seen: list[str] = []
+async def test_headers_and_tokens_are_sent_only_to_the_api(bridge: Bridge, tmp_path: Path) -> None:
+    """The document may be on another host or in a file."""
+    elsewhere_headers: list[str] = []
     path = tmp_path / "api.json"
     path.write_text(json.dumps(DOCUMENT), "utf-8")
-    async with served(bridge, api(seen=seen)) as elsewhere, served(bridge, api()) as port:
+    async with (
+        served(bridge, api(seen=elsewhere_headers)) as elsewhere,
+        served(bridge, api()) as port,
+    ):
         base, headers = f"http://127.0.0.1:{port}/v1", {"X-Key": "s3cret"}
         for document in (f"http://127.0.0.1:{elsewhere}/openapi.json", str(path)):
             async with opened(bridge, api_target(document, base, headers)) as source:
@@ -153,23 +153,26 @@ async def test_the_headers_go_to_the_api_alone(bridge: Bridge, tmp_path: Path) -
         async with opened(bridge, target) as source:
             await source.list_tools()
 
-    assert ["", ""] == seen
+    assert ["", ""] == elsewhere_headers
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({**DOCUMENT, "servers": [{"url": "https://other.example/v1"}]}, "another host"),
-        ({**DOCUMENT, "components": {"x": {"$ref": "http://127.0.0.1:1/x"}}}, "make it one file"),
-        ({"openapi": "3.1.0", "paths": 3}, "no OpenAPI document that can be used"),
-        ([], "no OpenAPI document that can be used"),
+        ({**DOCUMENT, "servers": [{"url": "https://other.example/v1"}]}, "another API host"),
+        (
+            {**DOCUMENT, "components": {"x": {"$ref": "http://127.0.0.1:1/x"}}},
+            "merge them into one",
+        ),
+        ({"openapi": "3.1.0", "paths": 3}, "is not valid or not supported"),
+        ([], "is not valid or not supported"),
         ({**DOCUMENT, "x-long": "x" * 40_000}, "did not open"),
     ],
 )
-async def test_a_document_that_cannot_be_used_is_an_error(
+async def test_unusable_document_is_an_error(
     bridge: Bridge, document: object, message: str
 ) -> None:
-    """It leads nowhere else, and has an end."""
+    """References to other hosts and documents that are too long are refused."""
     async with served(bridge, api(document)) as port:
         target = api_target(f"http://127.0.0.1:{port}/openapi.json", "", {})
         options = UpstreamOptions(max_message_bytes=20_000, connect_attempts=1)
@@ -178,16 +181,14 @@ async def test_a_document_that_cannot_be_used_is_an_error(
                 await source.list_tools()
 
 
-async def test_a_private_address_is_not_asked(bridge: Bridge) -> None:
-    """As of any server."""
+async def test_private_address_is_not_requested(bridge: Bridge) -> None:
     target = api_target("https://10.0.0.1/openapi.json", "", {})
     async with opened(bridge, target) as source:
         with pytest.raises((ConfigError, UpstreamError), match="private network"):
             await source.list_tools()
 
 
-def test_a_file_needs_the_address_of_its_api() -> None:
-    """And has a launch of its own."""
+def test_document_in_a_file_needs_the_address_of_the_api() -> None:
     (note,) = parse_manifest({"mcpServers": {"a": {"openapi": "api.json"}}}).warnings
 
     assert "give the base URL of the API as 'url'" in note.detail
@@ -195,9 +196,7 @@ def test_a_file_needs_the_address_of_its_api() -> None:
     assert api_target("a.json", url, {}).fingerprint != HttpServer(url).fingerprint
 
 
-async def test_without_the_plugin_an_api_is_refused_and_the_remedy_named(
-    open_gateway: OpenGateway,
-) -> None:
+async def test_api_is_refused_without_the_plugin(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(plugins=()))
     table = {"mcpServers": {"pets": {"openapi": "http://127.0.0.1:9/openapi.json"}}}
 

@@ -1,4 +1,4 @@
-"""Tokens that several processes share: one refreshes for all, and nothing it gets is lost."""
+"""OAuth tokens shared by several processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEW, OLD = "n" * 32, "o" * 32
 
 @dataclass
 class PausingAuthority(Authority):
-    """Says when a refresh has come, and answers it when it is told to."""
+    """Authorization server that pauses before it answers a refresh."""
 
     pauses: bool = False
     has_come: Event = field(default_factory=Event)
@@ -45,11 +45,11 @@ class PausingAuthority(Authority):
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
-        given = await super().exchange_refresh_token(client, refresh_token, scopes)
+        new_token = await super().exchange_refresh_token(client, refresh_token, scopes)
         if self.pauses:
             self.has_come.set()
             await asyncio.to_thread(self.may_answer.wait, PATIENCE_S)
-        return given
+        return new_token
 
 
 @pytest.fixture
@@ -67,16 +67,16 @@ async def place(
 
 @pytest.fixture
 def stores(postgres: PostgresServer, tmp_path: Path) -> Iterator[list[PostgresStore]]:
-    """Two of one schema, as two processes have them."""
+    """Return two stores of one schema, as in two processes."""
     schema = f"bearer_{tmp_path.name}"
-    made = [PostgresStore(postgres.url, schema=schema) for _ in range(2)]
-    yield made
-    for store in made:
+    stores = [PostgresStore(postgres.url, schema=schema) for _ in range(2)]
+    yield stores
+    for store in stores:
         store.close()
 
 
-def of_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
-    """The same place, with tokens in *store*."""
+def with_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
+    """Return *place* with tokens in *store*."""
     plain = HttpServer(place.url, auth=OAuth())
     auth = with_token_store("srv", plain, open_tokens(Options(host_key=key), store)).auth
     assert isinstance(auth, OAuth)
@@ -84,19 +84,21 @@ def of_store(place: Place, store: PostgresStore, key: str = NEW) -> Place:
     return replace(place, tokens=auth.tokens)
 
 
-async def test_of_two_processes_one_refreshes_even_if_its_caller_goes_away(
+async def test_one_of_two_processes_refreshes_even_if_its_caller_is_cancelled(
     place: Place, authority: PausingAuthority, stores: list[PostgresStore]
 ) -> None:
-    """The other one waits and takes what it got: no refresh token is used twice, none is lost."""
-    places = [of_store(place, store) for store in stores]
+    """The other process waits and uses the new tokens. A refresh token must be used once and never
+    be lost.
+    """
+    places = [with_store(place, store) for store in stores]
     await places[0].sign_in()
     authority.tokens.clear()
     authority.pauses = True
     async with places[0].source() as one, places[1].source() as other:
-        gone = asyncio.create_task(one.call("echo", {"text": "1"}, tool_id="t"))
+        cancelled = asyncio.create_task(one.call("echo", {"text": "1"}, tool_id="t"))
         assert await asyncio.to_thread(authority.has_come.wait, PATIENCE_S)
         waiting = asyncio.create_task(other.call("echo", {"text": "2"}, tool_id="t"))
-        gone.cancel()
+        cancelled.cancel()
         authority.may_answer.set()
         answers = [await waiting, await one.call("echo", {"text": "3"}, tool_id="t")]
 
@@ -104,14 +106,14 @@ async def test_of_two_processes_one_refreshes_even_if_its_caller_goes_away(
     assert 1 == authority.seen.count("refreshed")
 
 
-async def test_under_another_key_it_is_signed_out_and_says_why(
+async def test_sign_in_under_another_key_is_signed_out_with_the_reason(
     place: Place, stores: list[PostgresStore]
 ) -> None:
-    """The key may be changed, and no other user's row helps who can write to the database."""
-    await of_store(place, stores[0], OLD).sign_in()
-    async with of_store(place, stores[1], f"{NEW},{OLD}").source() as rotated:
+    """The key can be rotated."""
+    await with_store(place, stores[0], OLD).sign_in()
+    async with with_store(place, stores[1], f"{NEW},{OLD}").source() as rotated:
         listing = await rotated.list_tools()
-    async with of_store(place, stores[1]).source() as wrong:
+    async with with_store(place, stores[1]).source() as wrong:
         with pytest.raises(UpstreamError, match="encrypted under another host_key") as raised:
             await wrong.list_tools()
 
@@ -119,10 +121,10 @@ async def test_under_another_key_it_is_signed_out_and_says_why(
     assert "SECRET" not in str(raised.value)
 
 
-def test_a_row_that_is_moved_to_another_user_is_not_read(
+def test_sign_in_row_of_another_user_cannot_be_decrypted(
     stores: list[PostgresStore], postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Whoever can write to the database alone gives nobody another's credentials."""
+    """Write access to the database must not give access to another user's credentials."""
     ada, eve = (stores[0].sign_in(user, [NEW.encode()]) for user in ("ada", "eve"))
     ada.write("text")
     path = f'-c search_path="bearer_{tmp_path.name}"'
@@ -135,10 +137,10 @@ def test_a_row_that_is_moved_to_another_user_is_not_read(
     assert not any(b"text" in sealed for (sealed,) in rows)
 
 
-async def test_while_the_store_is_down_the_last_tokens_serve(
+async def test_last_tokens_are_used_while_the_store_is_down(
     place: Place, postgres: PostgresServer, stores: list[PostgresStore]
 ) -> None:
-    stored = of_store(place, stores[0])
+    stored = with_store(place, stores[0])
     await stored.sign_in()
     async with stored.source() as source:
         await source.list_tools()
@@ -151,14 +153,14 @@ async def test_while_the_store_is_down_the_last_tokens_serve(
     assert "hi" == answer.text
 
 
-async def test_one_connection_bears_the_tokens_of_one_sign_in(tmp_path: Path) -> None:
-    """Refreshed ones too; but who signed in anew may be somebody else at the server."""
+async def test_connection_uses_the_tokens_of_a_single_sign_in(tmp_path: Path) -> None:
+    """Refreshed tokens are used, but a new sign-in may belong to another user."""
     delegation, tokens = Delegation(), FileTokens(tmp_path / "tokens")
     auth = BearerAuth(
         "https://srv.example", OAuth(tokens=tokens), httpx2.AsyncClient, timeout_s=PATIENCE_S
     )
 
-    async def sent(record: SignInRecord) -> str:
+    async def sent_header(record: SignInRecord) -> str:
         tokens.write(record.model_dump_json(exclude_none=True))
         request = await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
         return request.headers.get("Authorization", "")
@@ -166,13 +168,18 @@ async def test_one_connection_bears_the_tokens_of_one_sign_in(tmp_path: Path) ->
     first, second = (SignInRecord.model_validate_json(delegation.record("ada")) for _ in range(2))
     refreshed = first.with_tokens(delegation.give("ada"))
 
-    came = [await sent(each) for each in (first, refreshed, second, SignInRecord(), first)]
-    wanted = (first.access_token, refreshed.access_token, "", "", first.access_token)
-    assert [each and f"Bearer {each}" for each in wanted] == came
+    sent_headers = [
+        await sent_header(record_of_sign_in)
+        for record_of_sign_in in (first, refreshed, second, SignInRecord(), first)
+    ]
+    expected = (first.access_token, refreshed.access_token, "", "", first.access_token)
+    assert [
+        record_of_sign_in and f"Bearer {record_of_sign_in}" for record_of_sign_in in expected
+    ] == sent_headers
 
 
 class LockedElsewhere(FileTokens):
-    """Tokens whose lock another process holds for too long."""
+    """Tokens whose lock is held too long by another process."""
 
     def lock(self) -> AbstractContextManager[None]:  # type: ignore[override]  # it gives none
         raise StoreError("busy")
@@ -181,8 +188,8 @@ class LockedElsewhere(FileTokens):
 @pytest.mark.parametrize(
     ("kind", "reason"), [(FileTokens, "TimeoutError"), (LockedElsewhere, "StoreError")]
 )
-async def test_a_refresh_has_an_end(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
-    """An authorization server that says nothing, or a lock, holds a request for a while only."""
+async def test_refresh_times_out(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
+    """The authorization server may not answer, or the lock may not be free."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         delegation = Delegation(port=silent.getsockname()[1], life_s=0)
         make_client = partial(httpx2.AsyncClient, trust_env=False)
@@ -194,10 +201,10 @@ async def test_a_refresh_has_an_end(tmp_path: Path, kind: type[FileTokens], reas
             await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
 
 
-async def test_many_refresh_at_once_and_each_can_read_and_write(
+async def test_many_concurrent_refreshes_do_not_run_out_of_threads_or_connections(
     stores: list[PostgresStore],
 ) -> None:
-    """Whoever holds a lock needs a thread and a connection besides."""
+    """The holder of a lock needs an additional thread and connection."""
     users = [stores[0].sign_in(f"user{number}", [NEW.encode()]) for number in range(20)]
 
     async def refresh(tokens: TokenStore) -> str | None:
@@ -208,7 +215,7 @@ async def test_many_refresh_at_once_and_each_can_read_and_write(
     assert {"new"} == {*await asyncio.gather(*map(refresh, users))}
 
 
-def test_without_a_key_of_the_host_sign_ins_stay_in_files(
+def test_sign_ins_stay_in_files_without_a_host_key(
     stores: list[PostgresStore], tmp_path: Path
 ) -> None:
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3")
@@ -216,4 +223,4 @@ def test_without_a_key_of_the_host_sign_ins_stay_in_files(
     open_tokens(options, stores[0])("srv-1", "file").write("text")
     open_tokens(replace(options, host_key=NEW), stores[0])("srv-2", "file").write("text")
 
-    assert ["srv-1.json"] == [each.name for each in (tmp_path / "tokens").iterdir()]
+    assert ["srv-1.json"] == [item.name for item in (tmp_path / "tokens").iterdir()]

@@ -1,4 +1,4 @@
-"""Processes that embed into one store."""
+"""Embedding by several processes into one store."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ asyncio.run(main())
 """
 
 
-async def test_a_text_is_embedded_once_among_processes_also_if_one_is_killed(
+async def test_text_is_embedded_once_among_processes_even_if_one_is_killed(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Two embed all but the texts of the first, and those too as soon as it is gone."""
+    """Two processes embed all texts except those claimed by the first, and those after it is
+    killed.
+    """
     keys = sorted(text_key(text) for text in TEXTS)
     begun = {key[:2] for key in keys[:64]}
     others = len([key for key in keys if key[:2] not in begun])
@@ -63,22 +65,22 @@ async def test_a_text_is_embedded_once_among_processes_also_if_one_is_killed(
         command = [sys.executable, "-c", _REPLICA, postgres.url, tmp_path.name, kind]
         return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
 
-    async def line(process: asyncio.subprocess.Process, wanted: str) -> str:
+    async def line(process: asyncio.subprocess.Process, prefix: str) -> str:
         assert process.stdout is not None
         async for raw in process.stdout:
-            if raw.decode().startswith(f"{wanted} "):
+            if raw.decode().startswith(f"{prefix} "):
                 return raw.decode().strip()
-        raise AssertionError(wanted)
+        raise AssertionError(prefix)
 
     async with asyncio.timeout(WAIT_S):
         first = await start("hangs")
         await line(first, "began")
-        rest = [await start("works"), await start("works")]
-        for process in rest:
+        others_running = [await start("works"), await start("works")]
+        for process in others_running:
             await line(process, f"done {others}")
         first.kill()
-        ends = [(await line(process, "embedded")).split() for process in rest]
-        await asyncio.gather(*(process.wait() for process in (first, *rest)))
+        ends = [(await line(process, "embedded")).split() for process in others_running]
+        await asyncio.gather(*(process.wait() for process in (first, *others_running)))
 
     assert 0 < others < len(TEXTS)
     assert len(TEXTS) == sum(int(embedded) for _, embedded, _, _ in ends)
@@ -87,36 +89,36 @@ async def test_a_text_is_embedded_once_among_processes_also_if_one_is_killed(
 
 @pytest.fixture
 def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[Callable[[], PostgresVectorStore]]:
-    """Open one store, as several processes do."""
-    made: list[PostgresVectorStore] = []
+    """Open the same store, as several processes do."""
+    stores: list[PostgresVectorStore] = []
 
     def opened() -> PostgresVectorStore:
-        made.append(PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name, TABLES)))
-        return made[-1]
+        stores.append(PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name, TABLES)))
+        return stores[-1]
 
     yield opened
-    for store in made:
+    for store in stores:
         store.close()
 
 
-async def test_texts_of_a_process_that_hangs_are_embedded_in_the_end(
+async def test_texts_of_a_hanging_process_are_embedded_after_the_timeout(
     shared: Callable[[], PostgresVectorStore],
 ) -> None:
-    """It is waited for as long as for the embedder itself."""
+    """The timeout is that of the embedder."""
     embedder = HashingEmbedder(8)
     claim = shared().claim(embedder.info.model_id, [text_key("a")])
     taken = [*claim.take()]
 
-    found = await embed_documents(
+    embedded = await embed_documents(
         ["a"], embedder=embedder, store=shared(), telemetry=TELEMETRY, timeout_s=0.1
     )
     claim.release()
 
-    assert ([text_key("a")], 1, ()) == (taken, found.embedded, found.diagnostics)
+    assert ([text_key("a")], 1, ()) == (taken, embedded.embedded, embedded.diagnostics)
     assert not [*claim.take()]
 
 
-async def test_a_build_that_is_cancelled_lets_others_embed_at_once(
+async def test_cancelled_build_releases_its_claims(
     shared: Callable[[], PostgresVectorStore],
 ) -> None:
     embedder, store = Endless(8), shared()
@@ -131,10 +133,10 @@ async def test_a_build_that_is_cancelled_lets_others_embed_at_once(
     claim.release()
 
 
-async def test_a_store_that_goes_down_in_the_middle_costs_the_persistence_alone(
+async def test_store_failure_during_a_build_only_prevents_storing(
     shared: Callable[[], PostgresVectorStore], postgres: PostgresServer
 ) -> None:
-    """What is claimed then is nobody's; all texts are embedded."""
+    """All texts are still embedded."""
 
     class Ending(Narrow):
         async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
@@ -143,9 +145,9 @@ async def test_a_store_that_goes_down_in_the_middle_costs_the_persistence_alone(
             return await super().embed(texts, role=role)
 
     try:
-        found = await documents(["a", "b", "c", "d", "e"], Ending(64), store=shared())
+        embedded = await documents(["a", "b", "c", "d", "e"], Ending(64), store=shared())
     finally:
         postgres.start()
 
-    assert (5, 5, False) == (len(found.rows), found.embedded, found.failed)
-    assert {"store_unavailable"} == {*found.store_faults}
+    assert (5, 5, False) == (len(embedded.rows), embedded.embedded, embedded.failed)
+    assert {"store_unavailable"} == {*embedded.store_faults}

@@ -1,4 +1,4 @@
-"""Vectors in PostgreSQL with pgvector: what a search finds there, and who makes its rows."""
+"""Vector search in PostgreSQL with pgvector, and sharing of rows among processes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from gateway.plugins.postgres import (
     PostgresVectorStore,
 )
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, SearchResult, ToolDefinition
+from gateway.types import Entity, ToolDefinition
 from tests.fakes import ListSource, codes, entity, tool, until
 from tests.postgres_server import PostgresServer
 
 SIZE = 32
 HALF = 1e-3
-"""What half precision may move a cosine by, of rows of this size."""
+"""Maximum change of a cosine of these rows by half precision."""
 INFO = EmbedderInfo(model_id="test", provider="none", dimensions=SIZE)
 IN_DATABASE = Options(
     index=IndexOptions(rows="pgvector"), search=SearchOptions(query_timeout_s=120)
@@ -45,7 +45,7 @@ IN_DATABASE = Options(
 IN_MEMORY = Options(search=SearchOptions(query_timeout_s=120))
 
 
-def asked(row: np.ndarray) -> VectorQuery:
+def vector_query(row: np.ndarray) -> VectorQuery:
     return VectorQuery(texts=row[None], clauses=np.zeros((0, SIZE), np.float32))
 
 
@@ -60,7 +60,7 @@ Make = Callable[[], EngineRows]
 
 @pytest.fixture
 def make(postgres: PostgresServer, tmp_path: Path) -> Iterator[Make]:
-    """Make what keeps rows, all in one schema."""
+    """Return a factory of engine rows that share one schema."""
     with ExitStack() as opened:
 
         def another() -> EngineRows:
@@ -73,32 +73,36 @@ def make(postgres: PostgresServer, tmp_path: Path) -> Iterator[Make]:
 
 
 def embed(rows: EngineRows) -> int:
-    """Embed what is missing; return how many texts that were."""
+    """Embed the missing texts and return their number."""
     rows.load()
     texts = rows.missing_texts
     rows.add({text_key(text): EMBEDDER.vectors([text])[0] for text in texts})
     return len(texts)
 
 
-def of(*entities: Entity) -> Eligibility:
-    return Eligibility.of([each.id for each in entities], [traits_of(each) for each in entities])
+def eligibility_of(*entities: Entity) -> Eligibility:
+    return Eligibility.of(
+        [item.id for item in entities], [traits_of(entity_item) for entity_item in entities]
+    )
 
 
 def nearest(rows: EngineRows, *entities: Entity) -> list[str]:
-    """Return for each of *entities* which one is nearest to its whole text."""
-    index = rows.index(of(*entities))
+    """Return the id of the entity nearest to the whole text of each of *entities*."""
+    index = rows.index(eligibility_of(*entities))
     assert index is not None
     everything = np.ones(len(entities), np.bool_)
-    texts = [f"{each.definition.name} {each.definition.description}" for each in entities]
-    found = [
-        index.search(asked(row), mask=everything, count=1).pool[0]
+    texts = [f"{item.definition.name} {item.definition.description}" for item in entities]
+    positions = [
+        index.search(vector_query(row), mask=everything, count=1).pool[0]
         for row in EMBEDDER.vectors(texts)
     ]
-    return [entities[at].id for at in found]
+    return [entities[position].id for position in positions]
 
 
-def test_a_row_is_made_once_for_all(make: Make, postgres: PostgresServer, tmp_path: Path) -> None:
-    """Another process embeds nothing; a tool that changes is a new row; equal ones share one."""
+def test_row_is_embedded_once_for_all_processes(
+    make: Make, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Equal tools share a row, and a changed tool gets a new one."""
     first, second = make(), make()
     twin = replace(NAMED[0], id="srv/twin", exposed_name="twin")
     first.update([], [*NAMED[:5], twin])
@@ -108,10 +112,10 @@ def test_a_row_is_made_once_for_all(make: Make, postgres: PostgresServer, tmp_pa
     second.update([], NAMED[:6])
     assert 2 == embed(second)
 
-    ids = [each.id for each in NAMED[:6]]
+    ids = [item.id for item in NAMED[:6]]
     assert ids == nearest(second, *NAMED[:6])
     assert ids[:5] == nearest(first, *NAMED[:5], twin)[:5]
-    # Vectors that come while a catalog is compiled are put into the one before it.
+    # Vectors that arrive during compilation are added to the previous catalog.
     second.update([], [NAMED[6]])
     embed(second)
     assert ids == nearest(second, *NAMED[:6])
@@ -126,31 +130,31 @@ def test_a_row_is_made_once_for_all(make: Make, postgres: PostgresServer, tmp_pa
         ).fetchone()
 
 
-def test_an_entity_is_written_when_all_its_texts_have_a_vector(make: Make) -> None:
-    """What it leans to is a part of its key."""
+def test_entity_is_stored_after_all_its_texts_have_a_vector(make: Make) -> None:
+    """Examples are part of the key of a row."""
     rows = make()
     served = NAMED[0].with_hints(examples=("please do it",))
     rows.update([], [served])
     rows.load()
 
     for text in rows.missing_texts:
-        assert rows.index(of(served)) is None
+        assert rows.index(eligibility_of(served)) is None
         rows.add({text_key(text): EMBEDDER.vectors([text])[0]})
 
-    index, again = rows.index(of(served)), make()
+    index, again = rows.index(eligibility_of(served)), make()
     again.update([], [NAMED[0]])
     assert 1 == (index.count if index else 0)
     assert 2 == embed(again)
 
 
-async def test_rows_of_no_use_for_a_week_are_deleted(
+async def test_rows_unused_for_a_week_are_deleted(
     make: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Those of an index that is used are not, nor those that a build finds."""
+    """Rows count as used if an index uses them or a build finds them."""
     rows, other = make(), make()
     rows.update([], NAMED[:4])
     embed(rows)
-    rows.index(of(*NAMED[:2]))
+    rows.index(eligibility_of(*NAMED[:2]))
     with psycopg.connect(
         postgres.url, options=f'-c search_path="{tmp_path.name}"', autocommit=True
     ) as tables:
@@ -162,25 +166,25 @@ async def test_rows_of_no_use_for_a_week_are_deleted(
         rows.maintain()
 
         async def is_clean() -> bool:
-            kept = tables.execute(
+            rows_used_today = tables.execute(
                 "SELECT used = CURRENT_DATE FROM entity_keys JOIN entity_rows USING (id)"
             )
-            return [(True,)] * 3 == kept.fetchall()
+            return [(True,)] * 3 == rows_used_today.fetchall()
 
         await until(is_clean)
 
 
 @pytest.mark.parametrize("table", ["entity_keys", "entity_rows"])
-def test_rows_that_were_deleted_by_hand_are_made_again(
+def test_rows_deleted_by_hand_are_created_again(
     make: Make, postgres: PostgresServer, tmp_path: Path, table: str
 ) -> None:
-    """Also by a process that starts after that, and where their keys are left."""
+    """Another process detects missing rows too, even if their keys remained."""
     rows, entities = make(), NAMED[:3]
     rows.update([], entities)
     embed(rows)
-    index = rows.index(of(*entities))
+    index = rows.index(eligibility_of(*entities))
     assert index is not None
-    query, everything = asked(EMBEDDER.vectors(["paint"])[0]), np.ones(3, np.bool_)
+    query, everything = vector_query(EMBEDDER.vectors(["paint"])[0]), np.ones(3, np.bool_)
     index.search(query, mask=everything, count=1)
     with psycopg.connect(
         postgres.url, options=f'-c search_path="{tmp_path.name}"', autocommit=True
@@ -192,20 +196,20 @@ def test_rows_that_were_deleted_by_hand_are_made_again(
                 lambda: index.rows(np.array([0])),
                 lambda: index.mean,
             ):
-                with pytest.raises(StoreError, match="rows of entities are gone"):
+                with pytest.raises(StoreError, match="vectors of entities are missing"):
                     read()
             assert rows.has_gaps
 
     later = make()
     later.update([], entities)
     assert 6 == embed(later)
-    assert [each.id for each in entities] == nearest(later, *entities)
+    assert [item.id for item in entities] == nearest(later, *entities)
 
 
-async def test_many_rows_get_an_index_in_the_background(
+async def test_index_is_created_in_the_background_for_many_rows(
     make: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Nobody waits for it; a second process leaves it to the first."""
+    """Searches do not wait, and only one process creates it."""
     rows = make()
     rows.update([], NAMED)
     embed(rows)
@@ -228,7 +232,7 @@ async def test_many_rows_get_an_index_in_the_background(
 
 
 class CountingEmbedder(HashingEmbedder):
-    """Counts the documents that it embeds."""
+    """Embedder that counts the documents that it embeds."""
 
     documents = 0
 
@@ -244,27 +248,23 @@ Open = Callable[..., Gateway]
 @pytest.fixture
 async def open_on_store(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Open]:
     """Open gateways on one store, or in memory."""
-    made: list[Gateway] = []
+    gateways: list[Gateway] = []
 
     def another(embedder: HashingEmbedder, options: Options = IN_DATABASE) -> Gateway:
         store = PostgresStore(postgres.url, schema=tmp_path.name)
-        made.append(Gateway(strategy="auto", embedder=embedder, store=store, options=options))
-        return made[-1]
+        gateways.append(Gateway(strategy="auto", embedder=embedder, store=store, options=options))
+        return gateways[-1]
 
     yield another
-    for gateway in made:
+    for gateway in gateways:
         await gateway.aclose()
 
 
-def found(result: SearchResult) -> list[tuple[str, float]]:
-    return [(match.id, match.score) for match in result.matches]
-
-
-async def test_gateways_find_the_same_with_rows_in_the_database_and_in_memory(
+async def test_gateways_return_equal_results_with_rows_in_database_and_in_memory(
     open_on_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Order, scores, confidence and next steps, within half precision. Two that start at once
-    embed each text once; one that starts later embeds and reads no vector at all.
+    """Results agree within half precision. Two gateways that start at the same time embed each text
+    once, and a later one embeds none and reads no vectors.
     """
     counts = [CountingEmbedder(SIZE) for _ in range(3)]
     shared = [open_on_store(embedder) for embedder in counts[:2]]
@@ -309,8 +309,8 @@ async def test_gateways_find_the_same_with_rows_in_the_database_and_in_memory(
     assert 0 == counts[2].documents
 
 
-async def test_a_search_finds_what_changed(open_on_store: Open) -> None:
-    """A tool that comes, changes or goes, with no other one embedded again."""
+async def test_search_finds_added_and_changed_tools(open_on_store: Open) -> None:
+    """Other tools are not embedded again."""
     embedder, source = CountingEmbedder(SIZE), ListSource("srv", NAMED_TOOLS)
     gateway = open_on_store(embedder)
     gateway.add_source(source)
@@ -328,10 +328,10 @@ async def test_a_search_finds_what_changed(open_on_store: Open) -> None:
     assert len(source.tools) == (await gateway.report()).vectors
 
 
-async def test_rows_that_are_gone_come_back(
+async def test_deleted_rows_are_restored_from_stored_vectors(
     open_on_store: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Words answer once; meanwhile a build makes the rows again, out of the texts' vectors."""
+    """Searches use words in the meantime."""
     embedder = CountingEmbedder(SIZE)
     gateway = open_on_store(embedder)
     gateway.add_source(ListSource("srv", NAMED_TOOLS))
@@ -343,21 +343,23 @@ async def test_rows_that_are_gone_come_back(
         tables.execute("TRUNCATE entity_rows")
 
     steps = await gateway.next_steps(["fold_shirts"], query="lend books")
-    away = await gateway.search("lend books")
+    degraded_result = await gateway.search("lend books")
 
     async def is_whole() -> bool:
         return "hybrid" == (await gateway.search("lend books")).mode
 
     await until(is_whole)
     assert steps
-    assert ("lend_books", True) == (away.matches[0].name, away.degraded) or not away.degraded
+    assert ("lend_books", True) == (
+        degraded_result.matches[0].name,
+        degraded_result.degraded,
+    ) or not degraded_result.degraded
     assert before == embedder.documents
 
 
-async def test_a_schema_that_was_dropped_is_not_replaced_by_another(
+async def test_dropped_schema_does_not_create_tables_elsewhere(
     make: Make, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Nothing is made where the tables do not belong."""
     rows = make()
     rows.update([], NAMED[:2])
     embed(rows)
@@ -369,7 +371,7 @@ async def test_a_schema_that_was_dropped_is_not_replaced_by_another(
         assert (None,) == admin.execute("SELECT to_regclass('public.entity_rows')").fetchone()
 
 
-NAMED_TOOLS = [each.definition for each in NAMED[::9]]
+NAMED_TOOLS = [item.definition for item in NAMED[::9]]
 
 
 def backends(url: str) -> list[int]:
@@ -381,7 +383,7 @@ def backends(url: str) -> list[int]:
 
 @contextmanager
 def hung(server: PostgresServer) -> Iterator[None]:
-    """Let the server's connections hang while the block runs."""
+    """Stop the server's connections while the block runs."""
     pids = backends(server.url)
     assert pids
     for pid in pids:
@@ -405,18 +407,26 @@ def down(server: PostgresServer, mode: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("fail", "cause"),
     [
-        pytest.param(partial(down, mode="fast"), "check that the server runs", id="stopped"),
-        pytest.param(partial(down, mode="immediate"), "check that the server runs", id="killed"),
+        pytest.param(
+            partial(down, mode="fast"),
+            "check the address and that the server is running",
+            id="stopped",
+        ),
+        pytest.param(
+            partial(down, mode="immediate"),
+            "check the address and that the server is running",
+            id="killed",
+        ),
         pytest.param(hung, "SearchOptions.query_timeout_s", id="hung"),
     ],
 )
-async def test_words_answer_while_the_server_fails(
+async def test_search_by_words_works_while_the_server_fails(
     open_on_store: Open,
     postgres: PostgresServer,
     fail: Callable[[PostgresServer], AbstractContextManager[None]],
     cause: str,
 ) -> None:
-    """The result says why, and a later search uses the vectors again."""
+    """A diagnostic has the cause, and later searches use vectors again."""
     gateway = open_on_store(
         HashingEmbedder(SIZE),
         Options(index=IndexOptions(rows="pgvector"), search=SearchOptions(query_timeout_s=2)),
@@ -425,19 +435,27 @@ async def test_words_answer_while_the_server_fails(
     await gateway.report()
 
     with fail(postgres):
-        away = await gateway.search("lend books")
+        degraded_result = await gateway.search("lend books")
 
     async def is_back() -> bool:
         return "hybrid" == (await gateway.search("lend books")).mode
 
     await until(is_back)
-    assert ("graph", "lend_books", True) == (away.mode, away.matches[0].name, away.degraded)
-    details = [note.detail for note in away.diagnostics if note.code == "vectors_unavailable"]
+    assert ("graph", "lend_books", True) == (
+        degraded_result.mode,
+        degraded_result.matches[0].name,
+        degraded_result.degraded,
+    )
+    details = [
+        note.detail for note in degraded_result.diagnostics if note.code == "vectors_unavailable"
+    ]
     assert any(cause in detail for detail in details)
 
 
-def test_one_search_waits_for_a_server_that_hangs(postgres: PostgresServer, tmp_path: Path) -> None:
-    """Later searches fail at once until it answers: it would occupy all worker threads."""
+def test_only_one_search_waits_for_a_hanging_server(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Other searches fail immediately, because waiting would block all worker threads."""
     database = PostgresDatabase(postgres.url, tmp_path.name)
     engine = PgvectorEngine(database, "ab12", 0.2)
     ids = np.array([*engine.put({b"a": np.ones(SIZE, np.float32)}).values()])
@@ -464,18 +482,18 @@ def test_one_search_waits_for_a_server_that_hangs(postgres: PostgresServer, tmp_
     database.close()
 
 
-async def test_while_the_database_is_away_words_answer(
+async def test_search_by_words_works_while_the_database_is_down(
     open_on_store: Open, postgres: PostgresServer
 ) -> None:
-    """Each result says so and is not remembered; the first search after it is back is whole. What
-    is registered meanwhile has its vectors after the next build.
+    """Degraded results are not cached. Tools added in the meantime get vectors in the next
+    build.
     """
     gateway = open_on_store(HashingEmbedder(SIZE))
     gateway.add_source(ListSource("srv", NAMED_TOOLS))
     whole = await gateway.search("mend doors")
     postgres.stop()
     try:
-        away = await gateway.search("lend books")
+        degraded_result = await gateway.search("lend books")
         steps = await gateway.next_steps(["fold_shirts"], query="lend books")
     finally:
         postgres.start()
@@ -490,8 +508,12 @@ async def test_while_the_database_is_away_words_answer(
     after = await gateway.search("a cup of coffee")
 
     assert ("hybrid", "mend_doors") == (whole.mode, whole.matches[0].name)
-    assert ("graph", "lend_books", True) == (away.mode, away.matches[0].name, away.degraded)
-    assert {"vectors_unavailable", "graph_fallback"} <= {*codes(away)}
+    assert ("graph", "lend_books", True) == (
+        degraded_result.mode,
+        degraded_result.matches[0].name,
+        degraded_result.degraded,
+    )
+    assert {"vectors_unavailable", "graph_fallback"} <= {*codes(degraded_result)}
     assert steps
     assert ("hybrid", "lend_books", False) == (back.mode, back.matches[0].name, back.degraded)
     assert ("brew_coffee", True) == (new.matches[0].name, new.degraded)
@@ -499,10 +521,10 @@ async def test_while_the_database_is_away_words_answer(
     assert ("hybrid", "brew_coffee", False) == (after.mode, after.matches[0].name, after.degraded)
 
 
-async def test_a_missing_extension_says_what_to_do(
+async def test_missing_extension_is_reported_with_the_remedy(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """A user who may not make it, in a database without it: words answer, the report says why."""
+    """The database lacks the extension and the user may not create it."""
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute("CREATE ROLE plain LOGIN PASSWORD 'sesame'")
         admin.execute("CREATE DATABASE bare OWNER plain")
@@ -529,7 +551,6 @@ async def test_a_missing_extension_says_what_to_do(
         assert "hybrid" == (await gateway.search("mend doors")).mode
 
 
-def test_rows_in_the_database_need_a_store_there() -> None:
-    """It is an error at the start, not at the first search."""
+def test_rows_in_the_database_require_a_postgres_store() -> None:
     with pytest.raises(ConfigError, match="needs a store in PostgreSQL"):
         Gateway(strategy="auto", embedder=HashingEmbedder(SIZE), options=IN_DATABASE)

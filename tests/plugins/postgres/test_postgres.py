@@ -1,4 +1,4 @@
-"""A store in PostgreSQL: what can go wrong with a server, and with several writers."""
+"""Store in PostgreSQL: server failures, concurrent writers and table versions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Open = Callable[[], PostgresStore]
 
 @pytest.fixture
 def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[Open]:
-    """Open stores of one schema."""
-    made: list[PostgresStore] = []
+    """Return a function that opens stores of one schema."""
+    stores: list[PostgresStore] = []
 
     def another() -> PostgresStore:
-        made.append(PostgresStore(postgres.url, schema=tmp_path.name))
-        return made[-1]
+        stores.append(PostgresStore(postgres.url, schema=tmp_path.name))
+        return stores[-1]
 
     yield another
-    for store in made:
+    for store in stores:
         store.close()
 
 
@@ -57,17 +57,17 @@ def entry(name: str) -> Entry:
     return Entry(kind="agent", name=name)
 
 
-def test_a_store_works_again_as_soon_as_its_server_does(
+def test_store_works_again_immediately_after_a_server_restart(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
-    """While that is down an error says so, and what is noted of usage waits; the first call after
-    it needs no second one.
-    """
+    """In the meantime, calls raise an error and the usage log waits in memory."""
     store.entries.put([entry("a")])
     log = call_log_of(store)
     postgres.stop()
     try:
-        with pytest.raises(StoreError, match="check that the server runs") as down:
+        with pytest.raises(
+            StoreError, match="check the address and that the server is running"
+        ) as down:
             store.entries.rows()
         log.note(CallNote(tool="t", outcome="ok"))
         for _ in range(2):
@@ -80,13 +80,12 @@ def test_a_store_works_again_as_soon_as_its_server_does(
     again = store.entries.rows()
 
     assert ["agent:catalog/a"] == [*after] == [*again]
-    assert [("t", 1)] == [(each.tool, each.succeeded) for each in log.tallies()]
+    assert [("t", 1)] == [(tally.tool, tally.succeeded) for tally in log.tallies()]
     assert {"t": 2} == log.found()
     assert "sesame" not in str(down.value) + repr(store)
 
 
-def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(opened: Open) -> None:
-    """Each writes them in another order; neither fails, and all are there."""
+def test_concurrent_writers_of_the_same_keys_do_not_deadlock(opened: Open) -> None:
     names = [str(number) for number in range(40)]
 
     def write(at: int) -> None:
@@ -119,10 +118,9 @@ store.close()
 """
 
 
-def test_of_processes_that_start_together_one_makes_the_tables(
+def test_one_of_several_starting_processes_creates_the_tables(
     store: PostgresStore, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """All of them wait until they are there, and none fails."""
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", _RACER, postgres.url, tmp_path.name], stdin=subprocess.PIPE
@@ -136,22 +134,21 @@ def test_of_processes_that_start_together_one_makes_the_tables(
     assert 3 == len([*call_log_of(store).lines()])
 
 
-def test_tables_of_a_newer_version_are_refused_and_left(
+def test_tables_of_a_newer_version_are_refused_and_not_changed(
     opened: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """The error says what to do."""
     opened().entries.put([entry("a")])
     with tables(postgres, tmp_path) as connection:
         connection.execute("UPDATE version SET steps = 99")
 
-    with pytest.raises(StoreError, match=r"99.*update this one"):
+    with pytest.raises(StoreError, match=r"99.*update this package"):
         opened().entries.rows()
 
 
-def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
+def test_older_schema_is_upgraded_without_loss(
     opened: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Version 1 told nobody of changes, and kept neither sign-ins nor an audit log."""
+    """Version 1 had no change notifications, sign-ins or audit log."""
     first = opened()
     first.entries.put([entry("a")])
     call_log_of(first).note(CallNote(tool="t", outcome="ok"))
@@ -173,11 +170,11 @@ def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
     assert {"": 1, "audit": 1, "sign_ins": 1} == {
         name: steps for name, steps in versions.items() if name in {"", "audit", "sign_ins"}
     }
-    # Version 0.2 knows five steps: it refuses the schema, and leaves it as it is.
+    # Version 0.2 knows five steps, so it refuses the schema and does not change it.
     assert [(6,)] == shared
 
 
-def test_tables_of_a_newer_feature_are_refused(
+def test_newer_tables_of_one_feature_are_refused(
     opened: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     call_log_of(opened()).note(CallNote(tool="t", outcome="ok"))
@@ -187,15 +184,13 @@ def test_tables_of_a_newer_feature_are_refused(
     later = opened()
 
     assert {} == later.entries.rows()
-    with pytest.raises(StoreError, match=r"usage: 9, where this one knows 1\).*update this one"):
+    with pytest.raises(StoreError, match=r"usage: 9, this version knows 1\).*update this package"):
         list(call_log_of(later).lines())
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["U+0000", "half of a pair"])
-def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
-    store: PostgresStore, text: str
-) -> None:
-    """PostgreSQL has no such texts. The error shows nothing of them."""
+def test_unsupported_text_is_refused_with_its_whole_batch(store: PostgresStore, text: str) -> None:
+    """PostgreSQL cannot store these texts. The error does not contain them."""
     vector = np.ones(2, np.float32)
     writes: list[Callable[[], object]] = [
         lambda: store.vectors.put("m", {"good": vector, text: vector}),
@@ -206,7 +201,7 @@ def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
     ]
 
     for write in writes:
-        with pytest.raises(StoreError, match=r"U\+0000 or half of a surrogate pair: take it out"):
+        with pytest.raises(StoreError, match=r"U\+0000 or half of a surrogate pair: remove it"):
             write()
 
     assert {} == store.vectors.get("m", ["good"]) == store.listings.pins("o")
@@ -223,7 +218,7 @@ def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
         "postgresql://u:sesame@host/db?nonsense=1",
     ],
 )
-def test_an_address_that_cannot_be_read_is_refused_and_not_shown(url: str) -> None:
+def test_invalid_address_is_refused_without_displaying_it(url: str) -> None:
     with pytest.raises(ConfigError, match="postgresql://USER:PASSWORD@HOST") as error:
         PostgresStore(url)
 
@@ -231,7 +226,7 @@ def test_an_address_that_cannot_be_read_is_refused_and_not_shown(url: str) -> No
     assert "ame" not in str(error.value).replace("name", "")
 
 
-def test_where_nothing_listens_the_error_names_the_place_and_not_the_password() -> None:
+def test_connection_error_names_the_address_without_the_password() -> None:
     store = PostgresStore("postgresql://u:sesame@127.0.0.1:1/db")
 
     with pytest.raises(StoreError, match=r"PostgreSQL store 127\.0\.0\.1:1/db") as error:
@@ -240,10 +235,10 @@ def test_where_nothing_listens_the_error_names_the_place_and_not_the_password() 
     assert "sesame" not in str(error.value)
 
 
-def test_the_options_open_it_by_a_reference(
+def test_store_is_opened_by_a_reference_in_the_options(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options never show the address."""
+    """The representation of options never contains the address."""
     monkeypatch.setenv("TEAM_STORE", postgres.url)
     options = Options(store="env:TEAM_STORE")
 
@@ -262,12 +257,12 @@ def test_the_options_open_it_by_a_reference(
         resolve_store(Options(store="${NOT_SET}"))
 
 
-def test_changes_of_others_are_reported_and_not_its_own(opened: Open) -> None:
+def test_watch_reports_changes_of_other_processes_only(opened: Open) -> None:
     store, other = opened(), opened()
     store.listings.record_seen("o", {"a": "1"})
     changes: Queue[str] = Queue()
     end = store.watch(changes.put)
-    assert changes.get(timeout=WAIT_S) == ""  # From now on nothing is missed.
+    assert changes.get(timeout=WAIT_S) == ""  # Later changes are not missed.
 
     store.entries.put([entry("own")])
     other.listings.record_seen("o", {"a": "2"})
@@ -288,10 +283,10 @@ def test_changes_of_others_are_reported_and_not_its_own(opened: Open) -> None:
     assert [table for table, _ in writes] == tables
 
 
-def test_after_the_connection_was_lost_everything_may_have_changed(
+def test_watch_reports_everything_after_a_lost_connection(
     opened: Open, postgres: PostgresServer
 ) -> None:
-    """Nobody keeps what was said meanwhile."""
+    """Notifications during the interruption are lost."""
     store, other = opened(), opened()
     changes: Queue[str] = Queue()
     end = store.watch(changes.put)
@@ -323,10 +318,10 @@ store.close()
 """
 
 
-def test_a_fork_uses_no_connection_of_its_parent(
+def test_forked_child_does_not_use_the_connections_of_its_parent(
     store: PostgresStore, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Both would read each other's answers."""
+    """Both processes would read each other's answers."""
     command = [sys.executable, "-c", _FORK, postgres.url, tmp_path.name]
     subprocess.run(command, check=True, timeout=WAIT_S)
 

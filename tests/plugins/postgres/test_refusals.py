@@ -30,10 +30,10 @@ def embedder(model: ScriptedModel) -> Iterator[OpenAIEmbedder]:
         yield OpenAIEmbedder(client, model="m")
 
 
-async def test_refused_text_in_a_shared_store_does_not_hold_up_another_process(
+async def test_refused_text_in_a_shared_store_does_not_block_another_process(
     model: ScriptedModel, embedder: OpenAIEmbedder, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Its vector never comes, so whoever waits for it asks for itself."""
+    """The vector never arrives, so a waiting process has to ask for it itself."""
     model.refuse(TEXTS[3])
     stores = [PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)) for _ in range(2)]
     works = [
@@ -41,9 +41,9 @@ async def test_refused_text_in_a_shared_store_does_not_hold_up_another_process(
         for store in stores
     ]
 
-    found = await asyncio.gather(*works)
+    results = await asyncio.gather(*works)
 
     for store in stores:
         store.close()
-    assert [7, 7] == [len(each.rows) for each in found]
-    assert [[TEXTS[3]]] * 2 == [list(each.refused) for each in found]
+    assert [7, 7] == [len(result.rows) for result in results]
+    assert [[TEXTS[3]]] * 2 == [list(result.refused) for result in results]

@@ -1,4 +1,4 @@
-"""Gateways that share a store: what one changes, the others find."""
+"""Gateways that share a store and follow each other's changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ WAIT_S = 60
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """The loop of the servers beside the gateways."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    """Background loop for the servers."""
+    bridge = Bridge("upstream")
+    yield bridge
+    bridge.close()
 
 
 @pytest.fixture
 def replica(open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path) -> OpenGateway:
-    """Open gateways over one store."""
+    """Return a function that opens gateways on one store."""
 
     def opened(**upstream: object) -> Gateway:
         store = PostgresStore(postgres.url, schema=tmp_path.name)
@@ -41,10 +41,10 @@ def replica(open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path)
     return opened
 
 
-async def found(gateway: Gateway, wanted: Callable[[Snapshot], bool]) -> None:
-    """Ask until the index is as *wanted*: nothing but the index says what arrived."""
+async def wait_until(gateway: Gateway, condition: Callable[[Snapshot], bool]) -> None:
+    """Poll until the snapshot satisfies *condition*. There is no event to wait for."""
     async with asyncio.timeout(WAIT_S):
-        while not wanted(await gateway.snapshot()):  # noqa: ASYNC110  (no event says it)
+        while not condition(await gateway.snapshot()):  # noqa: ASYNC110  (no event says it)
             await asyncio.sleep(0)
 
 
@@ -54,36 +54,35 @@ def has(key: str, description: str = "") -> Callable[[Snapshot], bool]:
     )
 
 
-async def test_a_tool_list_and_an_approval_of_another_gateway_take_effect(
+async def test_listing_and_approval_of_another_gateway_take_effect(
     replica: OpenGateway, bridge: Bridge
 ) -> None:
-    """The second one asks its server for no list: one of them asked."""
-    one, two = replica(on_change="block"), replica(on_change="block")
+    """Only one of the gateways lists the server."""
+    first, second = replica(on_change="block"), replica(on_change="block")
     async with live_server(bridge, [tool("add", "Add numbers.")]) as server:
-        for gateway in (one, two):
+        for gateway in (first, second):
             gateway.add_server("srv", url=server.url)
-            await found(gateway, has("srv/add"))
+            await wait_until(gateway, has("srv/add"))
         listings = server.shelf.listings
         server.shelf.tools += [tool("new", "Is new.")]
-        await one.refresh()
-        await found(two, has("srv/new"))
+        await first.refresh()
+        await wait_until(second, has("srv/new"))
         server.shelf.tools[0] = tool("add", "Add many numbers.")
-        await one.refresh()
-        await found(two, lambda snapshot: not has("srv/add")(snapshot))
-        await one.approve("srv/add")
-        await found(two, has("srv/add", "many"))
+        await first.refresh()
+        await wait_until(second, lambda snapshot: not has("srv/add")(snapshot))
+        await first.approve("srv/add")
+        await wait_until(second, has("srv/add", "many"))
 
         assert listings + 2 == server.shelf.listings
 
 
-async def test_what_changed_while_the_connection_was_lost_is_found(
+async def test_changes_during_a_lost_connection_are_found(
     replica: OpenGateway, postgres: PostgresServer
 ) -> None:
-    """When it is there again, everything is looked at."""
-    one, two = replica(), replica()
-    await found(two, lambda snapshot: not snapshot.entities)
+    first, second = replica(), replica()
+    await wait_until(second, lambda snapshot: not snapshot.entities)
     postgres.stop()
     postgres.start()
-    await one.catalog.put(Entry(kind="agent", name="planner"))
+    await first.catalog.put(Entry(kind="agent", name="planner"))
 
-    await found(two, has("agent:catalog/planner"))
+    await wait_until(second, has("agent:catalog/planner"))

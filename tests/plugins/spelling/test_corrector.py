@@ -1,4 +1,4 @@
-"""The offline spelling pass: what is mended, and what nobody may touch."""
+"""Offline spelling correction: corrected words and words that must not change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.core.search.conftest import run, snapshot_of
 from tests.fakes import codes, entity, plain_embed, tool
 
 CASES = Path(__file__).parents[2] / "cases" / "spelling.md"
-RIGHT = CASES.with_name("languages.txt")
+CORRECT_REQUESTS = CASES.with_name("languages.txt")
 TEXTS = (
     "get the weather forecast of a city",
     "send an email to somebody",
@@ -45,11 +45,11 @@ def index(*texts: str) -> BM25Index:
 def rows() -> list[tuple[str, str]]:
     lines = CASES.read_text("utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
-    return [(asked, mended) for asked, mended, _ in cells[2:]]
+    return [(typed, expected) for typed, expected, _ in cells[2:]]
 
 
-def right_requests() -> list[tuple[str, str]]:
-    lines = RIGHT.read_text("utf-8").splitlines()
+def correct_requests() -> list[tuple[str, str]]:
+    lines = CORRECT_REQUESTS.read_text("utf-8").splitlines()
     return [(line[:2], line[3:]) for line in lines if not line.startswith("#")]
 
 
@@ -58,31 +58,27 @@ def correct() -> CatalogCorrector:
     return CatalogCorrector(CatalogWords(postings=index()), find_word_lists())
 
 
-@pytest.mark.parametrize(("query", "mended"), rows())
-def test_a_query_is_mended_as_the_case_says(
-    correct: CatalogCorrector, query: str, mended: str
+@pytest.mark.parametrize(("query", "expected"), rows())
+def test_query_is_corrected_as_in_the_case_file(
+    correct: CatalogCorrector, query: str, expected: str
 ) -> None:
-    """In many languages."""
-    assert mended == correct.correct(query).text
+    assert expected == correct.correct(query).text
 
 
-def test_what_was_changed_is_told(correct: CatalogCorrector) -> None:
-    """A person can see what was done to the words."""
-    found = correct.correct("show the weahter and the forcast")
+def test_correction_lists_the_changed_words(correct: CatalogCorrector) -> None:
+    correction = correct.correct("show the weahter and the forcast")
 
-    assert (("weahter", "weather"), ("forcast", "forecast")) == found.changed
-    assert "weahter → weather, forcast → forecast" == found.summary
+    assert (("weahter", "weather"), ("forcast", "forecast")) == correction.changed
+    assert "weahter → weather, forcast → forecast" == correction.summary
 
 
-def test_without_word_lists_the_catalog_mends() -> None:
-    """The core has no lists of languages: only long words, and only to words of the catalog."""
+def test_catalog_words_correct_long_words_without_word_lists() -> None:
     corrector = CatalogCorrector(CatalogWords(postings=index()))
 
     assert "weather wnat invoices" == corrector.correct("weahter wnat invocies").text
 
 
-def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> None:
-    """A folder of another format, or of none, is no list and no error."""
+def test_unreadable_word_list_is_ignored(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
         file.write(msgpack.packb([{"format": "cB", "version": 99}, ["weather"]]))
 
@@ -93,12 +89,14 @@ def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> Non
     )
 
 
-def test_the_head_of_a_list_costs_no_more_of_it(tmp_path: Path) -> None:
-    """Its rest is not read: here it is not even there."""
-    rest = [[f"{number:x}" * 9] for number in range(60_000)]
+def test_common_words_read_only_the_start_of_a_list(tmp_path: Path) -> None:
+    """The rest of the file is cut off here."""
+    rare_rows = [[f"{number:x}" * 9] for number in range(60_000)]
     path = tmp_path / "large_en.msgpack.gz"
     with gzip.open(path, "wb") as file:
-        file.write(msgpack.packb([{"format": "cB", "version": 1}, *([["the"]] * COMMON), *rest]))
+        file.write(
+            msgpack.packb([{"format": "cB", "version": 1}, *([["the"]] * COMMON), *rare_rows])
+        )
     path.write_bytes(path.read_bytes()[:-1000])
 
     assert {"the"} == common_words(tmp_path, "en")
@@ -106,8 +104,7 @@ def test_the_head_of_a_list_costs_no_more_of_it(tmp_path: Path) -> None:
         word_list(tmp_path, "en")
 
 
-def test_an_empty_catalog_mends_by_the_language() -> None:
-    """No word of a catalog is needed to know English."""
+def test_word_list_corrects_without_a_catalog() -> None:
     empty = BM25Index.build([], weights={"text": 1.0})
 
     assert (
@@ -116,16 +113,15 @@ def test_an_empty_catalog_mends_by_the_language() -> None:
     )
 
 
-def test_the_words_of_the_current_catalog_are_used() -> None:
-    """Another snapshot, other words."""
-    mending = SpellingCorrector(None)
+def test_corrector_uses_the_words_of_the_current_index() -> None:
+    spelling = SpellingCorrector(None)
 
-    assert "frobnicate" == mending(index("frobnicate the gizmo"), "frobnciate").text
-    assert "frobnciate" == mending(index(), "frobnciate").text
+    assert "frobnicate" == spelling(index("frobnicate the gizmo"), "frobnciate").text
+    assert "frobnciate" == spelling(index(), "frobnciate").text
 
 
-def test_the_first_language_of_a_script_wins_when_it_is_near() -> None:
-    """``in`` alone says nothing: it is a word of half of Europe."""
+def test_first_language_of_a_script_is_preferred_if_nearly_as_likely() -> None:
+    """ "in" is a word of many European languages."""
     heads = {"in": {"en": 220, "sl": 250}, "on": {"fi": 250}}
 
     assert ["en", "sl"] == likely_languages(heads, {"in": 1}, rather="en")
@@ -135,11 +131,11 @@ def test_the_first_language_of_a_script_wins_when_it_is_near() -> None:
 
 @given(st.text(max_size=80))
 @settings(max_examples=150, deadline=None)
-def test_any_text_is_mended_without_an_error(correct: CatalogCorrector, text: str) -> None:
-    """Lone surrogates, marks alone, every script: no change, no change told."""
-    found = correct.correct(text)
+def test_any_text_is_corrected_without_an_error(correct: CatalogCorrector, text: str) -> None:
+    """The texts contain lone surrogates, combining marks and all scripts."""
+    correction = correct.correct(text)
 
-    assert (found.text != text) == any(before != after for before, after in found.changed)
+    assert (correction.text != text) == any(before != after for before, after in correction.changed)
 
 
 _ENGLISH = ("please", "show", "weather", "tomorrow", "between", "customer", "the", "of", "send")
@@ -147,8 +143,7 @@ _ENGLISH = ("please", "show", "weather", "tomorrow", "between", "customer", "the
 
 @given(st.lists(st.sampled_from(_ENGLISH), min_size=1, max_size=12))
 @settings(deadline=None)
-def test_words_of_the_dictionary_stay(correct: CatalogCorrector, words: list[str]) -> None:
-    """A clean query never loses."""
+def test_dictionary_words_are_not_changed(correct: CatalogCorrector, words: list[str]) -> None:
     text = " ".join(words)
 
     assert text == correct.correct(text).text
@@ -160,68 +155,65 @@ def test_words_of_the_dictionary_stay(correct: CatalogCorrector, words: list[str
     )
 )
 @settings(max_examples=60, deadline=None)
-def test_literals_stay(correct: CatalogCorrector, literal: str) -> None:
-    """Ids, names in code and files are somebody's, however they are spelt."""
+def test_literals_are_not_changed(correct: CatalogCorrector, literal: str) -> None:
     assert literal in correct.correct(f"please show the weahter of {literal} today").text
 
 
 @given(st.lists(st.sampled_from(("weahter", "forcast", "invocies", "shwo", "the")), max_size=3))
 @settings(max_examples=40, deadline=None)
-def test_what_is_mended_stays_mended(correct: CatalogCorrector, words: list[str]) -> None:
-    """A second pass finds nothing more to do."""
+def test_correcting_twice_changes_nothing_more(correct: CatalogCorrector, words: list[str]) -> None:
     once = correct.correct("please show me the " + " ".join(words)).text
 
     assert once == correct.correct(once).text
 
 
-def searched(*, spelling: bool) -> Search:
+def search_with(*, spelling: bool) -> Search:
     correct = SpellingCorrector(None) if spelling else None
     embed = plain_embed(HashingEmbedder())
     return Search(options=SearchOptions(), strategy="auto", embed=embed, correct=correct)
 
 
-def test_a_search_sees_both_spellings_and_says_so() -> None:
-    """Vectors get the query as typed and as meant; the result keeps what was typed."""
+def test_search_embeds_both_spellings_and_reports_the_correction() -> None:
     tools = [entity(tool("get_weather", "Tell the weather forecast.")), entity(tool("pay", "Pay."))]
     snapshot = snapshot_of(tools, HashingEmbedder())
 
-    found = run(searched(spelling=True), snapshot, "weahter forecats")
-    plain = run(searched(spelling=False), snapshot, "weahter forecats")
+    corrected = run(search_with(spelling=True), snapshot, "weahter forecats")
+    plain = run(search_with(spelling=False), snapshot, "weahter forecats")
 
-    assert ["query_mended"] == [code for code in codes(found) if code.startswith("query")]
-    assert ("weahter forecats",) == found.normalized
-    assert (1, 2) == (plain.counts.embedded_texts, found.counts.embedded_texts)
-    assert found.matches[0].confidence > plain.matches[0].confidence
+    assert ["query_mended"] == [code for code in codes(corrected) if code.startswith("query")]
+    assert ("weahter forecats",) == corrected.normalized
+    assert (1, 2) == (plain.counts.embedded_texts, corrected.counts.embedded_texts)
+    assert corrected.matches[0].confidence > plain.matches[0].confidence
 
 
-def test_a_clean_query_is_not_asked_twice() -> None:
-    """What is spelt well costs one text and leaves no note."""
+def test_correct_query_is_embedded_once() -> None:
     snapshot = snapshot_of([entity(tool("get_weather", "Tell the weather."))], HashingEmbedder())
 
-    found = run(searched(spelling=True), snapshot, "weather")
+    result = run(search_with(spelling=True), snapshot, "weather")
 
-    assert 1 == found.counts.embedded_texts
-    assert "query_mended" not in codes(found)
+    assert 1 == result.counts.embedded_texts
+    assert "query_mended" not in codes(result)
     assert Correction(text="weather") == SpellingCorrector(None)(snapshot.lexical, "weather")
 
 
-@pytest.mark.parametrize("language", sorted({language for language, _ in right_requests()}))
-def test_a_right_word_of_another_language_stays(correct: CatalogCorrector, language: str) -> None:
-    """Inflected and compound words are in no list of common words, and are right all the same."""
-    asked = [text for each, text in right_requests() if each == language]
+@pytest.mark.parametrize("language", sorted({language for language, _ in correct_requests()}))
+def test_correct_words_of_other_languages_are_not_changed(
+    correct: CatalogCorrector, language: str
+) -> None:
+    """Inflected and compound words are missing from lists of common words."""
+    requests = [text for code, text in correct_requests() if code == language]
 
-    assert asked == [correct.correct(text).text for text in asked]
+    assert requests == [correct.correct(text).text for text in requests]
 
 
-def test_a_compound_is_split_in_the_language_of_the_catalog_alone() -> None:
-    """A German catalog mends German requests in full."""
+def test_compound_is_split_only_in_the_language_of_the_catalog() -> None:
     german = index(
         "Lege einen Termin mit dem Kunden an und sage, wann er ist und wo",
         "Suche eine Datei, die noch nicht gespeichert ist",
     )
-    at_home = CatalogCorrector(CatalogWords(postings=german), find_word_lists())
-    abroad = CatalogCorrector(CatalogWords(postings=index()), find_word_lists())
-    asked = "wann ist der Terminmit dem Kunden"
+    matching = CatalogCorrector(CatalogWords(postings=german), find_word_lists())
+    corrector = CatalogCorrector(CatalogWords(postings=index()), find_word_lists())
+    query = "wann ist der Terminmit dem Kunden"
 
-    assert "wann ist der Termin mit dem Kunden" == at_home.correct(asked).text
-    assert asked == abroad.correct(asked).text
+    assert "wann ist der Termin mit dem Kunden" == matching.correct(query).text
+    assert query == corrector.correct(query).text

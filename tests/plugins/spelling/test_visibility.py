@@ -1,4 +1,4 @@
-"""Words and servers that only hidden entities know are not told."""
+"""Words and servers of hidden entities, which diagnostics must not reveal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HIDDEN = entity(
 EVERYBODY = Filters(include_disabled=True)
 
 
-def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -> SearchResult:
+def run_query(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -> SearchResult:
     search = Search(
         options=SearchOptions(no_match_confidence=floor),
         strategy="auto",
@@ -36,34 +36,34 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
     return run(search, snapshot, query, filters=filters)
 
 
-def test_no_word_is_mended_to_one_that_only_the_hidden_hold() -> None:
-    """The note would name it; who may see everybody is helped as ever."""
-    plain = looked("open the zorblaxoin", EVERYBODY)
-    closed = looked("open the zorblaxoin", Filters())
-    own = looked("send a leter to a custmer", Filters())
+def test_query_is_not_corrected_to_a_word_of_hidden_entities() -> None:
+    """The diagnostic would reveal the word. Callers that may see the entity get the correction."""
+    plain = run_query("open the zorblaxoin", EVERYBODY)
+    closed = run_query("open the zorblaxoin", Filters())
+    other = run_query("send a leter to a custmer", Filters())
 
     assert "zorblaxoin → zorblaxion" in [note.detail for note in plain.diagnostics]
     assert "zorblaxion" not in str(closed)
-    assert "query_mended" in codes(own)
+    assert "query_mended" in codes(other)
 
 
 @pytest.mark.skipif(find_word_lists() is None, reason="needs the word lists of the extra local")
-def test_a_word_of_the_language_is_nobodys_secret() -> None:
-    """Whoever else holds it."""
-    found = looked("send a letter to my collegue", Filters())
+def test_query_is_corrected_to_a_word_of_the_language() -> None:
+    """Even if a hidden entity contains the word too."""
+    result = run_query("send a letter to my collegue", Filters())
 
-    assert "collegue → colleague" in [note.detail for note in found.diagnostics]
+    assert "collegue → colleague" in [note.detail for note in result.diagnostics]
 
 
-def test_a_word_that_only_the_hidden_hold_is_one_that_nobody_holds() -> None:
-    """Or else its absence from the list would tell."""
+def test_word_of_hidden_entities_counts_as_unmatched() -> None:
+    """Otherwise its absence from the list would reveal it."""
     index = snapshot_of([OPEN, HIDDEN]).lexical
     readings = [index.analyze("zorblaxion letter"), index.analyze("qqq zorblaxion")]
     everybody, nobody_hidden = np.array([True, True]), np.array([False, True])
 
     assert ("qqq",) == unmatched_terms(index, readings, everybody)
     assert ("zorblaxion", "qqq") == unmatched_terms(index, readings, nobody_hidden)
-    assert ("zorblaxion",) == looked("zorblaxion", Filters(), floor=1).unmatched
+    assert ("zorblaxion",) == run_query("zorblaxion", Filters(), floor=1).unmatched
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_a_word_that_only_the_hidden_hold_is_one_that_nobody_holds() -> None:
         (Filters(servers=frozenset({"none"})), ["", "", "y"]),
     ],
 )
-def test_a_note_names_no_server_that_is_filtered_out(filters: Filters, told: list[str]) -> None:
-    """That something is missing is told all the same."""
+def test_diagnostics_omit_the_names_of_filtered_servers(filters: Filters, told: list[str]) -> None:
+    """The diagnostic itself remains."""
     notes = [
         Diagnostic(stage="catalog", code="source_load_failed", detail="'desk': x"),
         Diagnostic(stage="catalog", code="source_load_failed", detail="'vault': x"),
         Diagnostic(stage="embed", code="vectors_incomplete", detail="y"),
         Diagnostic(stage="catalog", code="name_qualified", detail="'vault' became"),
     ]
-    found = looked("send a letter", filters, *notes)
+    result = run_query("send a letter", filters, *notes)
 
-    assert told == [note.detail for note in found.diagnostics[:3]]
-    assert "name_qualified" not in codes(found)
+    assert told == [note.detail for note in result.diagnostics[:3]]
+    assert "name_qualified" not in codes(result)

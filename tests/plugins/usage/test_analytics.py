@@ -1,4 +1,4 @@
-"""What searches and calls say of the catalog."""
+"""Usage statistics of searches and calls."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gateway.types import Hints, ToolDefinition
 from tests import fakes
 
 
-def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path) -> None:
-    """With the tokens that its schemas cost for nothing; what is disabled costs none."""
+def test_report_names_tools_never_found_and_never_called_by_server(tmp_path: Path) -> None:
+    """Disabled tools cost no tokens."""
     described = {key: ToolDefinition(name=key[-1], description=80 * key) for key in "abcd"}
     off = replace(described["d"], hints=Hints(enabled=False))
     tools = [
@@ -47,15 +47,14 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
     assert two.schema_tokens == two.unused_tokens
 
 
-def test_shares_are_of_each_tenant_and_of_all(tmp_path: Path) -> None:
-    """A tenant is a digest; without any search they are 0."""
+def test_report_has_shares_by_tenant_and_in_total(tmp_path: Path) -> None:
     ledger, empty = (
         SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE)),
         fakes.compile_snapshot([]),
     )
     nothing = usage_report(empty, ledger)
-    for found, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
-        ledger.note_searches([SearchNote(found=found, low_confidence=is_low, tenant=tenant)])
+    for match_ids, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
+        ledger.note_searches([SearchNote(found=match_ids, low_confidence=is_low, tenant=tenant)])
     every, other = usage_report(empty, ledger), usage_report(empty, ledger, "other")
     ledger.close()
 

@@ -1,4 +1,4 @@
-"""The ledger of calls: what is kept, what never is, and what comes out."""
+"""Contents and retention of the call log."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def call(tool: str, **fields: object) -> CallNote:
     return CallNote(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
-def test_no_value_and_no_name_of_a_host_is_kept(tmp_path: Path) -> None:
-    """Types of known arguments; unknown names may be data; labels are digests."""
+def test_call_log_contains_no_argument_values_and_no_labels(tmp_path: Path) -> None:
+    """Names outside the schema may be data. Labels are stored as digests."""
     tool = entity(
         ToolDefinition(
             name="send",
@@ -67,38 +67,38 @@ def test_no_value_and_no_name_of_a_host_is_kept(tmp_path: Path) -> None:
     assert b"secret" not in (tmp_path / "usage.db").read_bytes()
 
 
-def test_the_oldest_lines_go(database: Database) -> None:
-    """Looked at once in a thousand calls."""
+def test_oldest_calls_are_deleted_above_the_limit(database: Database) -> None:
+    """The limit is checked once in a thousand calls."""
     ledger = SqlCallLog(database, most=10)
     for number in range(1000):
         ledger.note(call(f"t{number}"))
 
     assert [f"t{number}" for number in range(990, 1000)] == [
-        each["tool"] for each in ledger.lines()
+        line["tool"] for line in ledger.lines()
     ]
     ledger.close()
 
 
-def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) -> None:
-    """Nor in pages of it that are free: the texts are people's own."""
+def test_forgotten_and_expired_texts_are_erased_from_the_file(tmp_path: Path) -> None:
+    """Free pages of the file must not contain them either, because users wrote the texts."""
     path, wall = tmp_path / "usage.db", ManualClock()
     ledger = SqlCallLog(SqliteDatabase(path, USAGE), wall=wall)
 
-    def noted() -> tuple[bool, ...]:
+    def stored_texts() -> tuple[bool, ...]:
         ledger.close()
         return tuple(text in path.read_bytes() for text in (b"first text", b"second text"))
 
     ledger.note_searches([SearchNote(query="first text", found=("a",))])
-    before = noted()
+    before = stored_texts()
     wall.tick(KEEP_QUERIES_S + 1)
     ledger.note_searches([SearchNote(query="second text", found=("a",))])
-    later = noted()
+    later = stored_texts()
     ledger.forget()
 
-    assert [(True, False), (False, True), (False, False)] == [before, later, noted()]
+    assert [(True, False), (False, True), (False, False)] == [before, later, stored_texts()]
 
 
-def test_counts_of_searches_are_kept_for_a_year_or_so(database: Database) -> None:
+def test_search_counts_expire_after_the_retention_time(database: Database) -> None:
     wall = ManualClock()
     ledger = SqlCallLog(database, wall=wall)
     ledger.note_searches([SearchNote(found=("a",))])
@@ -109,11 +109,11 @@ def test_counts_of_searches_are_kept_for_a_year_or_so(database: Database) -> Non
     ledger.close()
 
 
-def test_the_oldest_texts_of_searches_go(database: Database) -> None:
+def test_oldest_query_texts_are_deleted_above_the_limit(database: Database) -> None:
     ledger = SqlCallLog(database, most_queries=3)
     for number in range(5):
         ledger.note_searches([SearchNote(query=f"q{number}", found=("a",), task="1")])
         ledger.note(call("a", task="1"))
 
-    assert ["q2", "q3", "q4"] == [each.query for each in ledger.served_queries()]
+    assert ["q2", "q3", "q4"] == [query.query for query in ledger.served_queries()]
     ledger.close()

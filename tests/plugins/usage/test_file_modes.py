@@ -1,4 +1,4 @@
-"""The log of calls is for its owner alone, whatever the umask says."""
+"""File permissions of the call log."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.core.runtime.test_atomic_file import open_to_others
 
 @pytest.fixture
 def _open_umask() -> Iterator[None]:
-    """Every permission is given that nobody takes back."""
+    """Umask that removes no permission."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 @pytest.mark.usefixtures("_open_umask")
-def test_the_log_of_calls_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """SQLite's own files beside it too."""
+def test_call_log_is_readable_only_by_its_owner(tmp_path: Path) -> None:
+    """SQLite's additional files are checked too."""
     log = SqlCallLog(SqliteDatabase(tmp_path / "deep" / "usage.sqlite3", USAGE))
     log.note(CallNote(tool="srv/approve_invoice", outcome="ok"))
-    # While it is open: SQLite takes its own files away at the end.
+    # SQLite deletes its additional files on close.
     written, others = {path.name for path in tmp_path.rglob("*")}, open_to_others(tmp_path)
     log.close()
 

@@ -1,4 +1,4 @@
-"""Calls in the ledger, and what searches make of them."""
+"""Recording of calls and searches, and their effect on searches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONTENT = "Zwetschgenknödel"
 
 
 class CountedCallLog(SqlCallLog):
-    """Notes how many searches it was given at a time."""
+    """Call log that records the sizes of the batches of searches."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -38,39 +38,35 @@ class CountedCallLog(SqlCallLog):
         self.is_written = threading.Event()
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """Note them, and how many there are."""
         super().note_searches(searches)
         self.batches.append(len(searches))
         self.is_written.set()
 
 
 class HangingCallLog(SqlCallLog):
-    """Writes searches when it is told to go on."""
+    """Call log that writes searches only after `goes_on` is set."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.is_asked, self.goes_on = threading.Event(), threading.Event()
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """Note them, after a while."""
         self.is_asked.set()
         self.goes_on.wait()
         super().note_searches(searches)
 
 
 class LockedCallLog(SqlCallLog):
-    """Counts no search."""
+    """Call log that fails to write searches."""
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
-        """Fail."""
         raise StoreError("database is locked")
 
 
 class Dead(ListSource):
-    """Lists its tools, and answers no call."""
+    """Source whose calls fail."""
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Fail."""
         raise UpstreamError(self.server, "gone", kind="lost")
 
 
@@ -81,13 +77,13 @@ def options(folder: Path, **usage: object) -> Options:
     )
 
 
-def _holds(folder: Path, text: str) -> bool:
-    """Return whether a file of the ledger in *folder* holds *text*."""
+def _contains(folder: Path, text: str) -> bool:
+    """Return whether a file of the call log in *folder* contains *text*."""
     return any(text.encode() in file.read_bytes() for file in folder.glob("usage*"))
 
 
 def gateway_with(open_gateway: OpenGateway, chosen: Options, **more: object) -> Gateway:
-    """Two letters that differ in nothing but their names' last letters, and one that fails."""
+    """Return a gateway with two nearly equal letter tools and one failing tool."""
     gateway = open_gateway(options=chosen, **more)
 
     def letter_x(to: str) -> str:
@@ -107,8 +103,9 @@ def gateway_with(open_gateway: OpenGateway, chosen: Options, **more: object) -> 
     return gateway
 
 
-async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """One line a call, with the shape of its arguments and no value."""
+async def test_calls_are_recorded_with_their_outcome(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
 
     await gateway.invoke("letter_x", {"to": "Ada"}, task="1", caller=Caller(tenant="acme"))
@@ -124,10 +121,8 @@ async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path
     assert "Ada" not in str(first)
 
 
-async def test_nothing_is_noted_unless_the_host_wants_it(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """Off at first: there is not even a file."""
+async def test_nothing_is_recorded_by_default(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """Not even a file is created."""
     gateway = gateway_with(open_gateway, options(tmp_path))
 
     await gateway.invoke("letter_x", {"to": "Ada"})
@@ -136,10 +131,10 @@ async def test_nothing_is_noted_unless_the_host_wants_it(
     assert not (tmp_path / "usage.sqlite3").exists()
 
 
-async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
+async def test_failing_call_log_only_increments_a_metric(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Neither the call nor the search, which reads it and is noted."""
+    """Calls and searches still succeed."""
     (tmp_path / "usage.sqlite3").mkdir()
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
@@ -154,43 +149,43 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
     assert {"StoreError": 3} == counted(reader, "gateway.store.failures", "error.type")
 
 
-async def test_outcomes_swap_what_is_about_equally_good(
+async def test_successful_calls_reorder_equally_good_tools(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """y is called and works; after a while it stands first. Searching alone changes nothing."""
+    """The outcomes are read after the refresh interval. Searches alone change nothing."""
     clock = ManualClock()
     gateway = gateway_with(
         open_gateway, options(tmp_path, record=True, rerank="bounded"), clock=clock
     )
 
-    async def found() -> list[str]:
+    async def found_names() -> list[str]:
         return names(await gateway.search("send a letter"))[:2]
 
-    before = [await found() for _ in range(30)]
+    before = [await found_names() for _ in range(30)]
     for _ in range(20):
         await gateway.invoke("letter_y", {"to": "Ada"})
-    soon = await found()
+    soon = await found_names()
     clock.tick(61)
-    later = await found()
+    later = await found_names()
 
     assert [["letter_x", "letter_y"]] * 31 == [*before, soon]
     assert ["letter_y", "letter_x"] == later
 
 
-async def test_searches_at_the_same_time_read_once(
+async def test_concurrent_searches_read_the_call_log_once(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """The log may be long, and all of them want the same of it."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True, rerank="bounded"))
     snapshot = await gateway.snapshot()
 
     signals = await asyncio.gather(*(gateway.usage.signals(snapshot) for _ in range(20)))
 
-    assert 1 == len(set(map(id, (each.multipliers for each in signals))))
+    assert 1 == len(set(map(id, (signal.multipliers for signal in signals))))
 
 
-async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """Whatever use says of another that words rank higher: it then stands right behind."""
+async def test_exact_name_match_stays_first_despite_outcomes(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     gateway = gateway_with(open_gateway, options(tmp_path, rerank="bounded"))
 
     def typed() -> str:
@@ -207,30 +202,30 @@ async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Pa
     assert first.score == second.score
 
 
-async def test_outcomes_of_one_tenant_move_nothing_for_another(
+async def test_outcomes_of_one_tenant_do_not_affect_another(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Acme has y; calls without a tenant move it for all, down to the scores."""
+    """Calls without a tenant affect all tenants."""
     gateway = gateway_with(
         open_gateway, options(tmp_path, rerank="bounded", refresh_s=0.0), clock=ManualClock()
     )
     ledger = gateway.usage.call_log
 
-    async def found(tenant: str) -> tuple[list[str], list[float]]:
+    async def found_names(tenant: str) -> tuple[list[str], list[float]]:
         result = await gateway.search("send a letter", caller=Caller(tenant=tenant))
-        return names(result)[:2], [each.score for each in result.matches]
+        return names(result)[:2], [match.score for match in result.matches]
 
     async def note(tenant: str) -> list[tuple[list[str], list[float]]]:
         for _ in range(30):
             ledger.note(CallNote(tool="local/letter_y", outcome="ok", tenant=tenant))
-        return [await found(each) for each in ("acme", "other", "")]
+        return [await found_names(name) for name in ("acme", "other", "")]
 
-    before = await found("acme")
-    own, common = await note("acme"), await note("")
+    before = await found_names("acme")
+    acme_results, common = await note("acme"), await note("")
 
     assert ["letter_x", "letter_y"] == before[0]
-    assert ["letter_y", "letter_x"] == own[0][0]
-    assert [before] * 2 == own[1:]
+    assert ["letter_y", "letter_x"] == acme_results[0][0]
+    assert [before] * 2 == acme_results[1:]
     assert [["letter_y", "letter_x"]] * 3 == [order for order, _ in common]
 
 
@@ -238,10 +233,9 @@ def content_of(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.glob("usage.sqlite3*"))
 
 
-async def test_no_value_and_no_query_reaches_the_file(
+async def test_argument_values_and_queries_are_not_written_to_the_file(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Neither arguments, answers, queries, tasks nor tenants, in any file of the ledger."""
     chosen = options(tmp_path, record=True, rerank="bounded", learn="on", refresh_s=0.0)
     gateway = gateway_with(open_gateway, chosen)
 
@@ -258,8 +252,9 @@ async def test_no_value_and_no_query_reaches_the_file(
     assert b"a letter to" not in written
 
 
-async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """The error reaches the caller all the same."""
+async def test_unreachable_tool_is_recorded_as_failed(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     gateway = open_gateway(options=options(tmp_path, record=True))
     gateway.add_source(Dead("dead", [tool("x")]))
 
@@ -269,10 +264,9 @@ async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_
     assert ["failed"] == [line["outcome"] for line in gateway.usage.call_log.lines()]
 
 
-async def test_searches_are_counted_together_without_being_asked_for(
+async def test_waiting_searches_are_written_in_batches_before_calls_and_on_close(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Also those that still wait when a call is noted, which belongs to them, or at the end."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
     log = gateway.usage.call_log = CountedCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
 
@@ -288,10 +282,9 @@ async def test_searches_are_counted_together_without_being_asked_for(
     assert [20, 1, 1] == log.batches
 
 
-async def test_a_forked_child_counts_no_searches_of_its_parent(
+async def test_forked_child_does_not_write_the_searches_and_refusals_of_its_parent(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Nor how often its refusals were repeated: the parent writes both."""
     gateway = gateway_with(
         open_gateway, replace(options(tmp_path, record=True), audit=AuditOptions(record="on"))
     )
@@ -307,16 +300,15 @@ async def test_a_forked_child_counts_no_searches_of_its_parent(
     await asyncio.to_thread(os.waitpid, child, 0)
     gateway.close()
 
-    assert [1] == [each.searches for each in gateway.usage.call_log.searches()]
+    assert [1] == [search.searches for search in gateway.usage.call_log.searches()]
     log = auditor_of(gateway.options, gateway.store).log
     assert log is not None
     assert ["", "2 more within a minute"] == [row.detail for _, row in read_all(log)]
 
 
-async def test_searches_that_cannot_be_counted_cost_no_call_its_line(
+async def test_failing_search_count_does_not_prevent_recording_calls(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Nor the report."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
     log = gateway.usage.call_log = LockedCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
 
@@ -329,15 +321,15 @@ async def test_searches_that_cannot_be_counted_cost_no_call_its_line(
     assert 0 == report.total.searches
 
 
-async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
+async def test_hanging_call_log_blocks_at_most_one_further_write(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Each one that waits keeps a thread of the gateway's."""
+    """Each waiting write occupies a worker thread."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
     result = await gateway.search("send a letter", task=None)
     log = gateway.usage.call_log = HangingCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
     submitted = list[object]()
-    gateway.usage.submit = submitted.append  # the threads do the work
+    gateway.usage.submit = submitted.append  # the threads of this test do the work
 
     writes = [threading.Thread(target=gateway.usage.count_searches) for _ in range(3)]
     for write in writes:
@@ -350,13 +342,13 @@ async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
         write.join()
 
     assert 2 == len(submitted)
-    assert [3] == [each.searches for each in log.searches()]
+    assert [3] == [search.searches for search in log.searches()]
 
 
-async def test_searches_are_counted_and_their_texts_are_not_kept(
+async def test_searches_are_counted_without_storing_query_texts(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """To browse is no search; neither is a test."""
+    """Browsing and test searches are not counted."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
 
     await gateway.search(f"send a letter {CONTENT}", caller=Caller(tenant="acme"))
@@ -365,19 +357,21 @@ async def test_searches_are_counted_and_their_texts_are_not_kept(
     await gateway.search("send a letter", task=None)
     report = await gateway.usage.report(await gateway.snapshot())
     (tally,) = gateway.usage.call_log.searches()
-    found = gateway.usage.call_log.found()
+    found_counts = gateway.usage.call_log.found()
     gateway.close()
 
     assert (2, 0) == (tally.searches, tally.no_match)
     assert 2 == report.total.searches
-    assert (2, 2) == (found["local/letter_x"], found["local/letter_y"])
-    assert not _holds(tmp_path, CONTENT)
+    assert (2, 2) == (found_counts["local/letter_x"], found_counts["local/letter_y"])
+    assert not _contains(tmp_path, CONTENT)
 
 
-async def test_texts_are_kept_without_secrets_where_the_host_wants_them(
+async def test_query_texts_are_stored_without_secrets_if_enabled(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """One query each: of several nobody knows which one led to the call."""
+    """Searches with several queries are left out, because the call cannot be assigned to one of
+    them.
+    """
     gateway = gateway_with(open_gateway, options(tmp_path, record=True, record_queries=True))
 
     await gateway.search("send a letter with password: hunter2", task="1")
@@ -387,15 +381,14 @@ async def test_texts_are_kept_without_secrets_where_the_host_wants_them(
 
     served = gateway.usage.call_log.served_queries()
     assert [("send a letter with password: [redacted]", ("local/letter_x",))] == [
-        (each.query, each.tools) for each in served
+        (query.query, query.tools) for query in served
     ]
 
 
-async def test_the_report_is_there_for_programs(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """See tests/plugins/usage/test_analytics.py for what it says."""
+async def test_gateway_returns_the_usage_report(open_gateway: OpenGateway, tmp_path: Path) -> None:
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
     await gateway.search("send a letter")
 
     report = await gateway.usage.report(await gateway.snapshot())
 
-    assert (1, ["local"]) == (report.total.searches, [each.server for each in report.servers])
+    assert (1, ["local"]) == (report.total.searches, [server.server for server in report.servers])

@@ -1,4 +1,4 @@
-"""The store of a host keeps calls too."""
+"""Call log in a store of the host."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from gateway.testing import HashingEmbedder, TemporaryStore
 from tests.core.storage.test_store import look
 
 
-def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Path) -> None:
-    """And no file is made."""
+def test_host_store_receives_everything_and_no_file_is_created(tmp_path: Path) -> None:
     store = TemporaryStore()
     options = Options(
         vector_store_path=tmp_path / "v.db",

@@ -1,4 +1,4 @@
-"""Edges that use has shown, over those of the graph: in next steps and in results."""
+"""Learned transitions in next steps and in search results."""
 
 from __future__ import annotations
 
@@ -32,8 +32,13 @@ NO_RULES = GraphOptions(phases=False, groups=False)
 NAMES = ("find_room", "book_room", "send_mail", "read_mail")
 TOOLS = tuple(tool(name) for name in NAMES)
 ENTITIES = [
-    Entity(id=f"srv/{each.name}", exposed_name=each.name, server="srv", definition=each)
-    for each in sorted(TOOLS, key=lambda each: each.name)
+    Entity(
+        id=f"srv/{definition.name}",
+        exposed_name=definition.name,
+        server="srv",
+        definition=definition,
+    )
+    for definition in sorted(TOOLS, key=lambda item: item.name)
 ]
 WRITTEN = "---\ntitle: plan\n---\n- find_room --next--> book_room\n"
 BANNED = "---\nid: find_room\ntitle: find\ngraph_forbid: [{object: send_mail}]\n---\n"
@@ -52,7 +57,7 @@ def opened(
     learn: str = "on",
     **more: object,
 ) -> Gateway:
-    """A gateway of four tools with a history: pairs of a tenant and the tools of a task."""
+    """Return a gateway with four tools and a history. *tasks* are pairs of a tenant and tools."""
     gateway = open_gateway(
         TOOLS,
         graph=documents,
@@ -65,8 +70,8 @@ def opened(
         **more,
     )
     for number, (tenant, tools) in enumerate(tasks):
-        for each in tools:
-            call = CallNote(tool=f"shelf/{each}", outcome="ok", task=str(number), tenant=tenant)
+        for name in tools:
+            call = CallNote(tool=f"shelf/{name}", outcome="ok", task=str(number), tenant=tenant)
             gateway.usage.call_log.note(call)
     return gateway
 
@@ -75,34 +80,34 @@ QUERY = "find_room, book room, send mail, read mail"
 HISTORY = [("", ("find_room", "send_mail"))] * 30
 
 
-def sources(found: Sequence[Match]) -> dict[str, str]:
-    return {each.name: each.evidence.path[0].source for each in found if each.evidence.path}
+def sources(matches: Sequence[Match]) -> dict[str, str]:
+    return {match.name: match.evidence.path[0].source for match in matches if match.evidence.path}
 
 
-async def test_what_was_called_next_is_suggested_with_its_counts(
+async def test_learned_step_is_suggested_with_its_counts(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """In next steps, beside the answer to a call, and only where it is switched on."""
+    """Suggestions are in next steps and in the hint after a call, and only if learning is on."""
     gateway = opened(open_gateway, tmp_path, tasks=HISTORY)
     off = opened(open_gateway, tmp_path, tasks=(), learn="off")
 
-    found = await gateway.next_steps(["find_room"])
+    steps = await gateway.next_steps(["find_room"])
 
-    (step,) = found[0].evidence.path
+    (step,) = steps[0].evidence.path
     assert ("shelf/find_room", "nextStep", "shelf/send_mail") == (
         step.subject,
         step.predicate,
         step.object,
     )
-    assert ("send_mail", "learned, 30 of 30", False) == (found[0].name, step.source, step.declared)
+    assert ("send_mail", "learned, 30 of 30", False) == (steps[0].name, step.source, step.declared)
     assert "\n[next steps: send_mail]" == await next_steps_hint(gateway, "", "find_room", ANYONE)
     assert {} == sources(await off.next_steps(["find_room"]))
 
 
-async def test_a_result_lists_what_follows_its_matches(
+async def test_search_result_lists_learned_steps_of_its_matches(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Inside the window, with the same evidence; after a while what is forgotten is gone."""
+    """Forgotten calls disappear after the refresh interval."""
     clock = ManualClock()
     gateway = opened(
         open_gateway,
@@ -125,53 +130,57 @@ async def test_a_result_lists_what_follows_its_matches(
     assert () == later.next_steps
 
 
-async def test_chance_teaches_nothing(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """A history that does not foretell itself is not believed: five calls say nothing."""
+async def test_short_history_is_not_learned(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """Five calls are too few to show that the history predicts itself."""
     gateway = opened(open_gateway, tmp_path, tasks=HISTORY[:5])
 
     assert {} == sources(await gateway.next_steps(["find_room"]))
 
 
-async def test_what_the_host_forbids_or_wrote_stands(
+async def test_learned_step_neither_overrides_a_declared_nor_revives_a_forbidden_edge(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """The written step stays in front, with its line; the forbidden one has no edge."""
     plan, ban = parse(WRITTEN, path="plan.md"), parse(BANNED)
     ways = [("", ("find_room", "send_mail")), ("", ("find_room", "read_mail"))]
     gateway = opened(open_gateway, tmp_path, tasks=ways * 30, documents=[plan, ban])
 
-    found = await gateway.next_steps(["find_room"])
+    steps = await gateway.next_steps(["find_room"])
     listed = await gateway.search(QUERY, limit=1)
 
     told = {"book_room": "plan.md:4", "read_mail": "learned, 30 of 60"}
-    assert told == sources(found)
-    assert ["book_room", "read_mail"] == [each.name for each in found]
-    assert [*told] == [each.name for each in listed.next_steps]
+    assert told == sources(steps)
+    assert ["book_room", "read_mail"] == [step.name for step in steps]
+    assert [*told] == [next_step.name for next_step in listed.next_steps]
 
 
-async def test_what_one_tenant_taught_is_suggested_to_no_other(
+async def test_steps_learned_from_one_tenant_are_not_suggested_to_another(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """By next steps and by searches; what was called without a tenant teaches all."""
+    """Calls without a tenant count for all tenants."""
     ways = {"acme": "book_room", "other": "read_mail", "": "send_mail"}
     history = [(tenant, ("find_room", after)) for tenant, after in ways.items()] * 30
     gateway = opened(open_gateway, tmp_path, tasks=history)
 
-    shown = {}
+    suggestions = {}
     for tenant in ways:
         caller = Caller(tenant=tenant)
         steps = await gateway.next_steps(["find_room"], caller=caller)
-        found = await gateway.search("find a room", limit=1, caller=caller)
-        shown[tenant] = {*sources(steps)}, repr((steps, found.next_steps)).count("learned, 30 of")
+        result = await gateway.search("find a room", limit=1, caller=caller)
+        suggestions[tenant] = (
+            {*sources(steps)},
+            repr((steps, result.next_steps)).count("learned, 30 of"),
+        )
 
-    assert {"book_room", "send_mail"} == shown["acme"][0]
-    assert {"read_mail", "send_mail"} == shown["other"][0]
-    assert {"send_mail"} == shown[""][0]
-    assert all(count for _, count in shown.values())
+    assert {"book_room", "send_mail"} == suggestions["acme"][0]
+    assert {"read_mail", "send_mail"} == suggestions["other"][0]
+    assert {"send_mail"} == suggestions[""][0]
+    assert all(count for _, count in suggestions.values())
 
 
-def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
-    """Histories outlive catalogs; what is often behind others counts half for what is open."""
+def test_learned_steps_skip_missing_and_forbidden_tools() -> None:
+    """A history may contain tools that no longer exist. Popular followers share the open
+    probability at half weight.
+    """
     learned = LearnedSteps(
         edges={"srv/find_room": (edge("srv/gone"), edge("srv/send_mail"), edge("srv/book_room"))},
         open={"srv/find_room": 0.4},
@@ -181,21 +190,21 @@ def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
     book, find, read, _ = range(4)
 
     assert [(book, "srv/book_room")] == [
-        (spot, each.after) for spot, each in learned_steps_after(graph, learned, find)
+        (spot, step.after) for spot, step in learned_steps_after(graph, learned, find)
     ]
     assert {book: 0.5, read: POPULARITY_SHARE * 0.4 * 0.5} == pytest.approx(
         confidences(graph, learned, find)
     )
     assert {read: POPULARITY_SHARE * 0.5} == pytest.approx(
-        {spot: each for spot, each in confidences(graph, learned, book).items() if spot == read}
+        {spot: share for spot, share in confidences(graph, learned, book).items() if spot == read}
     )
     assert {} == confidences(graph, LearnedSteps(), find)
 
 
-async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
+async def test_learned_step_gains_by_confidence_but_stays_below_declared_steps(
     open_gateway: OpenGateway,
 ) -> None:
-    """Two deviations a logarithm, up to right below what the host wrote."""
+    """The gain is logarithmic, up to just below the declared step."""
     plan = Document(
         id="plan",
         title="plan",
@@ -204,34 +213,36 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     gateway = open_gateway(TOOLS, graph=[plan], options=Options(graph=NO_RULES))
     snapshot = await gateway.snapshot()
     spot = snapshot.position("shelf/find_room")
-    shown = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
+    weak = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
     mask = snapshot.mask(Filters())
     weighed = score_next_steps(snapshot, [spot], mask=mask, learned=LearnedSteps())
 
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
         again = replace(sure, after="shelf/book_room")
-        found = weighed.best(9, LearnedSteps(edges={"shelf/find_room": (again, sure)}))
-        return {snapshot.entities[each.position].name: each.score for each in found}
+        steps = weighed.best(9, LearnedSteps(edges={"shelf/find_room": (again, sure)}))
+        return {snapshot.entities[step.position].name: step.score for step in steps}
 
     plain = scores(0.0)
-    gained = scores(shown.confidence)["send_mail"] - plain["send_mail"]
+    gained = scores(weak.confidence)["send_mail"] - plain["send_mail"]
 
     assert pytest.approx(LEARNED_WEIGHT * 0.0953102, abs=1e-5) == gained
-    assert LEARNED_SCALE * shown.confidence == pytest.approx(0.1)
+    assert LEARNED_SCALE * weak.confidence == pytest.approx(0.1)
     assert plain["book_room"] == scores(0.9)["book_room"] > scores(0.9)["send_mail"]
     assert ["book_room", "send_mail"] == [*scores(0.9)][:2]
 
 
-def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:
-    """The written step first, then the surest; who is elsewhere already is not listed again."""
+def test_learned_steps_stay_inside_the_result_window() -> None:
+    """Declared steps come first, then learned steps by confidence. Entities listed elsewhere are
+    not repeated.
+    """
     graph = compile_graph(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
     book, find, read, send = range(4)
     steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
     learned = LearnedSteps(edges={"srv/find_room": steps})
 
     def listed(window: set[int], primaries: Sequence[int] = (find,), limit: int = 6) -> list[int]:
-        """List steps of the best of *primaries*."""
+        """Return the next steps of the best of *primaries*."""
         gatherer = Gatherer(
             graph,
             primaries,
@@ -241,7 +252,7 @@ def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -
             options=SearchOptions(max_next_steps=limit),
             nearness=lambda positions: np.zeros(len(positions), np.float32),
         )
-        return [each.position for each in gatherer.gather((), learned).next_steps]
+        return [next_step.position for next_step in gatherer.gather((), learned).next_steps]
 
     assert [book, read, send] == listed({book, find, read, send})
     assert [book, send] == listed({find, send})

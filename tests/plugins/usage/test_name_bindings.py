@@ -1,4 +1,4 @@
-"""Names of tools and the log of calls."""
+"""Tool names if the store of listings fails."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from tests.core.sources.test_name_bindings import names
 from tests.fakes import Shelf, tool
 
 
-async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path) -> None:
-    """And a diagnostic says so."""
+async def test_names_last_only_for_the_process_if_listings_cannot_be_stored(tmp_path: Path) -> None:
 
     class Store:
         def __init__(self) -> None:
@@ -30,10 +29,10 @@ async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path)
     gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
     before = await gateway.report()
     gateway.add_server("alpha", server=Shelf([tool("pay")]).server)
-    found = await names(gateway)
+    exposed = await names(gateway)
     gateway.close()
 
     assert ["names are not stored for the next start: full"] == [
         note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
     ]
-    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
+    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == exposed

@@ -1,4 +1,4 @@
-"""By how much the outcomes of calls multiply a score."""
+"""Score multipliers by outcomes of calls."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ counts = st.floats(0, 1e6)
 outcomes = st.builds(Outcomes, succeeded=counts, failed=counts)
 
 
-def test_a_call_of_a_month_ago_counts_half() -> None:
-    """And one of the future no more than one of now."""
+def test_call_weight_halves_after_a_month() -> None:
+    """A call from the future weighs as much as a current one."""
     assert [1.0, 0.5, 0.25] == [decay(times * HALF_LIFE_S) for times in (0, 1, 2)]
     assert 1.0 == decay(-5)
 
 
-def test_without_calls_use_says_nothing() -> None:
-    """Nor do as many failures as successes."""
+def test_multiplier_is_1_without_calls_and_with_equal_outcomes() -> None:
     assert 1.0 == multiplier(NONE)
     assert pytest.approx(1.0) == multiplier(Outcomes(succeeded=50, failed=50))
 
 
-def test_the_rate_of_success_is_shrunk_to_a_half() -> None:
-    """By hand: five more calls, half of them successes."""
+def test_success_rate_is_shrunk_towards_one_half() -> None:
+    """Five calls are added, half of them successful."""
     rate = 97.5 / 105
 
     assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * rate - 1)) == multiplier(
@@ -35,6 +34,5 @@ def test_the_rate_of_success_is_shrunk_to_a_half() -> None:
 
 
 @given(outcomes)
-def test_the_multiplier_is_bounded(counted: Outcomes) -> None:
-    """0.85 to 1.15, whatever the counts."""
+def test_multiplier_is_between_085_and_115(counted: Outcomes) -> None:
     assert 1 - MAX_SHIFT <= multiplier(counted) <= 1 + MAX_SHIFT

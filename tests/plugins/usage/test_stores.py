@@ -1,4 +1,4 @@
-"""What every `CallLog` promises."""
+"""Conformance of `CallLog` in every store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def call(tool: str, **fields: object) -> CallNote:
 
 
 def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualClock) -> None:
-    """A tenant's own and those without one, or everybody's; both kinds of failure are failures."""
     ledger.note(call("a/x", tenant="acme"))
     ledger.note(call("a/x", outcome="tool_error"))
     wall.tick(2 * DAY_S)
@@ -51,9 +50,9 @@ def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualC
     assert ledger.tallies("other") == ledger.tallies("")
 
 
-def test_a_task_is_its_calls_that_succeeded_in_order(ledger: CallLog, wall: ManualClock) -> None:
-    """Tasks of two tenants are two; a call without a task is none."""
-    for each in (
+def test_task_contains_its_successful_calls_in_order(ledger: CallLog, wall: ManualClock) -> None:
+    """Equal labels of two tenants are different tasks."""
+    for note in (
         call("a", task="1"),
         call("x", task="2"),
         call("b", task="1", outcome="tool_error"),
@@ -61,7 +60,7 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: CallLog, wall: Manu
         call("d", task="1", tenant="acme"),
         call("e"),
     ):
-        ledger.note(each)
+        ledger.note(note)
     wall.tick(2 * DAY_S + 5)
 
     age = 2 * DAY_S
@@ -74,8 +73,7 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: CallLog, wall: Manu
     assert ledger.tasks()[:2] == ledger.tasks("other") == ledger.tasks("")
 
 
-def test_it_forgets_what_it_is_told_to(ledger: CallLog) -> None:
-    """A tool, a tenant, both, everything."""
+def test_forget_deletes_by_tool_by_tenant_and_everything(ledger: CallLog) -> None:
     for tool in "ab":
         for tenant in ("", "acme"):
             ledger.note(call(tool, tenant=tenant))
@@ -87,16 +85,16 @@ def test_it_forgets_what_it_is_told_to(ledger: CallLog) -> None:
     assert [] == [*ledger.lines()]
 
 
-def test_calls_come_out_whole_oldest_first_and_without_labels(
+def test_lines_returns_all_calls_oldest_first_without_labels(
     opened: Opener, wall: ManualClock
 ) -> None:
-    """Also those of another process; a host's labels may be people's names."""
-    one, other = call_log_of(opened()), call_log_of(opened())
-    one.note(call("a", shape={"to": "string"}, seconds=0.5, task="secret", tenant="secret"))
+    """Calls of another process are included. Labels may be people's names."""
+    first_log, second_log = call_log_of(opened()), call_log_of(opened())
+    first_log.note(call("a", shape={"to": "string"}, seconds=0.5, task="secret", tenant="secret"))
     wall.tick(1)
-    other.note(call("b", outcome="failed"))
+    second_log.note(call("b", outcome="failed"))
 
-    first, second = one.lines()
+    first, second = first_log.lines()
 
     assert "secret" not in str(first)
     assert first["task"] == first["tenant"] != ""
@@ -115,7 +113,6 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
 
 
 def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> None:
-    """Of all days; a tenant's own and those without one, or everybody's."""
     ledger.note_searches([SearchNote(found=("a", "b", "a"))])
     ledger.note_searches([SearchNote(tenant="acme")])
     wall.tick(2 * DAY_S)
@@ -129,17 +126,17 @@ def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> N
     assert {"a": 1, "b": 1} == ledger.found("other")
 
 
-def test_a_label_may_be_any_text(ledger: CallLog) -> None:
-    """Half of a surrogate pair costs none of the searches that are counted with it."""
+def test_label_may_contain_any_text(ledger: CallLog) -> None:
+    """Half of a surrogate pair must not prevent counting other searches in the same transaction."""
     ledger.note_searches([SearchNote(), SearchNote(tenant="\ud800", query="x", task="\ud800")])
 
-    assert [1, 1] == [each.searches for each in ledger.searches()]
+    assert [1, 1] == [search.searches for search in ledger.searches()]
 
 
-def test_a_call_belongs_to_the_last_search_that_found_its_tool(
+def test_call_belongs_to_the_latest_search_that_found_its_tool(
     ledger: CallLog, wall: ManualClock
 ) -> None:
-    """In the same task of the same tenant, before the call, if it succeeded."""
+    """Search and call must have the same task and tenant."""
     ledger.note(call("a", task="1"))
     wall.tick(1)
     ledger.note_searches([SearchNote(query="first", found=("a", "b"), task="1")])
@@ -147,7 +144,7 @@ def test_a_call_belongs_to_the_last_search_that_found_its_tool(
     ledger.note_searches([SearchNote(query="second", found=("b", "c"), task="1")])
     ledger.note_searches([SearchNote(query="", found=("a",), task="1")])
     ledger.note_searches([SearchNote(query="without a task", found=("a",))])
-    for each in (
+    for note in (
         call("b", task="1"),
         call("x", task="1"),
         call("a", task="1"),
@@ -156,7 +153,7 @@ def test_a_call_belongs_to_the_last_search_that_found_its_tool(
         call("a"),
         call("b", task="1"),
     ):
-        ledger.note(each)
+        ledger.note(note)
 
     served = [ServedQuery(query="first", tools=("a",)), ServedQuery(query="second", tools=("b",))]
     assert served == ledger.served_queries() == ledger.served_queries("acme")
@@ -164,22 +161,21 @@ def test_a_call_belongs_to_the_last_search_that_found_its_tool(
     assert [] == ledger.served_queries()
 
 
-def test_searches_are_forgotten_with_the_calls(ledger: CallLog) -> None:
-    """By tool, by tenant, all of them."""
+def test_forget_deletes_the_related_searches(ledger: CallLog) -> None:
 
-    def left() -> tuple[int, list[str], list[str]]:
-        searches = sum(each.searches for each in ledger.searches())
-        return searches, [*ledger.found()], [each.query for each in ledger.served_queries()]
+    def remaining() -> tuple[int, list[str], list[str]]:
+        searches = sum(search.searches for search in ledger.searches())
+        return searches, [*ledger.found()], [query.query for query in ledger.served_queries()]
 
     for tool, tenant in (("a", ""), ("b", ""), ("c", "acme")):
         search = SearchNote(query=tool, found=(tool,), task="1", tenant=tenant)
         ledger.note_searches([search])
         ledger.note(call(tool, task="1", tenant=tenant))
 
-    counts = [left()]
+    counts = [remaining()]
     for chosen in ({"tool": "a"}, {"tenant": "acme"}, {}):
         ledger.forget(**chosen)
-        counts.append(left())
+        counts.append(remaining())
 
     assert [
         (3, ["a", "b", "c"], ["a", "b", "c"]),

@@ -1,4 +1,4 @@
-"""Tasks: the searches and calls that the log of calls joins."""
+"""Tasks, which connect searches and calls in the call log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from tests.core.chat.stage import Speaker, Stage, find
 from tests.core.discovery.test_call_handler import NAMES, transfer
 
 
-async def test_the_calls_of_one_request_are_one_task_in_the_log_of_calls(
+async def test_calls_of_one_request_have_the_same_task(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Two calls in the first, one in the second."""
     path, usage = tmp_path / "catalog.sqlite3", UsageOptions(record=True)
     gateway = summing(open_gateway, catalog_store_path=path, usage=usage)
     sums = (Call("add", {"a": 1, "b": 2}), Call("add", {"a": 3, "b": 4}))
@@ -35,10 +34,9 @@ async def test_the_calls_of_one_request_are_one_task_in_the_log_of_calls(
     assert "" not in {first, third}
 
 
-async def test_a_search_of_the_model_is_of_the_same_task_as_its_calls(
+async def test_search_by_the_model_has_the_same_task_as_its_calls(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """So that the log knows which search led to which call."""
     gateway = open_gateway(
         options=Options(
             catalog_store_path=tmp_path / "catalog.sqlite3",

@@ -1,4 +1,4 @@
-"""What follows what, by counts; and when a history says nothing."""
+"""Transition counts, and recognition of random histories."""
 
 from __future__ import annotations
 
@@ -13,51 +13,56 @@ from gateway.plugins.usage import MAX_FOLLOWERS, TransitionCounts, count_transit
 tasks = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=12)
 
 
-def told(*sequences: str, min_count: int = 1) -> list[tuple[str, int, int, float]]:
-    found = count_transitions([list(each) for each in sequences], min_count=min_count)
-    return [(each.before + each.after, each.count, each.of, each.confidence) for each in found]
+def transitions_of(*sequences: str, min_count: int = 1) -> list[tuple[str, int, int, float]]:
+    transitions = count_transitions([list(sequence) for sequence in sequences], min_count=min_count)
+    return [
+        (
+            transition.before + transition.after,
+            transition.count,
+            transition.of,
+            transition.confidence,
+        )
+        for transition in transitions
+    ]
 
 
-def test_pairs_are_counted_by_tasks_and_believed_by_discounted_share() -> None:
-    """Behind a came b three times of four, and c once: three quarters are taken off each count,
-    and two more sightings of others are assumed.
+def test_transition_counts_tasks_and_confidence_is_discounted() -> None:
+    """b follows a in three of four tasks, c in one. 0.75 is subtracted from each count and two
+    other followers are assumed.
     """
     assert [
         ("ab", 3, 4, round(2.25 / 6, 6)),
         ("ac", 1, 4, round(0.25 / 6, 6)),
         ("bc", 1, 1, round(0.25 / 3, 6)),
-    ] == told("ab", "ab", "abc", "ac")
+    ] == transitions_of("ab", "ab", "abc", "ac")
 
 
-def test_a_task_says_a_pair_once_and_nothing_follows_itself() -> None:
-    """A loop of one task is one task."""
-    assert [("ab", 1, 1, round(0.25 / 3, 6)), ("ba", 1, 1, round(0.25 / 3, 6))] == told(
+def test_task_counts_a_pair_once_and_no_tool_follows_itself() -> None:
+    assert [("ab", 1, 1, round(0.25 / 3, 6)), ("ba", 1, 1, round(0.25 / 3, 6))] == transitions_of(
         "aaabababab"
     )
 
 
-def test_what_was_seen_once_says_nothing_yet() -> None:
-    """By default a pair needs two tasks."""
-    assert ["ab"] == [pair for pair, *_ in told("ab", "ab", "ac", min_count=2)]
+def test_pair_of_a_single_task_is_not_a_transition() -> None:
+    assert ["ab"] == [pair for pair, *_ in transitions_of("ab", "ab", "ac", min_count=2)]
 
 
-def test_one_tool_has_only_so_many_next_steps() -> None:
-    """The surest; ties by name."""
+def test_tool_has_at_most_max_followers() -> None:
     letters = "bcdefghijklmn"
-    found = told(*(f"a{letter}" for letter in letters))
+    pairs = transitions_of(*(f"a{letter}" for letter in letters))
 
-    assert [f"a{letter}" for letter in letters[:MAX_FOLLOWERS]] == [pair for pair, *_ in found]
-
-
-def test_an_old_task_counts_less() -> None:
-    """Two tasks of half a weight: their count is whole, their share is not."""
-    (found,) = TransitionCounts.of(["ab", "ab"], [0.5, 0.5]).followers("a")
-
-    assert (2, round((1 - 0.375) / 3, 6)) == (found.count, found.confidence)
+    assert [f"a{letter}" for letter in letters[:MAX_FOLLOWERS]] == [pair for pair, *_ in pairs]
 
 
-def test_what_comes_behind_many_tools_is_known_for_it() -> None:
-    """z comes behind three of four pairs; what the pairs of a leave open is what was taken off."""
+def test_older_task_has_less_weight() -> None:
+    """The number of tasks does not change, only their share."""
+    (transition,) = TransitionCounts.of(["ab", "ab"], [0.5, 0.5]).followers("a")
+
+    assert (2, round((1 - 0.375) / 3, 6)) == (transition.count, transition.confidence)
+
+
+def test_popularity_is_the_share_of_pairs_that_a_tool_follows() -> None:
+    """z follows in three of four pairs. The open share of a is the discounted part."""
     learned = TransitionCounts.of(["az", "bz", "cz", "ab", "az"]).learned_steps(before=["a", "x"])
 
     assert {"z": 0.75, "b": 0.25} == learned.often
@@ -68,41 +73,39 @@ def test_what_comes_behind_many_tools_is_known_for_it() -> None:
 
 
 @given(tasks, tasks)
-def test_what_is_removed_leaves_nothing_behind(
-    kept: list[list[str]], gone: list[list[str]]
-) -> None:
-    """TransitionCounts are those of the tasks that are left."""
-    habits = TransitionCounts.of([*kept, *gone])
-    for task in gone:
-        habits.remove(task)
+def test_removed_tasks_leave_no_trace(retained: list[list[str]], removed: list[list[str]]) -> None:
+    counter = TransitionCounts.of([*retained, *removed])
+    for task in removed:
+        counter.remove(task)
 
-    left = TransitionCounts.of(kept)
-    assert left.popularity() == habits.popularity()
+    remaining = TransitionCounts.of(retained)
+    assert remaining.popularity() == counter.popularity()
     for before in "abcde":
-        assert left.followers(before) == habits.followers(before)
-        assert left.open_share(before) == pytest.approx(habits.open_share(before))
+        assert remaining.followers(before) == counter.followers(before)
+        assert remaining.open_share(before) == pytest.approx(counter.open_share(before))
 
 
 @given(tasks)
-def test_the_order_of_the_tasks_says_nothing(sequences: list[list[str]]) -> None:
-    """Only the order within a task does; confidence stays a share."""
-    found = count_transitions(sequences)
+def test_order_of_tasks_does_not_matter(sequences: list[list[str]]) -> None:
+    transitions = count_transitions(sequences)
 
-    assert found == count_transitions(sequences[::-1])
+    assert transitions == count_transitions(sequences[::-1])
     assert is_predictive(sequences) == is_predictive(sequences[::-1])
-    assert all(0 < each.confidence < 1 and each.before != each.after for each in found)
+    assert all(
+        0 < transition.confidence < 1 and transition.before != transition.after
+        for transition in transitions
+    )
 
 
-def test_a_history_is_believed_if_it_foretells_itself() -> None:
-    """Forty tasks of four ways to work; the same calls, shuffled, are chance; few say nothing."""
-    ways = [[f"{way}{step}" for step in range(5)] for way in "abcdefgh"]
-    history = ways * 5
+def test_repeating_history_is_predictive_and_a_random_one_is_not() -> None:
+    sequences_of_tools = [[f"{way}{step}" for step in range(5)] for way in "abcdefgh"]
+    history = sequences_of_tools * 5
     calls = [call for task in history for call in task]
     random.Random(7).shuffle(calls)
-    shuffled = [calls[at : at + 5] for at in range(0, len(calls), 5)]
+    shuffled = [calls[start : start + 5] for start in range(0, len(calls), 5)]
 
     assert is_predictive(history)
     assert not is_predictive(shuffled)
-    assert not is_predictive(ways)
-    assert not is_predictive(ways[:1] * 2)
+    assert not is_predictive(sequences_of_tools)
+    assert not is_predictive(sequences_of_tools[:1] * 2)
     assert not is_predictive([])

@@ -1,4 +1,4 @@
-"""What signals would have changed: the past, each task judged by the others."""
+"""Measured gains of signals on past tasks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from tests.conftest import OpenGateway
 from tests.fakes import tool
 
 LETTERS = "abcdefghijklmnop"
-WAYS = [[f"{letter}{LETTERS[-1 - at]}" for letter in LETTERS[at : at + 4]] for at in range(8)]
-"""Eight ways to work, of four tools each; by name alone nobody would guess the next."""
-TOOLS = sorted({name for way in WAYS for name in way})
-HISTORY = [way for _ in range(6) for way in WAYS]
+SEQUENCES = [
+    [f"{letter}{LETTERS[-1 - number]}" for letter in LETTERS[number : number + 4]]
+    for number in range(8)
+]
+"""Eight sequences of four tools each. The tool names do not suggest the order."""
+TOOLS = sorted({name for sequence in SEQUENCES for name in sequence})
+HISTORY = [sequence for _ in range(6) for sequence in SEQUENCES]
 
 
 def shuffled(tasks: Sequence[Sequence[str]]) -> list[list[str]]:
     calls = [call for task in tasks for call in task]
     random.Random(7).shuffle(calls)
-    return [calls[at : at + 4] for at in range(0, len(calls), 4)]
+    return [calls[start : start + 4] for start in range(0, len(calls), 4)]
 
 
 def opened(open_gateway: OpenGateway, folder: Path, **usage: object) -> Gateway:
@@ -39,18 +42,17 @@ def opened(open_gateway: OpenGateway, folder: Path, **usage: object) -> Gateway:
     return open_gateway([tool(name) for name in TOOLS], options=options, clock=clock)
 
 
-def told(tasks: Sequence[Sequence[str]]) -> list[Task]:
+def tasks_of(tasks: Sequence[Sequence[str]]) -> list[Task]:
     return [Task(tools=tuple(f"shelf/{name}" for name in task)) for task in tasks]
 
 
-async def test_an_order_that_repeats_gains_and_chance_does_not(
+async def test_repeating_order_gains_and_random_order_does_not(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Three calls of each task come after another."""
     snapshot = await opened(open_gateway, tmp_path).snapshot()
 
-    real = evaluate_usage(snapshot, told(HISTORY), {}).learn
-    chance = evaluate_usage(snapshot, told(shuffled(HISTORY)), {}).learn
+    real = evaluate_usage(snapshot, tasks_of(HISTORY), {}).learn
+    chance = evaluate_usage(snapshot, tasks_of(shuffled(HISTORY)), {}).learn
 
     assert (len(HISTORY), 3 * len(HISTORY)) == (real.tasks, real.calls)
     assert real.measured
@@ -59,50 +61,49 @@ async def test_an_order_that_repeats_gains_and_chance_does_not(
     assert not chance.measured
 
 
-async def test_outcomes_gain_where_the_failing_tools_are_not_called(
+async def test_outcomes_gain_if_failing_tools_are_avoided(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Of equal tools the one that works is called next: it stood behind one that fails."""
+    """Of two equal tools, the successful one is called next."""
     snapshot = await opened(open_gateway, tmp_path).snapshot()
     good, bad = TOOLS[9], TOOLS[1]
-    tasks = told([[TOOLS[0], good]] * 30)
+    tasks = tasks_of([[TOOLS[0], good]] * 30)
     outcomes = {f"shelf/{good}": Outcomes(succeeded=30.0), f"shelf/{bad}": Outcomes(failed=30.0)}
 
     assert evaluate_usage(snapshot, tasks, outcomes).rerank.measured
     assert 0.0 == evaluate_usage(snapshot, tasks, {}).rerank.mean
 
 
-async def test_tools_that_are_gone_are_passed_over_and_the_newest_tasks_are_judged(
+async def test_evaluation_skips_missing_tools_and_uses_the_newest_calls(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """So many calls at most."""
     snapshot = await opened(open_gateway, tmp_path).snapshot()
 
-    few = evaluate_usage(snapshot, [*told([["gone", TOOLS[0]]]), Task(tools=("x/y",))], {})
-    many = evaluate_usage(snapshot, told([TOOLS[:2]] * (MAX_CALLS + 9)), {})
+    few = evaluate_usage(snapshot, [*tasks_of([["gone", TOOLS[0]]]), Task(tools=("x/y",))], {})
+    many = evaluate_usage(snapshot, tasks_of([TOOLS[:2]] * (MAX_CALLS + 9)), {})
 
     assert 0 == few.learn.calls
     assert MAX_CALLS == many.learn.calls
 
 
 @pytest.mark.parametrize(("helpful", "on"), [(True, True), (False, False)])
-async def test_auto_turns_on_what_was_measured_to_help(
+async def test_auto_enables_only_signals_with_a_measured_gain(
     open_gateway: OpenGateway, tmp_path: Path, helpful: bool, on: bool
 ) -> None:
-    """Measured behind the first answer; the next reading acts on it."""
+    """The measurement runs after the first request, and the next reading uses it."""
     gateway = opened(open_gateway, tmp_path, learn="auto", rerank="auto", refresh_s=0.0)
     for number, task in enumerate(HISTORY if helpful else shuffled(HISTORY)):
         for name in task:
             gateway.usage.call_log.note(
                 CallNote(tool=f"shelf/{name}", outcome="ok", task=str(number))
             )
-    first, second, *_ = WAYS[0]
+    first, second, *_ = SEQUENCES[0]
 
     before = await gateway.next_steps([first])
-    judged = await gateway.usage.measured_gains()
+    measured = await gateway.usage.measured_gains()
     after = await gateway.next_steps([first])
 
-    assert not any(each.evidence.path for each in before)
-    assert (on, False) == (judged.learn, judged.rerank)
-    assert on == any(each.name == second and each.evidence.path for each in after[:1])
-    assert await gateway.usage.measured_gains() == judged
+    assert not any(step.evidence.path for step in before)
+    assert (on, False) == (measured.learn, measured.rerank)
+    assert on == any(step.name == second and step.evidence.path for step in after[:1])
+    assert await gateway.usage.measured_gains() == measured
