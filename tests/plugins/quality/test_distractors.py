@@ -37,5 +37,5 @@ def test_a_catalog_is_listed_once_more_under_the_same_ids(open_gateway: OpenGate
     listed = gateway.bridge.call(gateway.list_tools)
 
     assert {"a/x", "a/z", "b/y"} == {each.id for each in listed}
-    with pytest.raises(ConfigError, match="only listed"):
+    with pytest.raises(ConfigError, match="only be listed"):
         asyncio.run(as_sources(tools)[0].call("x", {}, tool_id="a/x"))

@@ -32,5 +32,5 @@ async def test_tools_that_no_request_found_are_named_by_the_newest_report(
 
     assert () == none == after
     assert ("never_found", "shelf/add", 1000.0) == (found.kind, found.id, found.since)
-    assert "none of 1 test requests finds it" in found.detail
+    assert "not found by any of 1 test requests" in found.detail
     assert ("configuration", "2026-01-02.json") == (broken.kind, broken.id)

@@ -63,7 +63,7 @@ def test_files_that_cannot_be_read_are_named(report: EvalReport, tmp_path: Path)
     errors = {each.name: each.error for each in list_reports(tmp_path)}
 
     assert {kept.name, "zero.json", "poor.json", "binary.json", "half.json"} == {*errors}
-    assert "zero.json is no report of 'gateway eval run'" == errors["zero.json"]
+    assert "zero.json is not a report of 'gateway eval run'" == errors["zero.json"]
     assert "poor.json: 'summary' is missing" == errors["poor.json"]
     assert "save it as UTF-8" in errors["binary.json"]
     assert ("", "") == (errors[kept.name], errors["half.json"])
@@ -72,7 +72,7 @@ def test_files_that_cannot_be_read_are_named(report: EvalReport, tmp_path: Path)
     assert report == load_report(tmp_path, kept.name)
 
     kept.write_text("gone", "utf-8")
-    with pytest.raises(ConfigError, match="is no report"):
+    with pytest.raises(ConfigError, match="is not a report"):
         load_report(tmp_path, kept.name)
 
 

@@ -72,7 +72,7 @@ def test_json_lines_are_read() -> None:
     [
         ("", "x: there are no requests"),
         ("| a | b |\n| only |", "x, line 2: | what is asked | tool |"),
-        ("what is this", "x, line 1: it is neither a table row nor JSON"),
+        ("what is this", "x, line 1: the line is neither a table row nor JSON"),
         ('{"request": ""}', "x, line 1: request must be a text that is not empty"),
         ('{"request": "a", "tool": "b"}', "x, line 1: unknown key 'tool'"),
         ('{"request": "a", "tools": [1]}', "x, line 1: tools"),

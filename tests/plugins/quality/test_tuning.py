@@ -96,7 +96,7 @@ def test_what_gains_nothing_is_not_kept(open_gateway: OpenGateway) -> None:
     tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
 
     assert (False, 33) == (tuning.kept, tuning.requests)
-    assert "not sure" in tuning.reason
+    assert "uncertain" in tuning.reason
 
 
 def test_what_hides_a_tool_is_not_kept(open_gateway: OpenGateway) -> None:
@@ -113,7 +113,7 @@ def test_what_hides_a_tool_is_not_kept(open_gateway: OpenGateway) -> None:
     tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
 
     assert (False, ("desk/zz9",)) == (tuning.kept, tuning.unfound)
-    assert "1 tools would be found no longer: desk/zz9" in tuning.reason
+    assert "1 tool would no longer be found: desk/zz9" in tuning.reason
     assert {} == tuning.examples
 
 
