@@ -117,11 +117,11 @@ async def test_npms_program_is_the_only_one_or_the_one_of_its_name(
     ("manifest", "message"),
     [
         ({"version": "2.0.0", "bin": "server.js"}, "another version"),
-        ({"version": "1.0.0"}, "the package has none"),
-        ({"version": "1.0.0", "bin": {}}, "the package has none"),
+        ({"version": "1.0.0"}, "the package has no program"),
+        ({"version": "1.0.0", "bin": {}}, "the package has no program"),
         ({"version": "1.0.0", "bin": {"x": "a", "y": "b"}}, "has the programs x, y"),
-        ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file of its own"),
-        ({"version": "1.0.0", "bin": "gone.js"}, "not a file of its own"),
+        ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file in its folder"),
+        ({"version": "1.0.0", "bin": "gone.js"}, "not a file in its folder"),
         ([], "cannot be read"),
     ],
 )
@@ -136,7 +136,7 @@ async def test_npm_packages_without_a_program_of_their_own_fail(
 
 
 async def test_a_package_that_is_not_there_after_its_install_fails(tmp_path: Path) -> None:
-    with pytest.raises(UpstreamError, match="not there after its install"):
+    with pytest.raises(UpstreamError, match="is missing after its installation"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)
     with pytest.raises(UpstreamError, match=r"package\.json of the installed package"):
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
@@ -168,7 +168,7 @@ async def test_a_python_program_outside_of_its_folder_fails(
     else:
         (folder / "bin").symlink_to(tmp_path)
 
-    with pytest.raises(UpstreamError, match="not a file of its own"):
+    with pytest.raises(UpstreamError, match="not a file in its folder"):
         await install(planned(folder, "pypi"), PROGRAMS, limit_s=1)
 
 
@@ -176,5 +176,5 @@ async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
     """A library is no server."""
     distribution(tmp_path)
 
-    with pytest.raises(UpstreamError, match="the package has none"):
+    with pytest.raises(UpstreamError, match="the package has no program"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)

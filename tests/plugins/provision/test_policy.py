@@ -137,10 +137,10 @@ def test_npm_versions_have_three_numbers() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "oci"}, "kind 'oci'"),
-        ({"transport": "sse"}, "speaks 'sse'"),
+        ({"kind": "oci"}, "type 'oci'"),
+        ({"transport": "sse"}, "transport is 'sse'"),
         ({"runtime_arguments": True}, "program that runs it"),
-        ({"sha256": "ab"}, "file's hash"),
+        ({"sha256": "ab"}, "file hash"),
     ],
 )
 def test_what_is_not_served_is_refused_with_its_reason(
@@ -291,7 +291,7 @@ def test_a_variable_that_the_host_names_is_no_doubt() -> None:
 
 
 REFERS = "the entry refers to the environment or the keyring"
-INVISIBLE = "the entry holds characters that are invisible"
+INVISIBLE = "the entry contains invisible characters"
 
 
 def argument(**fields: Any) -> Package:
@@ -302,11 +302,17 @@ def argument(**fields: Any) -> Package:
     ("route", "reason"),
     [
         # A server that cannot run is not installed.
-        (argument(name="folder", required=True), "needs folder: give it by name"),
-        (argument(name="", required=True), "needs an argument: give it by name"),
-        (replace(TIME, environment=(Input(name="KEY", required=True),)), "needs KEY: "),
-        (replace(FAR, headers=(Input(name="Authorization", required=True),)), "needs Auth"),
-        (replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)), "needs tenant"),
+        (argument(name="folder", required=True), "missing inputs: folder"),
+        (argument(name="", required=True), "missing inputs: an argument"),
+        (replace(TIME, environment=(Input(name="KEY", required=True),)), "missing inputs: KEY"),
+        (
+            replace(FAR, headers=(Input(name="Authorization", required=True),)),
+            "missing inputs: Auth",
+        ),
+        (
+            replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)),
+            "missing inputs: tenant",
+        ),
         # What an entry says would be expanded from the environment and sent away.
         (argument(value="--x=${OPENAI_API_KEY}"), REFERS),
         (argument(default="env:OPENAI_API_KEY"), REFERS),

@@ -215,7 +215,7 @@ def test_many_broken_entries_are_reported_as_a_number() -> None:
     """A registry of nothing but faults does not fill the screen."""
     _, fault = parse_entries((1,) * 30, source="here")
 
-    assert "entry 1: it is not an object; 29 more cannot be read" == fault
+    assert "entry 1: it is not an object; 29 more entries cannot be read" == fault
 
 
 def test_texts_are_cleaned_and_judged() -> None:

@@ -297,7 +297,7 @@ async def test_a_file_of_the_users_is_as_it_was_after_a_failure(offer: MakeSite)
 
     result = await here.provisioner.provision(INTENT, apply=True)
 
-    assert "none of its tools came into the catalog" in result.reason
+    assert "none of its tools was added to the catalog" in result.reason
     assert before == here.config.read_text("utf-8")
     assert ([], {}) == (here.left, here.gateway.server_states())
 
