@@ -207,7 +207,7 @@ def _check_inputs(plan: Plan) -> _CheckResult:
     if needs.unsafe:
         return "refuse", "; ".join(needs.unsafe)
     if needs.missing:
-        return "refuse", f"missing inputs: {', '.join(needs.missing)}"
+        return "refuse", f"needs {', '.join(needs.missing)}, but no value is given"
     if needs.handed:
         return "ask", f"it would get {', '.join(needs.handed)} from this environment"
     names = ", ".join(sorted({*plan.env, *plan.headers}))

@@ -302,17 +302,11 @@ def argument(**fields: Any) -> Package:
     ("route", "reason"),
     [
         # A server that cannot run is not installed.
-        (argument(name="folder", required=True), "missing inputs: folder"),
-        (argument(name="", required=True), "missing inputs: an argument"),
-        (replace(TIME, environment=(Input(name="KEY", required=True),)), "missing inputs: KEY"),
-        (
-            replace(FAR, headers=(Input(name="Authorization", required=True),)),
-            "missing inputs: Auth",
-        ),
-        (
-            replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)),
-            "missing inputs: tenant",
-        ),
+        (argument(name="folder", required=True), "needs folder, but no value is given"),
+        (argument(name="", required=True), "needs an argument, but no value is given"),
+        (replace(TIME, environment=(Input(name="KEY", required=True),)), "needs KEY, but"),
+        (replace(FAR, headers=(Input(name="Authorization", required=True),)), "needs Auth"),
+        (replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)), "needs tenant"),
         # What an entry says would be expanded from the environment and sent away.
         (argument(value="--x=${OPENAI_API_KEY}"), REFERS),
         (argument(default="env:OPENAI_API_KEY"), REFERS),

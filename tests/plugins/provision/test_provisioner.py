@@ -155,7 +155,7 @@ async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
     result = await site(registry.url).provisioner.provision("weigh a parcel")
 
     assert "refused" == result.outcome
-    assert "inputs: missing inputs: NO_SUCH_KEY" == result.reason
+    assert "inputs: needs NO_SUCH_KEY, but no value is given" == result.reason
 
 
 async def test_what_every_gate_forbids_is_refused_with_the_reason(
