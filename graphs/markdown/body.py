@@ -112,7 +112,7 @@ class Body:
             code, remedy = "predicate_unknown", f"use an IRI or {PREDICATE_NAMES}"
             detail = f"the arrow names an unknown predicate {word!r}: {remedy}"
         elif not target.strip():
-            detail = "the arrow leads nowhere: write what it leads to"
+            detail = "the arrow has no target: write one after it"
         elif "-->" in bare[end + 3 :]:
             detail = "two arrows on one line: write each on its own"
         else:

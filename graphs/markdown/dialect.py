@@ -62,7 +62,7 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
     document_id, url = front.one("id"), front.one("url")
     stem = path.removesuffix(".md") or (title and slug(title))
     if not (document_id or url or stem):
-        raise DocumentError("nothing names the document: give it a `title` or an `id`", path=path)
+        raise DocumentError("the document has no name: add a `title` or an `id`", path=path)
     node = document_id or url or DOCUMENT_BASE + stem
     lists: dict[str, Any] = {name: front.texts(name) for name in TEXT_LISTS}
     lists |= {name: front.links(name) for name in LINK_LISTS}
@@ -179,7 +179,7 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
             raise GraphError(detail)
         file = Path(folder) / path
         if file in files:
-            raise GraphError(f"two documents want the file {str(file)!r}: give one another path")
+            raise GraphError(f"two documents have the file {str(file)!r}: give one another path")
         files[file] = document
     for file, document in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +287,9 @@ def _bundle(file: Path) -> Iterator[tuple[str, str]]:
         raise GraphError(f"the bundle {str(file)!r} is not JSON: {error}") from error
     version = bundle.get("version") if isinstance(bundle, dict) else None
     if version != _BUNDLE_VERSION:
-        raise GraphError(f"the bundle {str(file)!r} has version {version!r}: version 1 is read")
+        raise GraphError(
+            f"the bundle {str(file)!r} has version {version!r}, but must have version 1"
+        )
     entries = bundle.get("documents")
     if not isinstance(entries, list):
         raise GraphError(f"the bundle {str(file)!r} has no list `documents`: add it")

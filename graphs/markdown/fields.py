@@ -141,7 +141,7 @@ class Fields:
         """Return the date of a field as written; empty if there is none."""
         text = self.one(name)
         if text and not vocabulary.is_date(text):
-            detail = f"{text!r} is no date: write one such as `2026-11-21`"
+            detail = f"{text!r} is not a date: write one such as `2026-11-21`"
             self._note("date_invalid", detail, self._all_values(name)[0])
         return text
 
@@ -205,7 +205,9 @@ class Fields:
     def _tag(self, tag: str, value: Value) -> str:
         if vocabulary.is_language(tag):
             return tag
-        self._note("language_invalid", f"{tag!r} is no language tag: write one such as `de`", value)
+        self._note(
+            "language_invalid", f"{tag!r} is not a language tag: write one such as `de`", value
+        )
         return ""
 
     def _link(self, value: Value, name: str) -> Link | None:
@@ -241,7 +243,7 @@ class Fields:
         weight_text = self._entry(value, ("weight",), name) or "1"
         weight = vocabulary.read_weight(weight_text)
         if weight is None:
-            detail = f"{weight_text!r} is no weight: write a number above 0 and up to 1"
+            detail = f"{weight_text!r} is not a weight: write a number above 0 and up to 1"
             self._note("weight_invalid", detail, value)
         return Edge(
             subject=self._entry(value, ("subject", "subject_id"), name),
@@ -297,7 +299,7 @@ class Fields:
                 if is_own and vocabulary.is_iri(iri):
                     yield name, iri
                     continue
-                detail = f"the prefix {name!r} is no new name for an IRI: write `ex: https://…`"
+                detail = f"the prefix {name!r} is not new or has no IRI: write `ex: https://…`"
                 self._note("prefix_invalid", detail, item)
 
     def _entry(self, value: dict[Key, Value], keys: tuple[str, ...], name: str) -> str:
@@ -316,7 +318,7 @@ class Fields:
         return tuple(filter(None, texts))
 
     def _note_shape(self, value: Value, name: str) -> None:
-        detail = f"{KEYS[name][0]!r} holds a list or mapping that means nothing here: flatten it"
+        detail = f"{KEYS[name][0]!r} has a list or mapping where a text is expected: flatten it"
         self._note("value_invalid", detail, value)
 
     def _note(self, code: Code, detail: str, place: Value | Key) -> None:
@@ -341,7 +343,7 @@ def _with_suggestion(key: str) -> str:
             score_cutoff=KEY_SIMILARITY,
         )
         near = scored[0] if scored else ""
-    return f"{shortened!r}: meant is {near!r}" if near else repr(shortened)
+    return f"{shortened!r} (did you mean {near!r}?)" if near else repr(shortened)
 
 
 def _as_list(value: Value) -> list[Value]:

@@ -64,15 +64,17 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
         # values.
         front = next(reader.values(islice(events, 2, None)), {})
     except UnicodeEncodeError as error:
-        raise reader.fault("the front matter holds half a character: save it as UTF-8") from error
+        raise reader.fault(
+            "the front matter contains half a character: save it as UTF-8"
+        ) from error
     except yaml.MarkedYAMLError as error:
         offset = error.problem_mark.line if error.problem_mark else 0
         # Some blocks reach the parser's own depth limit first.
         is_deep = "nesting depth" in str(error.problem)
-        detail = _TOO_DEEP if is_deep else f"{error.problem}: mend or quote the value"
+        detail = _TOO_DEEP if is_deep else f"{error.problem}: fix or quote the value"
         raise reader.fault(detail, offset) from error
     except yaml.YAMLError as error:
-        raise reader.fault("the front matter holds a character that YAML forbids") from error
+        raise reader.fault("the front matter contains a character that YAML forbids") from error
     if not isinstance(front, dict):
         raise reader.fault("the front matter is not a mapping: write `key: value` lines")
     return front
@@ -116,7 +118,7 @@ class _Reader:
             key = Key(scalar.text)
             key.line = scalar.line
             if key in mapping:
-                detail = f"the key {key!r} stands twice: keep one of them"
+                detail = f"the key {key!r} occurs twice: keep one of them"
                 raise DocumentError(detail, path=self.path, line=key.line)
             mapping[key] = next(children)
         return mapping

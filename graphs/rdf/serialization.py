@@ -123,7 +123,7 @@ def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[F
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
-        raise DocumentError("no JSON, or nested too deeply", path=path, line=line) from error
+        raise DocumentError("not JSON, or nested too deeply", path=path, line=line) from error
     safe = json.dumps(_with_written_contexts(document, path))
     return _read_facts(safe, "json-ld", path=path, declared=declared)
 
@@ -262,11 +262,11 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
     try:
         graph.parse(data=text, format=form, publicID=vocabulary.DOCUMENT_BASE)
     except BadSyntax as error:
-        raise DocumentError("no Turtle", path=path, line=error.lines + 1) from error
+        raise DocumentError("not Turtle", path=path, line=error.lines + 1) from error
     except RecursionError as error:
         raise DocumentError("nested too deeply: flatten it", path=path) from error
     except _RDFLIB_ERRORS as error:
-        raise DocumentError(f"no {form}: {error}", path=path) from error
+        raise DocumentError(f"not {form}: {error}", path=path) from error
     # A node about a statement that the text does not make is ignored.
     nodes = {
         tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node

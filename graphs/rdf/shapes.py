@@ -56,7 +56,7 @@ def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation
     try:
         compared.parse(data=shapes, format="turtle")
     except (BadSyntax, ValueError) as error:
-        raise DocumentError(f"the shapes are no Turtle: {error}") from error
+        raise DocumentError(f"the shapes are not Turtle: {error}") from error
     _, report, _ = pyshacl.validate(
         to_rdf(facts), shacl_graph=compared, do_owl_imports=False, advanced=False, js=False
     )

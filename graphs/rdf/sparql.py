@@ -52,8 +52,8 @@ serve(sys.stdin, sys.stdout)
 """
 """Program of the query process. The package may be outside the path of a new interpreter."""
 _REFUSED_PARTS: Mapping[str, str] = {
-    "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
-    "GraphGraphPattern": "GRAPH is refused: there is one graph",
+    "DatasetClause": "FROM is refused: there is only one graph, and nothing is fetched",
+    "GraphGraphPattern": "GRAPH is refused: there is only one graph",
 }
 _SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
 AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
@@ -223,7 +223,7 @@ def answer(
         raise QueryError("the query is nested too deeply: flatten it") from error
     except ParseException as error:
         raise QueryError(
-            f"the query is no SPARQL query (an update is none): line {error.lineno}: {error.msg}"
+            f"not a SPARQL query (updates are refused): line {error.lineno}: {error.msg}"
         ) from error
     except _RDFLIB_ERRORS as error:
         raise QueryError(f"the query cannot be answered: {error}") from error
@@ -262,7 +262,7 @@ def _parse(text: str, services: Collection[str]) -> Query:
         if part.name in _REFUSED_PARTS:
             raise QueryError(_REFUSED_PARTS[part.name])
         if part.name == "ServiceGraphPattern" and str(part.term) not in services:
-            raise QueryError("SERVICE is refused: nothing is fetched but from endpoints you name")
+            raise QueryError("SERVICE is refused: only endpoints that you allow are queried")
         if part.name == "PrefixDecl":
             prefixes.add(str(part.get("prefix") or ""))
         if part.name == "pname" and (part.get("prefix") or "") not in prefixes:

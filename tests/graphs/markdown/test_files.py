@@ -87,7 +87,7 @@ def test_two_documents_never_share_a_file(tmp_path: Path) -> None:
     """The second would silently eat the first."""
     documents = [Document(id=f"urn:t:{number}", title="a") for number in range(2)]
 
-    with pytest.raises(GraphError, match="two documents want the file"):
+    with pytest.raises(GraphError, match="two documents have the file"):
         write(documents, tmp_path)
     assert () == read(tmp_path)
 
@@ -102,8 +102,8 @@ def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
 
     assert ["a.md"] == [document.path for document in documents]
     assert [
-        "a.md:3: 'not a tag' is no language tag: write one such as `de`",
-        "b.md:3: did not find expected ',' or ']': mend or quote the value",
+        "a.md:3: 'not a tag' is not a language tag: write one such as `de`",
+        "b.md:3: did not find expected ',' or ']': fix or quote the value",
         "c.md:1: not UTF-8: save the file as UTF-8",
     ] == list(map(str, notices))
     assert ["language_invalid", "document_invalid", "document_invalid"] == [n.code for n in notices]

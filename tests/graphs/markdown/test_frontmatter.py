@@ -16,8 +16,8 @@ from graphs.markdown.frontmatter import read
         ("a: " + "[" * 60_000, "the front matter is nested deeper than 16: flatten it"),
         ("a: {" * 15_000, "the front matter is nested deeper than 16: flatten it"),
         ("- " * 30_000, "the front matter is nested deeper than 16: flatten it"),
-        ("a: \ud800", "the front matter holds half a character: save it as UTF-8"),
-        ("a: \x01", "the front matter holds a character that YAML forbids"),
+        ("a: \ud800", "the front matter contains half a character: save it as UTF-8"),
+        ("a: \x01", "the front matter contains a character that YAML forbids"),
     ],
     ids=["large", "lists", "mappings", "dashes", "surrogate", "control"],
 )

@@ -295,11 +295,11 @@ def test_a_context_that_would_be_fetched_is_refused_before_parsing(text: str) ->
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ("{", "no JSON"),
-        ('{"a": ' * 100_000, "no JSON, or nested too deeply"),
+        ("{", "not JSON"),
+        ('{"a": ' * 100_000, "not JSON, or nested too deeply"),
         ('{"a": ' * 70 + "1" + "}" * 70, "nested deeper than 64"),
         ("[" * 70 + "]" * 70, "nested deeper than 64"),
-        ('{"@context": {"a": {"@id": 5}}, "a": 1}', "no json-ld"),
+        ('{"@context": {"a": {"@id": 5}}, "a": 1}', "not json-ld"),
         ('{"@context": 5, "a": 1}', "the context 5 would have to be fetched"),
     ],
 )

@@ -54,7 +54,7 @@ def test_shapes_of_the_host_are_compared_too() -> None:
     assert {("urn:t:a", "say what it is"), ("urn:t:b", "say what it is")} <= {
         (each.node, each.detail) for each in found
     }
-    with pytest.raises(DocumentError, match="the shapes are no Turtle"):
+    with pytest.raises(DocumentError, match="the shapes are not Turtle"):
         validate(GOOD, shapes="no turtle")
 
 

@@ -53,10 +53,10 @@ def test_asking_constructing_and_describing() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "no SPARQL query"),
-        ("DELETE WHERE { ?s ?p ?o }", "no SPARQL query"),
-        ("DROP ALL", "no SPARQL query"),
-        ("LOAD <https://e.org/x.ttl>", "no SPARQL query"),
+        ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "not a SPARQL query"),
+        ("DELETE WHERE { ?s ?p ?o }", "not a SPARQL query"),
+        ("DROP ALL", "not a SPARQL query"),
+        ("LOAD <https://e.org/x.ttl>", "not a SPARQL query"),
         ("SELECT * FROM <https://e.org/x.ttl> WHERE { ?s ?p ?o }", "FROM is refused"),
         ("SELECT * FROM NAMED <file:///etc/passwd> WHERE { ?s ?p ?o }", "FROM is refused"),
         ("DESCRIBE <urn:a> FROM <https://e.org/x.ttl>", "FROM is refused"),
@@ -66,11 +66,11 @@ def test_asking_constructing_and_describing() -> None:
         ("ASK { ?s ?p ?o FILTER EXISTS { SERVICE <urn:x> { ?s ?p ?o } } }", "SERVICE is"),
         ("ASK { { SELECT ?s { OPTIONAL { SERVICE <urn:x> { ?s ?p ?o } } } } }", "SERVICE is"),
         ("ASK { ?s nobody:knows ?o }", "the prefix nobody is unknown"),
-        ("ASK { ?s ?p ", "no SPARQL query"),
-        ("", "no SPARQL query"),
+        ("ASK { ?s ?p ", "not a SPARQL query"),
+        ("", "not a SPARQL query"),
         ("ASK " + "{" * 60_000, "nested too deeply"),
         ("ASK { ?s ?p ?o } #" + "x" * 70_000, "longer than 64 kB"),
-        ("SELECT (SUM(?x) AS ?x) { ?x ?p ?o }", "no SPARQL query|cannot be answered"),
+        ("SELECT (SUM(?x) AS ?x) { ?x ?p ?o }", "not a SPARQL query|cannot be answered"),
         ("SELECT ?o { ?s ?p ?o FILTER REGEX(?o, '(') }", "cannot be answered"),
     ],
 )
@@ -110,7 +110,10 @@ def test_a_process_that_fails_is_an_error_and_no_time_limit() -> None:
 
 def test_the_worker_replies_with_an_answer_or_a_fault() -> None:
     """One request, one reply."""
-    for text, reply in (("ASK { ?s ?p ?o }", '"value": false'), ("DROP ALL", '"the query is no ')):
+    for text, reply in (
+        ("ASK { ?s ?p ?o }", '"value": false'),
+        ("DROP ALL", '"not a SPARQL query '),
+    ):
         replies = io.StringIO()
 
         serve(io.StringIO(json.dumps([[], text, 1, 60.0, []])), replies)
@@ -139,7 +142,7 @@ def test_a_service_is_asked_where_the_caller_names_it() -> None:
     assert {"paid"} == {row[1].value for row in found.rows if row[1]}
     assert "?a ?b ?said" in asked[0]
     assert "<urn:t:" in asked[0]
-    with pytest.raises(QueryError, match="but from endpoints you name"):
+    with pytest.raises(QueryError, match="only endpoints that you allow"):
         query_sparql(FACTS, SERVICE.replace("e.org", "other.org"), services=services)
 
 
