@@ -190,14 +190,14 @@ def _by_schema(
             continue
         value = fact.object if fact.literal else index.label(fact.object)
         value_stems = stems(value)
-        met = tuple(word for word in terms if word in value_stems)
-        if met:
-            whole = len(met) == len(terms) == len(value_stems)
-            share = 1.0 if whole else SCHEMA_PARTLY * len(met) / len(terms)
+        common = tuple(word for word in terms if word in value_stems)
+        if common:
+            whole = len(common) == len(terms) == len(value_stems)
+            share = 1.0 if whole else SCHEMA_PARTLY * len(common) / len(terms)
             evidence = TextEvidence(
                 predicate=fact.predicate,
                 text=value,
-                words=met,
+                words=common,
                 score=weight * share,
                 path=fact.path,
                 line=_line(fact),

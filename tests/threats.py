@@ -159,7 +159,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "a_request_goes_to_the_address_that_was_judged_under_its_own_name",
                 "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
                 "followed",
-                "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
+                "graphs/rdf/test_serialization.py": "no_text_causes_a_fetch",
             },
         ),
         _threat(

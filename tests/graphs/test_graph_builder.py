@@ -1,5 +1,3 @@
-"""A graph that changes."""
-
 from __future__ import annotations
 
 import random
@@ -22,7 +20,7 @@ WORDS = ("invoice", "weather", "create", "send", "sea")
 
 
 def same(fresh: GraphIndex, found: GraphIndex) -> None:
-    """Compare all that an answer is made of."""
+    """Return everything that answers depend on, for comparison."""
     assert nx.utils.graphs_equal(fresh.network, found.network)
     assert fresh.documents == found.documents
     for word in WORDS:
@@ -35,8 +33,8 @@ def same(fresh: GraphIndex, found: GraphIndex) -> None:
         )
 
 
-def test_a_changed_document_answers_like_a_new_build() -> None:
-    """A reader of the graph of before sees no change."""
+def test_rebuild_equals_a_new_build() -> None:
+    """Graphs of earlier builds do not change."""
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
     edges = before.network.number_of_edges()
@@ -51,8 +49,8 @@ def test_a_changed_document_answers_like_a_new_build() -> None:
     assert edges == before.network.number_of_edges() > after.network.number_of_edges()
 
 
-def test_only_what_a_change_concerns_is_read_again() -> None:
-    """The document itself, and those that have a label which means another node now."""
+def test_rebuild_reads_only_affected_documents() -> None:
+    """A document is also affected if one of its labels refers to another node."""
     builder = GraphBuilder()
     documents = [
         Document(id=f"urn:t:{n}", title=f"tool {n}", requires=(Link(target=f"Tool {n + 1}"),))
@@ -64,7 +62,7 @@ def test_only_what_a_change_concerns_is_read_again() -> None:
         documents[number] = replace(documents[number], **changes)  # type: ignore[arg-type]
         after = builder.build(documents).statements()
         pairs = enumerate(zip(before, after, strict=True))
-        return [at for at, (old, new) in pairs if new is not old]
+        return [position for position, (old, new) in pairs if new is not old]
 
     assert [7] == reread(7, summary="Sends an invoice")
     assert [6, 7] == reread(7, title="another")
@@ -105,8 +103,10 @@ def guess(subject: int, target: int) -> Fact:
     )
 
 
-def test_any_way_to_a_graph_gives_the_same_graph() -> None:
-    """Documents and rules come, change and go; statements are shared, banned and stated again."""
+def test_any_sequence_of_changes_gives_the_same_graph() -> None:
+    """Documents and rules are added, changed and removed; statements are shared, forbidden and
+    stated again.
+    """
     draw = random.Random(7)
     builder = GraphBuilder()
     documents: dict[int, Document] = {}
@@ -122,17 +122,16 @@ def test_any_way_to_a_graph_gives_the_same_graph() -> None:
             if derived.pop(pair, None) is None:
                 derived[pair] = (guess(*pair),)
 
-        found = builder.build(documents.values(), derived=derived.values())
+        rebuilt = builder.build(documents.values(), derived=derived.values())
 
         rules = [fact for facts in derived.values() for fact in facts]
         stated = extract_facts(documents.values(), derived=rules)
-        assert stated == found.facts
+        assert stated == rebuilt.facts
         fresh = GraphBuilder().build(documents.values(), derived=derived.values())
-        same(fresh, found)
+        same(fresh, rebuilt)
 
 
-def test_the_network_is_made_anew_only_if_an_edge_changed() -> None:
-    """A change of texts alone must not cost as much as one of edges."""
+def test_network_is_rebuilt_only_if_an_edge_changed() -> None:
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
 
@@ -143,17 +142,16 @@ def test_the_network_is_made_anew_only_if_an_edge_changed() -> None:
     assert edge.network is not before.network
 
 
-def test_documents_that_share_a_node_leave_it_one_by_one() -> None:
-    """A node stays as long as anything states it."""
+def test_shared_node_stays_until_its_last_document_is_removed() -> None:
     builder = GraphBuilder()
     group = (Link(target="billing"),)
     first, second = (
         Document(id=f"urn:t:{n}", title=f"tool {n}", groups=group, declared=False) for n in range(2)
     )
 
-    both, one, none = (builder.build(some) for some in ([first, second], [second], []))
+    both, remaining, empty = (builder.build(some) for some in ([first, second], [second], []))
 
-    assert [3, 2, 0] == [len(each.kinds) for each in (both, one, none)]
+    assert [3, 2, 0] == [len(graph.kinds) for graph in (both, remaining, empty)]
     assert ["billing", "billing"] == [
-        each.label("urn:tool-gateway:concept:billing") for each in (both, one)
+        graph.label("urn:tool-gateway:concept:billing") for graph in (both, remaining)
     ]
