@@ -71,7 +71,7 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     hops: int = 1,
     limit: int,
 ) -> Expansion:
-    """Find the neighbours of *seeds* in one role.
+    r"""Find the neighbours of *seeds* in one role.
 
     Args:
         index: The graph.
@@ -88,6 +88,14 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
         ``related`` and ``next_step``: best first, equal scores by label. ``prerequisite``:
         neighbours
         of the first seed first, and for each seed the nearest first.
+
+    Example:
+        >>> from graphs import compile_facts, extract_facts, parse
+        >>> text = "# Book a flight\n\nBook a flight --requires--> Search flights"
+        >>> index = compile_facts(extract_facts([parse(text), parse("# Search flights")]))
+        >>> seeds = ["urn:tool-gateway:doc:book-a-flight"]
+        >>> [item.node for item in expand(index, seeds, role="prerequisite", limit=3).neighbours]
+        ['urn:tool-gateway:doc:search-flights']
     """
     traversal = _Traversal(
         index=index,

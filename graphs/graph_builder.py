@@ -221,7 +221,14 @@ class GraphBuilder:
 
 
 def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
-    """Compile *facts* once. Without facts, the graph is empty."""
+    """Compile *facts* once. Without facts, the graph is empty.
+
+    Example:
+        >>> from graphs import extract_facts, parse
+        >>> facts = extract_facts([parse("# Book a flight"), parse("# Rent a car")])
+        >>> compile_facts(facts).documents
+        ['urn:tool-gateway:doc:book-a-flight', 'urn:tool-gateway:doc:rent-a-car']
+    """
     return GraphBuilder().build(derived=[tuple(facts)])
 
 

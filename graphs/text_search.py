@@ -84,6 +84,12 @@ def search_text(
 
     Returns:
         Matches, best first, equal scores by label and id.
+
+    Example:
+        >>> from graphs import compile_facts, extract_facts, parse
+        >>> index = compile_facts(extract_facts([parse("# Book a flight"), parse("# Rent a car")]))
+        >>> [match.node for match in search_text(index, "flights", limit=3)]
+        ['urn:tool-gateway:doc:book-a-flight']
     """
     hits = index.texts.match(text)
     (matching_rows,) = hits.scores.nonzero()

@@ -35,7 +35,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
-    """Read one Markdown-LD text.
+    r"""Read one Markdown-LD text.
 
     If the text has no id, the id is `DOCUMENT_BASE` and the path without suffix, or the slug of the
     title.
@@ -50,15 +50,18 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
 
     Raises:
         DocumentError: If the front matter is invalid, or the document has no name.
+
+    Example:
+        >>> document = parse("---\ntitle: Book a flight\nrequires: search_flights\n---\n")
+        >>> document.title, document.requires[0].target
+        ('Book a flight', 'search_flights')
     """
     if len(text) > MAX_DOCUMENT_CHARS or text.count("\n") > MAX_DOCUMENT_LINES:
         raise DocumentError("more than 2 MB or 20,000 lines: split the document", path=path)
     body = Body(text, path=path)
     front = Fields(body.front, path=path)
     sections = body.sections()
-    title = front.one("title") or next(
-        (section.heading for section in sections if section.level == 1), ""
-    )
+    title = front.one("title") or next((part.heading for part in sections if part.level == 1), "")
     document_id, url = front.one("id"), front.one("url")
     stem = path.removesuffix(".md") or (title and slug(title))
     if not (document_id or url or stem):

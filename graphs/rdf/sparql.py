@@ -120,6 +120,13 @@ def query_sparql(
     Raises:
         QueryTimeoutError: If the query exceeds the time limit.
         QueryError: If the query is refused, is not SPARQL, or cannot be answered.
+
+    Example:
+        >>> from graphs import extract_facts, parse
+        >>> facts = extract_facts([parse("# Book a flight")])
+        >>> answer = query_sparql(facts, "SELECT ?name { ?tool schema:name ?name }")
+        >>> answer.rows[0][0].value
+        'Book a flight'
     """
     request = [list(map(asdict, facts)), text, limit, timeout_s, list(services)]
     child = subprocess.Popen(  # noqa: S603  (our own program)

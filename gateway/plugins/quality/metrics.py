@@ -35,6 +35,10 @@ def score(ranked: Sequence[str], gold: Gold) -> Figures:
     Args:
         ranked: Tool ids, best first.
         gold: At least one group.
+
+    Example:
+        >>> score(["b", "a"], [frozenset({"a"})])["mrr"]
+        0.5
     """
     relevant = frozenset[str]().union(*gold)
     recalls = {f"recall@{depth}": _recall(ranked[:depth], gold) for depth in RECALL_AT}

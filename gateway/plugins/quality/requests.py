@@ -92,6 +92,11 @@ def parse(text: str, *, where: str) -> RequestSet:
 
     Raises:
         ConfigError: If a line cannot be read, or there are no requests.
+
+    Example:
+        >>> text = "| book a flight | search_flights -> book_flight |"
+        >>> parse(text, where="asked.md").requests[0].wanted
+        (('search_flights',), ('book_flight',))
     """
     lines, rows = _lines(text)
     request_set = _from_table(rows, where) if rows else _from_json_lines(lines, where)
