@@ -131,9 +131,7 @@ class GraphBuilder:
         rows: Mapping[str, object] | None = None,
         texts: BM25Index | None = None,
     ) -> GraphIndex:
-        """Compile *documents* and *derived* facts. Derived facts that documents of the host forbid
-        are left
-        out.
+        """Compile *documents*, and *derived* facts that the documents of the host do not forbid.
 
         Args:
             documents: All documents. An unchanged document must be the same object as before.

@@ -39,7 +39,7 @@ FIND_RRF_K, FIND_POOL = 60, 4
 
 # Text search and neighbours
 MAX_GROUP_SIZE = 64
-"""Maximum number of edges of one role to a concept. With more, it does not relate nodes."""
+"""Maximum number of edges of one role to a concept. With more, the concept is ignored."""
 FIELD_WEIGHTS: Mapping[str, float] = {
     "name": 3.0, "hints": 2.0, "description": 1.0, "text": 0.5, "group": 0.45,
 }  # fmt: skip

@@ -198,8 +198,8 @@ def _by_schema(
         value_stems = stems(value)
         common = tuple(word for word in terms if word in value_stems)
         if common:
-            whole = len(common) == len(terms) == len(value_stems)
-            share = 1.0 if whole else SCHEMA_PARTLY * len(common) / len(terms)
+            is_whole = len(common) == len(terms) == len(value_stems)
+            share = 1.0 if is_whole else SCHEMA_PARTLY * len(common) / len(terms)
             evidence = TextEvidence(
                 predicate=fact.predicate,
                 text=value,

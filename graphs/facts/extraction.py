@@ -312,17 +312,20 @@ class DocumentReader:
             names: Names of the host, as in `extract_facts`.
             others: Ids and titles of further nodes that labels may name.
         """
-        listed, further = list(documents), list(others)
-        titles = [*((document.id, document.title, document.path) for document in listed), *further]
+        all_documents, other_nodes = list(documents), list(others)
+        titles = [
+            *((document.id, document.title, document.path) for document in all_documents),
+            *other_nodes,
+        ]
         if self._named != (titles, names):
             self._named = titles, names
-            self._labels = labels = LabelResolver(listed, names, further)
+            self._labels = labels = LabelResolver(all_documents, names, other_nodes)
             self._readings = {
                 key: reading for key, reading in self._readings.items() if reading.is_valid(labels)
             }
         before, labels = self._readings, self._labels
         readings = [
-            before.get(id(document)) or _Reading.of(document, labels) for document in listed
+            before.get(id(document)) or _Reading.of(document, labels) for document in all_documents
         ]
         self._readings = {id(reading.document): reading for reading in readings}
         bans = frozenset[Triple]().union(*(reading.bans for reading in readings))

@@ -288,18 +288,18 @@ class BM25Index:
 
     def _corrected_term(self, token: Token) -> QueryTerm:
         (word,) = token.spelt
-        near: dict[tuple[int, ...], float] = {}
+        similar: dict[tuple[int, ...], float] = {}
         if len(word) >= parameters.MIN_CORRECTED_LENGTH:
             for suggested, share in self.spelling.suggest(word):
                 for row in self.word_rows[suggested]:
-                    near.setdefault((row,), share)
+                    similar.setdefault((row,), share)
             if halves := self._split_in_two(word):
-                near.setdefault(halves, parameters.SPLIT_SHARE)
+                similar.setdefault(halves, parameters.SPLIT_SHARE)
         unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
-            expansions=tuple(near.items()),
-            weight=max((float(self.idf[list(rows)].sum()) for rows in near), default=unknown),
+            expansions=tuple(similar.items()),
+            weight=max((float(self.idf[list(rows)].sum()) for rows in similar), default=unknown),
             is_spelling_correction=True,
         )
 

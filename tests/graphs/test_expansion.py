@@ -163,7 +163,7 @@ def test_excluded_node_is_neither_returned_nor_passed_through() -> None:
     documents = [*CHAIN, tool("pay", requires="rates"), tool("rates", requires="customer")]
     index = compile_facts(extract_facts(documents))
 
-    def ways(*names: str) -> dict[str, list[str]]:
+    def paths_without(*names: str) -> dict[str, list[str]]:
         expansion = expand(
             index, ["pay"], role="prerequisite", excluded=names.__contains__, hops=3, limit=9
         )
@@ -172,9 +172,9 @@ def test_excluded_node_is_neither_returned_nor_passed_through() -> None:
             for neighbour in expansion.neighbours
         }
 
-    assert ["invoice", "customer"] == ways()["customer"]
-    assert ["rates", "customer"] == ways("invoice")["customer"]
-    assert {"rates", "login", "wallet"} == ways("invoice", "customer").keys()
+    assert ["invoice", "customer"] == paths_without()["customer"]
+    assert ["rates", "customer"] == paths_without("invoice")["customer"]
+    assert {"rates", "login", "wallet"} == paths_without("invoice", "customer").keys()
 
 
 def test_excluded_concept_does_not_connect_nodes() -> None:

@@ -19,17 +19,17 @@ ROLES: tuple[Role, ...] = ("related", "next_step", "prerequisite")
 WORDS = ("invoice", "weather", "create", "send", "sea")
 
 
-def same(fresh: GraphIndex, found: GraphIndex) -> None:
-    """Return everything that answers depend on, for comparison."""
-    assert nx.utils.graphs_equal(fresh.network, found.network)
-    assert fresh.documents == found.documents
+def assert_same_answers(fresh: GraphIndex, rebuilt: GraphIndex) -> None:
+    """Assert that both graphs give the same answers."""
+    assert nx.utils.graphs_equal(fresh.network, rebuilt.network)
+    assert fresh.documents == rebuilt.documents
     for word in WORDS:
-        assert fresh.texts.match(word).scores.tolist() == found.texts.match(word).scores.tolist()
-        assert search_text(fresh, word, limit=9) == search_text(found, word, limit=9)
+        assert fresh.texts.match(word).scores.tolist() == rebuilt.texts.match(word).scores.tolist()
+        assert search_text(fresh, word, limit=9) == search_text(rebuilt, word, limit=9)
     for role in ROLES:
         seeds = fresh.documents[:3]
         assert expand(fresh, seeds, role=role, hops=2, limit=99) == expand(
-            found, seeds, role=role, hops=2, limit=99
+            rebuilt, seeds, role=role, hops=2, limit=99
         )
 
 
@@ -44,7 +44,7 @@ def test_rebuild_equals_a_new_build() -> None:
 
     fresh = compile_facts(extract_facts(changed))
     assert fresh.facts == after.facts
-    same(fresh, after)
+    assert_same_answers(fresh, after)
     assert () == search_text(before, "invoices", limit=5)
     assert edges == before.network.number_of_edges() > after.network.number_of_edges()
 
@@ -57,17 +57,17 @@ def test_rebuild_reads_only_affected_documents() -> None:
         for n in range(50)
     ]
 
-    def reread(number: int, **changes: str) -> list[int]:
+    def reread_positions(number: int, **changes: str) -> list[int]:
         before = list(builder.build(documents).statements())
         documents[number] = replace(documents[number], **changes)  # type: ignore[arg-type]
         after = builder.build(documents).statements()
         pairs = enumerate(zip(before, after, strict=True))
         return [position for position, (old, new) in pairs if new is not old]
 
-    assert [7] == reread(7, summary="Sends an invoice")
-    assert [6, 7] == reread(7, title="another")
-    assert [6, 7] == reread(7, title="tool 7")
-    assert [7, 8] == reread(8, id="urn:t:new")
+    assert [7] == reread_positions(7, summary="Sends an invoice")
+    assert [6, 7] == reread_positions(7, title="another")
+    assert [6, 7] == reread_positions(7, title="tool 7")
+    assert [7, 8] == reread_positions(8, id="urn:t:new")
 
 
 def random_document(draw: random.Random, number: int) -> Document:
@@ -91,7 +91,7 @@ def random_document(draw: random.Random, number: int) -> Document:
     )
 
 
-def guess(subject: int, target: int) -> Fact:
+def derived_edge(subject: int, target: int) -> Fact:
     return Fact(
         subject=f"urn:t:{subject}",
         predicate="requires",
@@ -120,7 +120,7 @@ def test_any_sequence_of_changes_gives_the_same_graph() -> None:
                 documents[number] = random_document(draw, number)
             pair = draw.randrange(4), draw.randrange(4)
             if derived.pop(pair, None) is None:
-                derived[pair] = (guess(*pair),)
+                derived[pair] = (derived_edge(*pair),)
 
         rebuilt = builder.build(documents.values(), derived=derived.values())
 
@@ -128,7 +128,7 @@ def test_any_sequence_of_changes_gives_the_same_graph() -> None:
         stated = extract_facts(documents.values(), derived=rules)
         assert stated == rebuilt.facts
         fresh = GraphBuilder().build(documents.values(), derived=derived.values())
-        same(fresh, rebuilt)
+        assert_same_answers(fresh, rebuilt)
 
 
 def test_network_is_rebuilt_only_if_an_edge_changed() -> None:

@@ -16,13 +16,13 @@ def test_shortest_paths_are_cheapest_first_in_any_direction() -> None:
         edge("c", "a", "z", 5), edge("e", "f", "x"),
     ]  # fmt: skip
 
-    def found(end: str, limit: int = 9) -> list[str]:
+    def paths_to(end: str, limit: int = 9) -> list[str]:
         paths = shortest_paths(edges, "a", end, cost=lambda edge: edge.weight, limit=limit)
         return ["".join(edge.predicate for edge in path) for path in paths]
 
-    assert ["yx", "z"] == found("c")
-    assert ["yx"] == found("c", limit=1)
-    assert [] == found("f") == found("a") == found("unknown")
+    assert ["yx", "z"] == paths_to("c")
+    assert ["yx"] == paths_to("c", limit=1)
+    assert [] == paths_to("f") == paths_to("a") == paths_to("unknown")
 
 
 def test_topological_groups_order_needs_first_and_group_cycles() -> None:

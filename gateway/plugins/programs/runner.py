@@ -300,14 +300,16 @@ class ProgramRunner:
                 break
             if key in body:
                 value = body[key]
-                whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                cut = f"{key} has {len(whole)} characters; return or print less, or keep it "
+                full_text = (
+                    value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                )
+                cut = f"{key} has {len(full_text)} characters; return or print less, or keep it "
                 other_fields = {
                     name: item for name, item in body.items() if name not in {key, "cut"}
                 }
                 other_fields["cut"] = f"{cut}for the next program"
                 room = limit - len(json.dumps({key: "", **other_fields}, ensure_ascii=False))
-                body = {key: _shorten(whole, room), **other_fields}
+                body = {key: _shorten(full_text, room), **other_fields}
                 text = json.dumps(body, ensure_ascii=False)
         return text
 

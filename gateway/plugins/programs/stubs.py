@@ -204,9 +204,9 @@ class _Writer:
 
 
 def _literal(values: object) -> str:
-    listed = values if isinstance(values, list) else []
-    simple = [value for value in listed if value is None or type(value) in {str, int, bool}]
-    if not simple or len(simple) < len(listed) or len(simple) > _MAX_LITERALS:
-        kinds = {type(value) for value in listed}
+    choices = values if isinstance(values, list) else []
+    simple = [value for value in choices if value is None or type(value) in {str, int, bool}]
+    if not simple or len(simple) < len(choices) or len(simple) > _MAX_LITERALS:
+        kinds = {type(value) for value in choices}
         return "str" if kinds == {str} else "int" if kinds == {int} else "Any"
     return f"Literal[{', '.join(map(repr, simple))}]"

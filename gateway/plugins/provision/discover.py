@@ -62,7 +62,7 @@ class ToolSummary:
     schema: JsonObject = field(default_factory=dict)
     """JSON schema of the arguments."""
     suspicious: bool = False
-    """True if the definition is possibly prompt injection. A model must not read it."""
+    """True if the definition may contain a prompt injection. A model must not read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +105,13 @@ async def discover(
     """
     party = caller or ANYONE
     result = await gateway.search(intent, limit=limit, filters=filters, caller=party)
-    listed = await gateway.list_tools(filters, caller=party)
-    entities = {entity.id: entity for entity in listed}
+    visible_tools = await gateway.list_tools(filters, caller=party)
+    entities = {entity.id: entity for entity in visible_tools}
     states: dict[str, str] = dict(gateway.server_states())
     if caller is not None:
         servers = replace(filters or Filters(), kinds=SERVER_KINDS)
         visible = {item.server for item in await gateway.list_tools(servers, caller=caller)}
-        visible |= {entity.server for entity in listed}
+        visible |= {entity.server for entity in visible_tools}
         states = {name: state for name, state in states.items() if name in visible}
     has_intent = bool(intent and intent.strip())
     tools = tuple(

@@ -189,8 +189,8 @@ def _select_program(server: str, names: Sequence[str], wanted: str) -> str:
     for choices in ([wanted] if wanted in names else alike, names):
         if len(choices) == 1:
             return choices[0]
-    listed = ", ".join(sorted(names))
-    detail = f"has the programs {listed}, but none has its name" if names else "has no program"
+    all_names = ", ".join(sorted(names))
+    detail = f"has the programs {all_names}, but none has its name" if names else "has no program"
     raise UpstreamError(server, f"the package {detail}")
 
 

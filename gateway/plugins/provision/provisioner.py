@@ -165,7 +165,7 @@ class Provisioner(Setup):
         entry = candidate.entry
         server = server_name(entry, names_in_use)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
-        judged = []
+        judged_plans = []
         routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
         for route in routes:
             plan = make_plan(
@@ -184,8 +184,8 @@ class Provisioner(Setup):
                 programs=self.programs,
                 private_hosts=self.gateway.options.upstream.private_hosts,
             )
-            judged.append((plan, checks))
-        return judged
+            judged_plans.append((plan, checks))
+        return judged_plans
 
     def _names_in_use(self) -> frozenset[str]:
         registered = frozenset(self.gateway.server_states()) | {LOCAL}

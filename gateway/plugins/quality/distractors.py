@@ -62,7 +62,7 @@ def as_sources(tools: Iterable[Entity]) -> tuple[FixedSource, ...]:
     by_server: defaultdict[str, list[ToolDefinition]] = defaultdict(list)
     for tool in tools:
         by_server[tool.server].append(tool.definition)
-    return tuple(FixedSource(server, listed) for server, listed in by_server.items())
+    return tuple(FixedSource(server, definitions) for server, definitions in by_server.items())
 
 
 def distractors(count: int, *, without: Collection[str] = ()) -> tuple[FixedSource, ...]:

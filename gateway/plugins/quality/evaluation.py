@@ -216,15 +216,15 @@ def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
         found: Tool ids, best first.
         groups: For each wanted tool, the ids that count as found. At least one group.
     """
-    judged = score(found, groups)
+    scores = score(found, groups)
     return {
-        "hit@1": judged["hit@1"],
-        "hit@5": float(judged["recall@5"] > 0),
-        "recall@5": judged["recall@5"],
-        "recall@10": judged["recall@10"],
-        "complete@10": judged["comp@10"],
-        "ndcg@10": judged["ndcg@10"],
-        "mrr": judged["mrr"],
+        "hit@1": scores["hit@1"],
+        "hit@5": float(scores["recall@5"] > 0),
+        "recall@5": scores["recall@5"],
+        "recall@10": scores["recall@10"],
+        "complete@10": scores["comp@10"],
+        "ndcg@10": scores["ndcg@10"],
+        "mrr": scores["mrr"],
     }
 
 
@@ -235,11 +235,11 @@ def summarize(outcomes: Iterable[Outcome]) -> Summary:
     unserved = [outcome for outcome in outcomes if not outcome.figures]
     figures = dict(mean([outcome.figures for outcome in served]))
     if served:
-        figures["false_rejects"] = float(np.mean([not each.accepted for each in served]))
-    if follow := [each.follows for each in outcomes if each.follows is not None]:
+        figures["false_rejects"] = float(np.mean([not report.accepted for report in served]))
+    if follow := [report.follows for report in outcomes if report.follows is not None]:
         figures["next@5"] = float(np.mean(follow))
     if unserved:
-        figures["false_accepts"] = float(np.mean([each.accepted for each in unserved]))
+        figures["false_accepts"] = float(np.mean([report.accepted for report in unserved]))
     return Summary(requests=len(outcomes), unanswerable=len(unserved), figures=figures)
 
 

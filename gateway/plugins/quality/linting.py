@@ -199,21 +199,23 @@ def _verbs() -> frozenset[str]:
 
 
 def _findings(raw: _Problems, counts: Counts) -> tuple[Finding, ...]:
-    listed = []
+    findings = []
     for tool, faults in raw.items():
         pairs = [pair for (key, _), pair in counts.items() if key == tool]
         found_count, count = map(sum, zip((0, 0), *pairs, strict=True))
-        listed += [
+        findings += [
             Finding(tool=tool, code=code, detail=detail, found=found_count, requests=count)
             for code, detail in faults.items()
         ]
-    return tuple(sorted(listed, key=lambda each: (each.found / max(each.requests, 1), each.tool)))
+    return tuple(sorted(findings, key=lambda each: (each.found / max(each.requests, 1), each.tool)))
 
 
 def _effects(raw: _Problems, counts: Counts) -> Iterator[Effect]:
     for code, source in product(FINDINGS, dict.fromkeys(source for _, source in counts)):
         pairs = [
-            (code in raw.get(tool, ()), pair) for (tool, of), pair in counts.items() if of == source
+            (code in raw.get(tool, ()), pair)
+            for (tool, request_source), pair in counts.items()
+            if request_source == source
         ]
         having, others = ([pair for has, pair in pairs if has is side] for side in (True, False))
         if having:

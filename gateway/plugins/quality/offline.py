@@ -151,8 +151,8 @@ def _parameters(tool: Entity) -> Iterator[tuple[str, str]]:
 def _value(schema: Mapping[str, object]) -> str:
     """Return an example or enum value of a schema as a short text, or an empty text."""
     for key in ("examples", "enum"):
-        listed = schema.get(key)
-        for value in listed if isinstance(listed, list | tuple) else ():
+        values = schema.get(key)
+        for value in values if isinstance(values, list | tuple) else ():
             if isinstance(value, str | int) and 0 < len(text := str(value)) <= _MAX_VALUE_CHARS:
                 return text
     return ""

@@ -310,7 +310,7 @@ def to_page(report: EvalReport) -> str:
     ]
     tools = [[getattr(tool, name) for name in _TOOL_COLUMNS] for tool in report.tools]
     pairs = [
-        (pair.wanted, pair.first, pair.requests, "one tool or two?" if pair.are_twins else "")
+        (pair.wanted, pair.first, pair.requests, "yes" if pair.are_twins else "")
         for pair in report.pairs
     ]
     missed = [
@@ -327,8 +327,8 @@ def to_page(report: EvalReport) -> str:
             ((item.tools, *_values(item.figures, names)) for item in report.curve),
         ),
         tools=_table([name.replace("_", " ") for name in _TOOL_COLUMNS], tools),
-        pairs=_table(("wanted", "came first", "requests", "equal"), pairs),
-        missed=_table(("request", "source", "wanted", "place", "found instead"), missed),
+        pairs=_table(("wanted", "ranked first", "requests", "twins"), pairs),
+        missed=_table(("request", "source", "wanted", "rank", "found"), missed),
     )
 
 

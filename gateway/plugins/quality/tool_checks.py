@@ -106,12 +106,12 @@ def check_tools(
         servers: State of each tool's server, keyed by tool id.
         caller: Caller of the tools.
     """
-    listed = {entity.id: entity for entity in snapshot.visible(filters_for(None))}
+    entities = {entity.id: entity for entity in snapshot.visible(filters_for(None))}
     allowed = {entity.id for entity in snapshot.visible(caller.filters())}
     checks = []
     for tool, built_with in wanted.items():
-        entity = listed.get(tool)
-        faults = [*_server_faults(servers[tool], is_listed=tool in listed)]
+        entity = entities.get(tool)
+        faults = [*_server_faults(servers[tool], is_listed=tool in entities)]
         if entity is not None:
             faults += _tool_faults(entity, built_with, is_allowed=tool in allowed)
         elif not faults:

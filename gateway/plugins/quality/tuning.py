@@ -182,9 +182,9 @@ class _Trial:
 
         The searches are *requests*, and generated requests in the words of the tools' definitions.
         """
-        every = [*requests, *offline_requests(tools, typos=False)]
-        before = await self._evaluate({}, every)
-        return compare(before, await self._evaluate(examples_of(requests), every)).lost_tools
+        all_requests = [*requests, *offline_requests(tools, typos=False)]
+        before = await self._evaluate({}, all_requests)
+        return compare(before, await self._evaluate(examples_of(requests), all_requests)).lost_tools
 
     async def _evaluate(self, examples: Examples, requests: Sequence[EvalRequest]) -> EvalReport:
         entities = with_examples(self.snapshot.entities, examples)
@@ -200,5 +200,5 @@ class _Trial:
 def with_examples(entities: Iterable[Entity], examples: Examples) -> Iterator[Entity]:
     """Yield *entities* with their *examples* added."""
     for entity in entities:
-        every = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
-        yield entity.with_hints(examples=tuple(every)) if entity.id in examples else entity
+        all_examples = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
+        yield entity.with_hints(examples=tuple(all_examples)) if entity.id in examples else entity

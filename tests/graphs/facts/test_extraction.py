@@ -126,13 +126,13 @@ GUESSES = [
 ]
 
 
-def things(*labels: str) -> list[Document]:
+def documents_of(*labels: str) -> list[Document]:
     return [Document(id=f"urn:t:{label}", title=label) for label in labels]
 
 
 def test_forbidden_edges_are_not_derived() -> None:
     """A relation is forbidden in both directions."""
-    stated = extract_facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
+    stated = extract_facts([parse(BAN), *documents_of("a", "b", "c", "d")], derived=GUESSES)
 
     expected = [("urn:t:b", "nextStep", "urn:t:a")]
     assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
@@ -143,8 +143,8 @@ def test_upstream_cannot_forbid_and_declared_edges_stay() -> None:
     stranger = parse(BAN, declared=False)
     host = parse(BAN)
 
-    undeclared = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
-    declared = extract_facts([host, host_document, *things("b", "c", "d")], derived=GUESSES)
+    undeclared = extract_facts([stranger, *documents_of("a", "b", "c", "d")], derived=GUESSES)
+    declared = extract_facts([host, host_document, *documents_of("b", "c", "d")], derived=GUESSES)
 
     assert len(GUESSES) == len([fact for fact in undeclared if fact.origin])
     assert [("urn:t:b", True)] == [

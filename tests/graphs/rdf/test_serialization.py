@@ -116,9 +116,9 @@ def test_importing_graphs_does_not_import_rdflib() -> None:
 _ADDED = {"inScheme", "hasTopConcept", "wasDerivedFrom"}
 
 
-def own(found: Sequence[Fact]) -> set[Fact]:
+def without_export_facts(facts: Sequence[Fact]) -> set[Fact]:
     """Leave out facts that only an export adds: the scheme and the provenance of documents."""
-    return {f for f in found if f.predicate not in _ADDED and f.subject != str(SCHEME)}
+    return {f for f in facts if f.predicate not in _ADDED and f.subject != str(SCHEME)}
 
 
 @pytest.mark.parametrize(("write", "read"), FORMS)
@@ -131,7 +131,7 @@ def test_import_restores_weight_and_origin(
     def statements(facts: Iterable[Fact]) -> set[tuple[object, ...]]:
         return {(f.subject, f.predicate, f.object, f.weight, f.origin, f.declared) for f in facts}
 
-    assert statements(own(again)) == statements(FACTS)
+    assert statements(without_export_facts(again)) == statements(FACTS)
     assert GUESS in again
     assert to_n_triples(FACTS) == to_n_triples(again)
 
@@ -161,7 +161,7 @@ def test_import_restores_any_weighted_edge(
     stated: list[Fact],
 ) -> None:
     """Every format keeps all digits of the weight."""
-    assert set(stated) == own(read(write(stated)))
+    assert set(stated) == without_export_facts(read(write(stated)))
 
 
 def test_edge_without_a_weight_is_one_triple() -> None:
@@ -172,10 +172,10 @@ def test_edge_without_a_weight_is_one_triple() -> None:
 
 def test_import_replaces_an_invalid_weight_by_1() -> None:
     text = to_turtle(FACTS)
-    odd = text.replace("0.00001", '"much"').replace("0.123456789", "7.5")
-    odd = odd.replace("tg:line 7", 'tg:line "99999999999"')
+    hostile = text.replace("0.00001", '"much"').replace("0.123456789", "7.5")
+    hostile = hostile.replace("tg:line 7", 'tg:line "99999999999"')
 
-    facts = from_turtle(odd)
+    facts = from_turtle(hostile)
 
     assert {1.0} == {fact.weight for fact in facts}
     (guess,) = (fact for fact in facts if fact.predicate == "nextStep")

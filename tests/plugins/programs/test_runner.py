@@ -51,7 +51,7 @@ def refund_order(order_id: int) -> str:
     return f"refunded {order_id}"
 
 
-def filled(gateway: Gateway) -> Gateway:
+def with_order_tools(gateway: Gateway) -> Gateway:
     gateway.add_tool(list_orders)
     gateway.add_tool(get_order)
     gateway.add_tool(refund_order, hints=Hints(destructive=True))
@@ -69,7 +69,7 @@ def options(tmp_path: Path, **more: Any) -> Options:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
-    return filled(open_gateway(options=options(tmp_path)))
+    return with_order_tools(open_gateway(options=options(tmp_path)))
 
 
 class Chat:
@@ -197,7 +197,9 @@ async def test_program_calls_run_as_the_caller_without_hidden_tools(gateway: Gat
 async def test_destructive_call_is_refused_unless_the_host_allows_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    careful = filled(open_gateway(options=options(tmp_path, programs=ProgramsOptions(seconds=20))))
+    careful = with_order_tools(
+        open_gateway(options=options(tmp_path, programs=ProgramsOptions(seconds=20)))
+    )
 
     body = await Chat(careful, "refund_order", approve=lambda _: True).run(
         "await refund_order(order_id=1)"
@@ -233,7 +235,9 @@ async def test_policy_that_asks_pauses_the_program(
 ) -> None:
     """The policy applies even to a tool without annotations."""
     policies = (AccessPolicy(action="ask", tools=("local/get_order",)),)
-    chat = Chat(filled(open_gateway(options=options(tmp_path, policies=policies))), "get_order")
+    chat = Chat(
+        with_order_tools(open_gateway(options=options(tmp_path, policies=policies))), "get_order"
+    )
     code = "(await get_order(order_id=1))['state']"
 
     waiting = await chat.run(code)
@@ -249,7 +253,7 @@ async def test_approved_program_resumes_in_another_process(
     """Two gateways that share only a store represent two processes."""
     stores = [PostgresStore(postgres.url, schema=tmp_path.name) for _ in range(2)]
     first, second = (
-        filled(
+        with_order_tools(
             Gateway(
                 store=store,
                 options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
@@ -267,9 +271,9 @@ async def test_approved_program_resumes_in_another_process(
     undecided = await Chat(second, caller=ADA).run(resume=key)
     listed = await ProgramRunner(second).waiting()
     await ProgramRunner(second).decide(key, approved=True)
-    foreign = await Chat(second, caller=BOB).run(resume=key)
+    foreign_answer = await Chat(second, caller=BOB).run(resume=key)
     done = await Chat(second, caller=ADA).run(resume=key)
-    again = await Chat(first, caller=ADA).run(resume=key)
+    second_answer = await Chat(first, caller=ADA).run(resume=key)
     for gateway, store in zip((first, second), stores, strict=True):
         await gateway.aclose()
         store.close()
@@ -277,10 +281,10 @@ async def test_approved_program_resumes_in_another_process(
     assert waiting["waits_for"] == [{"tool": "local/refund_order", "arguments": {"order_id": 7}}]
     assert undecided == waiting
     assert [program.caller["user"] for program in listed.values()] == ["ada"]
-    assert "unknown or expired" in foreign["error"]
+    assert "unknown or expired" in foreign_answer["error"]
     assert done["result"] == "refunded 7: {'id': 7, 'state': 'open'}"
     assert (done["printed"], done["calls"]) == ("began\n", 2)
-    assert "unknown or expired" in again["error"]
+    assert "unknown or expired" in second_answer["error"]
 
 
 async def test_decision_applies_once_to_the_seen_definition(gateway: Gateway) -> None:
@@ -419,7 +423,7 @@ async def test_store_without_programs_refuses_waiting_programs(open_gateway: Ope
             self.call_log = call_log_of(store)
 
     plain = open_gateway()
-    gateway = filled(
+    gateway = with_order_tools(
         Gateway(
             store=Small(plain.store),
             options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
@@ -447,10 +451,10 @@ async def test_observed_types_are_visible_only_to_their_caller(gateway: Gateway)
 
     own_answer = await chat.run()
     chat.caller = replace(ADA, tenant="other")
-    foreign = await chat.run()
+    foreign_answer = await chat.run()
 
     assert "alice" in own_answer["functions"]
-    assert "alice" not in foreign["functions"]
+    assert "alice" not in foreign_answer["functions"]
 
 
 async def test_value_is_stored_on_request_and_only_for_its_caller(gateway: Gateway) -> None:
@@ -461,14 +465,14 @@ async def test_value_is_stored_on_request_and_only_for_its_caller(gateway: Gatew
     stored = await chat.run(code, keep=True)
     later = await chat.run("len(previous)", previous=stored["kept"])
     none = await chat.run("previous is None")
-    foreign = await Chat(gateway, caller=BOB).run("previous", previous=stored["kept"])
+    foreign_answer = await Chat(gateway, caller=BOB).run("previous", previous=stored["kept"])
 
     assert "keep it" in long["cut"]
     assert len(json.dumps(long)) < 1.2 * LIMITS.output_chars
     assert stored == {"kept": stored["kept"], "calls": 1}
     assert later["result"] == 900
     assert none["result"] is True
-    assert "unknown or expired" in foreign["error"]
+    assert "unknown or expired" in foreign_answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -493,7 +497,9 @@ async def test_call_spans_are_children_of_the_program_span(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     watch = Watch()
-    gateway = filled(open_gateway(options=options(tmp_path), tracer_provider=watch.tracer))
+    gateway = with_order_tools(
+        open_gateway(options=options(tmp_path), tracer_provider=watch.tracer)
+    )
     code = "import asyncio\nawait asyncio.gather(get_order(order_id=1), list_orders(customer='a'))"
 
     await Chat(gateway, "get_order", "list_orders").run(code)
@@ -511,7 +517,7 @@ async def test_calls_of_programs_become_next_steps(
 ) -> None:
     """Each program is a task, like a conversation."""
     usage = UsageOptions(record=True, learn="on", refresh_s=0)
-    gateway = filled(open_gateway(options=options(tmp_path, usage=usage)))
+    gateway = with_order_tools(open_gateway(options=options(tmp_path, usage=usage)))
     chat = Chat(gateway, "list_orders", "get_order")
     code = "await list_orders(customer='a')\nawait get_order(order_id={})"
 
@@ -527,7 +533,7 @@ async def test_searches_are_answered_while_ten_programs_loop(
 ) -> None:
     """A runaway program blocks a worker until its time limit, but never the gateway."""
     limits = ProgramsOptions(seconds=0.2, wall_s=60)
-    gateway = filled(open_gateway(options=options(tmp_path, programs=limits)))
+    gateway = with_order_tools(open_gateway(options=options(tmp_path, programs=limits)))
     chat = Chat(gateway)
     programs = [asyncio.create_task(chat.run("while True:\n    pass")) for _ in range(10)]
 

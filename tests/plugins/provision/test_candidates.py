@@ -76,9 +76,9 @@ async def test_registry_is_fetched_once_a_day(
     second, _ = await available_servers(options, QUICK, folder)
     requests = len(registry.requests)
     age(folder, 61)
-    again, _ = await available_servers(options, QUICK, folder)
+    refetched, _ = await available_servers(options, QUICK, folder)
 
-    assert first == second == again
+    assert first == second == refetched
     assert registry.url == first[0].source
     assert (1, 2) == (requests, len(registry.requests))
 
@@ -208,19 +208,19 @@ class Watched(HashingEmbedder):
 async def test_ranking_embeds_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
     """An embedder's connections belong to one loop."""
     embedder = Watched()
-    created = open_gateway(strategy="auto", embedder=embedder)
+    gateway = open_gateway(strategy="auto", embedder=embedder)
     entries = [
         RegistryEntry(name="a/parcels", description="Weighs."),
         RegistryEntry(name="a/songs"),
     ]
 
-    ranked = await rank_servers(created, entries, "parcels", limit=1, max_ranked=500)
+    ranked = await rank_servers(gateway, entries, "parcels", limit=1, max_ranked=500)
 
     async def loop() -> int:
         return id(asyncio.get_running_loop())
 
     assert ["a/parcels"] == [row.entry.name for row in ranked]
-    assert {await created.bridge.run(loop)} == embedder.loops
+    assert {await gateway.bridge.run(loop)} == embedder.loops
 
 
 async def test_entries_of_a_large_registry_are_preselected_by_words() -> None:
@@ -232,8 +232,8 @@ async def test_entries_of_a_large_registry_are_preselected_by_words() -> None:
     entries.append(RegistryEntry(name="b/parcels", description="Weighs a parcel."))
     async with Gateway(
         strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
-    ) as created:
-        ranked = await rank_servers(created, entries, "weigh a parcel", limit=3, max_ranked=100)
+    ) as gateway:
+        ranked = await rank_servers(gateway, entries, "weigh a parcel", limit=3, max_ranked=100)
 
     assert "b/parcels" == ranked[0].entry.name
     assert not any("Number" in text for text in embedder.embedded_texts)

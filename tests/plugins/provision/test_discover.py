@@ -18,12 +18,12 @@ def weigh(parcel: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    created = open_gateway()
-    created.add_tool(weigh)
+    new_gateway = open_gateway()
+    new_gateway.add_tool(weigh)
     shelf = Shelf([tool("play_song", "Play a song."), tool("stop_song", "Stop the song.")])
-    created.add_server("music", server=shelf.server)
-    created.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
-    return created
+    new_gateway.add_server("music", server=shelf.server)
+    new_gateway.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
+    return new_gateway
 
 
 async def test_intent_returns_tools_with_schemas_and_their_servers(gateway: Gateway) -> None:
@@ -52,13 +52,15 @@ async def test_overview_without_an_intent_lists_everything_by_name(gateway: Gate
 
 
 async def test_overview_has_twenty_tools_by_default(open_gateway: OpenGateway) -> None:
-    created = open_gateway([tool(f"list_{number}", "List the invoices.") for number in range(60)])
+    large_gateway = open_gateway(
+        [tool(f"list_{number}", "List the invoices.") for number in range(60)]
+    )
 
-    assert LIMIT == 20 == len((await discover(created)).tools)
-    assert LIMIT == len((await discover(created, "list the invoices")).tools)
-    assert 30 == len((await discover(created, "list the invoices", limit=30)).tools)
+    assert LIMIT == 20 == len((await discover(large_gateway)).tools)
+    assert LIMIT == len((await discover(large_gateway, "list the invoices")).tools)
+    assert 30 == len((await discover(large_gateway, "list the invoices", limit=30)).tools)
     with pytest.raises(InvalidRequestError):
-        await discover(created, limit=0)
+        await discover(large_gateway, limit=0)
 
 
 async def test_unlistable_server_is_reported_with_its_state(open_gateway: OpenGateway) -> None:

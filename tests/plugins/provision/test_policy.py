@@ -53,11 +53,11 @@ def plan(
     )
 
 
-def judged(
-    made: Plan, *, confidence: float = 1.0, programs: Programs = PROGRAMS, **options: Any
+def run_checks(
+    plan_to_check: Plan, *, confidence: float = 1.0, programs: Programs = PROGRAMS, **options: Any
 ) -> dict[str, PolicyCheck]:
     gates = check_plan(
-        made,
+        plan_to_check,
         confidence=confidence,
         options=ProvisionOptions(**options),
         programs=programs,
@@ -66,8 +66,8 @@ def judged(
     return {gate.name: gate for gate in gates}
 
 
-def verdicts(made: Plan, **options: Any) -> dict[str, str]:
-    return {name: gate.verdict for name, gate in judged(made, **options).items()}
+def verdicts(plan_to_check: Plan, **options: Any) -> dict[str, str]:
+    return {name: gate.verdict for name, gate in run_checks(plan_to_check, **options).items()}
 
 
 def test_harmless_package_passes_all_checks() -> None:
@@ -111,9 +111,9 @@ def test_commands_are_complete_and_use_no_shell() -> None:
 @pytest.mark.parametrize("route", [TIME, EVERYTHING])
 def test_invalid_package_names_are_refused(route: Package, identifier: str) -> None:
     """Installers accept options, URLs and files in place of a name."""
-    created = plan(replace(route, identifier=identifier))
+    new_plan = plan(replace(route, identifier=identifier))
 
-    assert "refuse" == verdicts(created)["package"]
+    assert "refuse" == verdicts(new_plan)["package"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_npm_versions_need_three_numbers() -> None:
 def test_unsupported_packages_are_refused_with_a_reason(
     change: dict[str, Any], message: str
 ) -> None:
-    gate = judged(plan(replace(TIME, **change)))["package"]
+    gate = run_checks(plan(replace(TIME, **change)))["package"]
 
     assert "refuse" == gate.verdict
     assert message in gate.reason
@@ -155,10 +155,10 @@ def test_unsupported_packages_are_refused_with_a_reason(
 )
 def test_missing_installer_is_reported(route: Package, message: str) -> None:
     without = Programs(python="/py")
-    created = plan(route, programs=without)
+    new_plan = plan(route, programs=without)
 
-    assert () == created.install
-    assert message in judged(created, programs=without)["package"].reason
+    assert () == new_plan.install
+    assert message in run_checks(new_plan, programs=without)["package"].reason
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_missing_installer_is_reported(route: Package, message: str) -> None:
 )
 def test_other_package_index_needs_consent(base_url: str, verdict: str) -> None:
     """Packages are fetched from this machine's index, where the name may belong to someone else."""
-    created = plan(replace(TIME, base_url=base_url))
-    checks = judged(created, indexes=("https://index.example",))["index"]
+    new_plan = plan(replace(TIME, base_url=base_url))
+    checks = run_checks(new_plan, indexes=("https://index.example",))["index"]
 
     assert verdict == checks.verdict
     assert (verdict == "ask") == (base_url in checks.reason and bool(base_url))
@@ -208,8 +208,8 @@ def test_trust_applies_to_a_namespace_or_a_name(
     patterns: tuple[str, ...], *, expected: bool
 ) -> None:
     """``org.example`` is not ``org.example-evil``."""
-    created = plan(source="http://registry")
-    assert ("pass" if expected else "ask") == verdicts(created, namespaces=patterns)["source"]
+    new_plan = plan(source="http://registry")
+    assert ("pass" if expected else "ask") == verdicts(new_plan, namespaces=patterns)["source"]
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*", "org.*/x", "org", "/x", "org/", "org/x*"])
@@ -219,7 +219,7 @@ def test_too_general_trust_patterns_are_refused(pattern: str) -> None:
 
 
 def test_low_confidence_needs_consent() -> None:
-    assert "ask" == judged(plan(), confidence=0.5)["confidence"].verdict
+    assert "ask" == run_checks(plan(), confidence=0.5)["confidence"].verdict
 
 
 @pytest.mark.parametrize(
@@ -268,14 +268,14 @@ def test_inputs_are_filled_from_entry_host_defaults_and_environment() -> None:
             Input(name="OPTIONAL", secret=True),
         ),
     )
-    created = plan(route, inputs={"folder": "/data", "host": "h"}, variables={"KEY": "canary"})
+    new_plan = plan(route, inputs={"folder": "/data", "host": "h"}, variables={"KEY": "canary"})
 
-    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == created.args
-    assert {"KEY": "${KEY}", "LEVEL": "info"} == created.env
-    assert ("KEY",) == created.needs.handed
-    assert "ask" == verdicts(created)["inputs"]
-    assert "canary" not in repr(created)
-    entry = created.config_entry()
+    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == new_plan.args
+    assert {"KEY": "${KEY}", "LEVEL": "info"} == new_plan.env
+    assert ("KEY",) == new_plan.needs.handed
+    assert "ask" == verdicts(new_plan)["inputs"]
+    assert "canary" not in repr(new_plan)
+    entry = new_plan.config_entry()
     assert ["command", "args", "env"] == list(entry)
 
 
@@ -317,7 +317,7 @@ def argument(**fields: Any) -> Package:
     ],
 )
 def test_missing_or_unsafe_inputs_are_refused(route: Package | Remote, reason: str) -> None:
-    gate = judged(plan(route))["inputs"]
+    gate = run_checks(plan(route))["inputs"]
 
     assert "refuse" == gate.verdict
     assert gate.reason.startswith(reason)
@@ -326,7 +326,7 @@ def test_missing_or_unsafe_inputs_are_refused(route: Package | Remote, reason: s
 def test_secret_is_a_reference_in_the_plan() -> None:
     """Other people may read the configuration file."""
     route = replace(TIME, environment=(Input(name="KEY", secret=True),))
-    gate = judged(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
+    gate = run_checks(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
 
     assert "refuse" == gate.verdict
     assert "canary" not in gate.reason
@@ -340,15 +340,15 @@ def test_remote_server_is_configured_by_url() -> None:
         variables=(Input(name="tenant"),),
         headers=(Input(name="Authorization", required=True, secret=True),),
     )
-    created = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
+    new_plan = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
 
     assert {
         "type": "http",
         "url": "https://acme.example.org/mcp",
         "headers": {"Authorization": "Bearer ${TOKEN}"},
-    } == created.config_entry()
+    } == new_plan.config_entry()
     assert {"type": "http", "url": FAR.url} == plan(FAR).config_entry()
-    assert ("remote", ()) == (created.kind, created.launch)
+    assert ("remote", ()) == (new_plan.kind, new_plan.launch)
 
 
 @pytest.mark.parametrize(

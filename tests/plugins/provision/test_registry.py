@@ -223,16 +223,16 @@ def test_registry_cannot_set_internal_fields() -> None:
 
     (entry,), _ = parse_entries((raw,), source="here")
 
-    (created,) = entry.packages
-    (values,) = created.environment
+    (registry_server,) = entry.packages
+    (values,) = registry_server.environment
     assert ("here", ()) == (entry.source, entry.suspicions)
-    assert not created.runtime_arguments
+    assert not registry_server.runtime_arguments
     assert ("", True) == (values.flag, values.secret)
 
 
 def test_parse_errors_do_not_contain_texts_of_the_entry() -> None:
-    odd = {"server": {"name": "a/b", "remotes": [{"type": "sse", "url": ["evil text"]}]}}
+    hostile = {"server": {"name": "a/b", "remotes": [{"type": "sse", "url": ["evil text"]}]}}
 
-    _, fault = parse_entries((odd,), source="here")
+    _, fault = parse_entries((hostile,), source="here")
 
     assert "entry 1: 'a/b': remotes[0].url must be a text" == fault

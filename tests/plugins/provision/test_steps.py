@@ -273,10 +273,10 @@ async def test_gateway_reads_the_new_server_from_its_configuration(new_site: Sit
     new_site.gateway.add_config(new_site.config)
 
     result = await new_site.provisioner.provision(INTENT, apply=True)
-    again = await new_site.gateway.reload()
+    second = await new_site.gateway.reload()
 
     assert "installed" == result.outcome, result.reason
-    assert (("gone", "parcels"), ()) == (again.kept, again.added)
+    assert (("gone", "parcels"), ()) == (second.kept, second.added)
     assert (
         '  // mine\n  "mcpServers": {"gone": {"command": "/no/such"}' in new_site.config.read_text()
     )

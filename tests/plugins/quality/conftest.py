@@ -24,12 +24,14 @@ def gateway(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> G
 def run(gateway: Gateway) -> Evaluate:
     """Function that evaluates requests, given as texts with the names of their tools."""
 
-    def evaluated(asked: dict[str, str], *more: EvalRequest, on: Gateway = gateway) -> EvalReport:
+    def evaluated(
+        texts: dict[str, str], *further_requests: EvalRequest, on: Gateway = gateway
+    ) -> EvalReport:
         async def work() -> EvalReport:
             requests = [
-                EvalRequest(text=text, wanted=_wanted(names)) for text, names in asked.items()
+                EvalRequest(text=text, wanted=_wanted(names)) for text, names in texts.items()
             ]
-            frozen = freeze([*requests, *more], await on.snapshot(), Filters())
+            frozen = freeze([*requests, *further_requests], await on.snapshot(), Filters())
             return await evaluate(on, frozen)
 
         return on.bridge.call(work)

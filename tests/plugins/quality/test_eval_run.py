@@ -28,7 +28,7 @@ OWN = (
 )
 
 
-async def ended(run: EvalRun) -> RunProgress:
+async def wait_for_end(run: EvalRun) -> RunProgress:
     """Wait for the end of a run, and return its result."""
     await asyncio.wrap_future(run.work)
     return run.progress
@@ -89,7 +89,7 @@ async def test_run_saves_a_report_while_searches_continue(gateway: Gateway, tmp_
     during = run.progress
     result = await gateway.search("book a flight")
     go_on.set()
-    after = await ended(run)
+    after = await wait_for_end(run)
 
     assert RunProgress(running=True, stage="requests", done=3, total=9) == during
     assert "book_flight" == result.matches[0].name
@@ -138,7 +138,8 @@ async def test_failed_run_gives_the_reason(gateway: Gateway, tmp_path: Path) -> 
     foreign = EvalRun(gateway.bridge, broken, tmp_path)
 
     assert (
-        "'an e-mail': the tool's name is empty: give an id or a name" == (await ended(ours)).error
+        "'an e-mail': the tool's name is empty: give an id or a name"
+        == (await wait_for_end(ours)).error
     )
-    assert "ValueError" == (await ended(foreign)).error
+    assert "ValueError" == (await wait_for_end(foreign)).error
     assert () == list_reports(tmp_path)

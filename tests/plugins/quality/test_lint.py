@@ -85,7 +85,7 @@ Look = Callable[..., LintReport]
 
 
 @pytest.fixture
-def look(open_gateway: OpenGateway) -> Look:
+def lint_catalog(open_gateway: OpenGateway) -> Look:
     """Function that lints a small catalog, ranked by words."""
     gateway = open_gateway()
     gateway.add_source(
@@ -102,18 +102,18 @@ def look(open_gateway: OpenGateway) -> Look:
         )
     )
 
-    def lint_it(*asked: EvalRequest, **more: object) -> LintReport:
-        return gateway.bridge.call(lambda: lint(gateway, asked, **more))  # type: ignore[arg-type]
+    def run_lint(*requests: EvalRequest, **arguments: object) -> LintReport:
+        return gateway.bridge.call(lambda: lint(gateway, requests, **arguments))  # type: ignore[arg-type]
 
-    return lint_it
+    return run_lint
 
 
 def ask(text: str, name: str) -> EvalRequest:
     return EvalRequest(text=text, wanted=((name,),))
 
 
-def test_lint_compares_recall_with_and_without_a_finding(look: Look) -> None:
-    report = look(
+def test_lint_compares_recall_with_and_without_a_finding(lint_catalog: Look) -> None:
+    report = lint_catalog(
         ask("it is cold, warm up the house", "set_point"), ask("pay what i owe", "pay_invoice")
     )
 
@@ -127,6 +127,6 @@ def test_lint_compares_recall_with_and_without_a_finding(look: Look) -> None:
     assert first.found == first.requests - 1
 
 
-def test_unknown_tool_is_an_error(look: Look) -> None:
+def test_unknown_tool_is_an_error(lint_catalog: Look) -> None:
     with pytest.raises(InvalidRequestError, match="nobody"):
-        look(ask("a", "nobody"))
+        lint_catalog(ask("a", "nobody"))

@@ -41,11 +41,11 @@ def test_page_contains_figures_and_missed_requests(run: Evaluate) -> None:
 
 
 def test_page_escapes_texts_of_servers_and_users(run: Evaluate, open_gateway: OpenGateway) -> None:
-    evil = '<script src="http://x">$catalog</script>'
+    hostile = '<script src="http://x">$catalog</script>'
     gateway = open_gateway([tool("<img onerror=x>", "a song"), tool("b", "b")])
-    request = EvalRequest(text=evil, wanted=(("b",),), source="user", language="<i>")
+    request = EvalRequest(text=hostile, wanted=(("b",),), source="user", language="<i>")
     page = read(run({"a song": "b"}, request, on=gateway))
 
     assert {"script", "img", "i", "link"}.isdisjoint(page.tags)
     assert (LOADS | {"onerror"}).isdisjoint(page.attributes)
-    assert evil in page.words
+    assert hostile in page.words
