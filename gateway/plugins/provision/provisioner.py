@@ -133,7 +133,7 @@ class Provisioner(Setup):
         audit.record("ranked", about=", ".join(names), candidates=names)
         result = ProvisionResult(
             outcome="none",
-            reason=f"none of {len(entries)} servers is likely to serve",
+            reason=f"no server is likely to serve (servers checked: {len(entries)})",
             candidates=candidates,
             diagnostics=tuple(diagnostics),
         )

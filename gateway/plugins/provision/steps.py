@@ -201,7 +201,7 @@ class Steps:
         return replace(
             self.planned,
             outcome="installed",
-            reason=f"{len(tools)} tools can be called",
+            reason=f"{len(tools)} tool{'s' * (len(tools) != 1)} can be called",
             plan=plan,
             server=plan.server,
             tools=tools,

@@ -111,7 +111,9 @@ def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> 
         "removed": len(before.keys() - after.keys()),
         "changed": sum(after[key] != before[key] for key in before.keys() & after.keys()),
     }
-    return ", ".join(f"{count} tools {word}" for word, count in counts.items() if count)
+    return ", ".join(
+        f"{count} tool{'s' * (count != 1)} {word}" for word, count in counts.items() if count
+    )
 
 
 def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict[str, FigureChange]:

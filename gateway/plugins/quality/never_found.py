@@ -26,7 +26,7 @@ def never_found(build: IndexBuild, reports: Path) -> Iterator[Issue]:
     for tool in report.tools if report else ():
         if tool.findable or tool.id not in enabled:
             continue
-        detail = f"not found by any of {tool.requests} test requests"
+        detail = f"found by 0 of {tool.requests} test requests"
         if above := [*tool.outranked_by][:_MAX_DETAILS]:
             detail += f"; higher ranked: {', '.join(above)}"
         if tool.missing_words:

@@ -97,7 +97,10 @@ async def test_outcome_is_none_without_a_likely_server(
 
     result = await site(registry.url).provisioner.provision(intent)
 
-    assert ("none", "none of 1 servers is likely to serve") == (result.outcome, result.reason)
+    assert ("none", "no server is likely to serve (servers checked: 1)") == (
+        result.outcome,
+        result.reason,
+    )
     assert (entry is NO_ROUTE) == bool(result.candidates)
 
 

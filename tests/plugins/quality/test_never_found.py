@@ -30,5 +30,5 @@ async def test_issues_name_tools_never_found_in_the_newest_report(
 
     assert () == none == after
     assert ("never_found", "shelf/add", 1000.0) == (issue.kind, issue.id, issue.since)
-    assert "not found by any of 1 test requests" in issue.detail
+    assert "found by 0 of 1 test requests" in issue.detail
     assert ("configuration", "2026-01-02.json") == (broken.kind, broken.id)
