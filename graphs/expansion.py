@@ -86,8 +86,7 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
 
     Returns:
         ``related`` and ``next_step``: best first, equal scores by label. ``prerequisite``:
-        neighbours
-        of the first seed first, and for each seed the nearest first.
+        neighbours of the first seed first, and for each seed the nearest first.
 
     Example:
         >>> from graphs import compile_facts, extract_facts, parse
@@ -129,8 +128,8 @@ class _Traversal:
     visited: int = 0
 
     def around(self, seed: str, hops: int) -> list[_Ranked]:
-        """Return the nodes around *seed*, breadth first. Each level is sorted, and seeds are
-        left out.
+        """Return the nodes around *seed*, breadth first. Each level is sorted, and seeds are left
+        out.
         """
         neighbours: list[_Ranked] = []
         level: list[_Ranked] = [(-1.0, "", seed, ())]

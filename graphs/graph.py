@@ -72,8 +72,7 @@ class GraphIndex:
         """Return a new network of all nodes, with plain values as data.
 
         The data of a node are ``label`` and ``kind``. The data of an edge are ``role``, ``rule``
-        (empty
-        if a document states it), ``weight``, ``declared``, ``path`` and ``line``.
+        (empty if a document states it), ``weight``, ``declared``, ``path`` and ``line``.
 
         Args:
             names: New ids, keyed by old id. Other nodes keep their ids.

@@ -138,13 +138,10 @@ class GraphBuilder:
             names: The host's names, as in `graphs.facts.extraction.extract_facts`.
             others: Ids and titles of further nodes that labels may name.
             derived: Facts of the host's own rules, in parts that can be iterated repeatedly. An
-                unchanged
-                part must be the same object as before.
+                unchanged part must be the same object as before.
             rows: Searchable nodes in order, with the argument of ``fields`` for each. An unchanged
-                row
-                must be the same object as before. Texts that the host declares are added. None
-                makes all
-                documents searchable, with all stated texts.
+                row must be the same object as before. Texts that the host declares are added. None
+                makes all documents searchable, with all stated texts.
             texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:

@@ -79,8 +79,7 @@ def search_text(
         text: Query in any language. An empty query finds nothing.
         limit: Maximum number of documents.
         allowed: Function that returns True for documents that may be found. It is called with the
-            best
-            documents in turn, until there are enough. None allows all.
+            best documents in turn, until there are enough. None allows all.
 
     Returns:
         Matches, best first, equal scores by label and id.
@@ -121,8 +120,7 @@ def find(
         mode: Searched parts of the graph.
         limit: Maximum number of documents.
         weights: Weight of each predicate in the schema, in (0, 1]. The text of an edge is the name
-            of
-            its object.
+            of its object.
         allowed: Function that returns True for nodes that may be found. None allows all.
 
     Returns:

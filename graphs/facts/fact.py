@@ -1,8 +1,7 @@
 """Facts, which are the statements of a graph, and rules for merging them.
 
 * Of equal facts, the declared one is used with its own weight. Otherwise the first by rule, file
-  and
-  line is used, with the greatest weight. The order of the documents does not matter.
+  and line is used, with the greatest weight. The order of the documents does not matter.
 * Facts that the host forbids are left out, unless the host declares them itself.
 """
 

@@ -254,8 +254,7 @@ class DocumentTokens:
 
     entries: bytes
     """Pairs of a term, and its count times the number of fields plus the number of the field;
-    ascending
-    by field."""
+    ascending by field."""
     words: bytes
     """Numbers of the words as written."""
     languages: frozenset[str]

@@ -209,8 +209,8 @@ class BM25Index:
 
         Returns:
             Two arrays of shape (documents,): a bit for each field number, uint64; and True if the
-            word is
-            the whole field, bool. A field contains an identifier if it contains all its parts.
+            word is the whole field, bool. A field contains an identifier if it contains all its
+            parts.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)

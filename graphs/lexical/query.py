@@ -116,8 +116,7 @@ class TrigramIndex:
 
         Returns:
             Up to three pairs of a word and its share in (0, 1], best first. Empty for words with
-            digits
-            or more than 32 characters, and if no known word is similar.
+            digits or more than 32 characters, and if no known word is similar.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:

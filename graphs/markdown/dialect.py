@@ -1,8 +1,7 @@
 """Reader and writer of Markdown-LD texts, and of folders and bundles of such texts.
 
 * ``parse(render(document)) == document`` for every document with an id, if its sections are
-  complete
-  Markdown without headings and unclosed fences.
+  complete Markdown without headings and unclosed fences.
 * A document is data. Its contents are not fetched, run or trusted.
 
 `add_edge` adds an edge to a text and leaves all other characters unchanged.
@@ -126,8 +125,8 @@ def read(path: str | Path) -> tuple[Document, ...]:
     """Read the documents of a folder, a bundle or a single file.
 
     Args:
-        path: A folder (every ``*.md`` under it, sorted by path), a JSON bundle
-            ``{"version": 1, "documents": [{"path": …, "content": …}]}``, or one text.
+        path: A folder (every ``*.md`` under it, sorted by path), a JSON bundle ``{"version": 1,
+            "documents": [{"path": …, "content": …}]}``, or one text.
 
     Returns:
         The documents, with paths relative to the folder; empty for an empty folder.

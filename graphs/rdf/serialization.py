@@ -4,8 +4,7 @@
   broader concept. A node read from a file has the property ``prov:wasDerivedFrom``.
 * A statement with a weight or derived by a rule is written twice: plainly, and as an
   ``rdf:Statement`` with weight, rule, file and line. The id of this node is a hash of the
-  statement,
-  so equal graphs give equal texts. The import reads its properties into the fact.
+  statement, so equal graphs give equal texts. The import reads its properties into the fact.
 * Ids that are not IRIs get the base IRI of documents.
 * JSON-LD is checked before it is parsed. References to other contexts are refused everywhere; only
   the context of the vocabulary may be named.

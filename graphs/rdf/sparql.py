@@ -1,8 +1,7 @@
 """Read-only SPARQL queries over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
 
 * Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
-  functions
-  query them, outside the process of the query.
+  functions query them, outside the process of the query.
 * Each query runs in its own process, which ends itself at its time limit. Answers are plain values.
 * A query is parsed and checked before it runs. Updates, FROM, GRAPH, and SERVICE with an endpoint
   that is not allowed are refused.
@@ -184,8 +183,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     text.
 
     A watchdog outside Python's own threads ends the process at the time limit, even during a
-    hostile
-    regular expression.
+    hostile regular expression.
     """
     facts, text, limit, timeout_s, endpoints = json.loads(requests.readline())
 

@@ -73,8 +73,7 @@ class ProgramFunctions:
     found: set[str] = field(default_factory=set)
     decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
     """Decisions of the host, keyed by call number: the tool id, and the reason for a refusal or an
-    empty
-    text for an approval."""
+    empty text for an approval."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
     """Tool and arguments of each waiting call, keyed by call number."""
 

@@ -4,8 +4,7 @@
   contains lines, similar names and the declarations of the used tools.
 * A call that needs approval ends the run with a snapshot. With ``approve``, the host is asked at
   once, and no worker waits meanwhile. Otherwise, the program is stored until
-  `ProgramRunner.decide`,
-  and any process that shares the store can resume it.
+  `ProgramRunner.decide`, and any process that shares the store can resume it.
 """
 
 from __future__ import annotations
@@ -135,8 +134,7 @@ class ProgramRunner:
             tools: Tools and caller of the conversation.
             call_id: The model's id of the call, for telemetry.
             approve: Function that is asked about calls, according to `ChatOptions.confirm`. None
-                stores
-                the program instead.
+                stores the program instead.
             task: Task id, as for `Gateway.invoke`. A program without one is a task of its own.
 
         Returns:
@@ -144,8 +142,7 @@ class ProgramRunner:
 
         Raises:
             InvalidRequestError: If the program is too long, or the caller has no program or value
-                with
-                the given key.
+                with the given key.
             StoreError: If stored data cannot be read.
         """
         if len(request.code) > self._options.max_code_chars:

@@ -140,8 +140,7 @@ def wrapped(binary: Path) -> Path | None:
     """Return an executable that runs *binary* in bubblewrap; None if bubblewrap does not work here.
 
     The command is tested with ``--version``, because some systems forbid user namespaces. The
-    executable
-    is deleted when this process ends.
+    executable is deleted when this process ends.
     """
     program = shutil.which("bwrap")
     if program is None:

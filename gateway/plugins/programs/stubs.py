@@ -25,8 +25,8 @@ from gateway.types import JsonObject
 
 MAX_DEPTH = 8
 MAX_CLASSES = 60
-"""Maximum number of classes in the declaration of one tool; further objects are a plain
-``dict``."""
+"""Maximum number of classes in the declaration of one tool; further objects are a plain ``dict``.
+"""
 _MAX_LITERALS = 40
 _DOC_CHARS = 160
 HEADER = """\

@@ -5,8 +5,7 @@
 * Names and descriptions form a separate catalog, searched with the gateway's strategy and embedder,
   so confidences are comparable with those of tools.
 * The bundled list has the format of a registry's answer. The name, version and purpose of each
-  entry
-  were checked, but not its safety.
+  entry were checked, but not its safety.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ class ServerSummary:
     name: str
     state: str
     """``idle``, ``connecting``, ``active``, ``failed`` or ``closed``; ``local`` for functions and
-    other
-    sources without a connection."""
+    other sources without a connection."""
     tools: int
     """Number of visible tools of the server."""
     confidence: float | None = None
@@ -93,8 +92,7 @@ async def discover(
         limit: Maximum number of tools, 1 to `SearchOptions.max_limit`.
         filters: Filters for the tools; None selects enabled, active tools that require no scope.
         caller: Caller, who gets only visible servers. None is the host, who gets all servers and
-            the
-            reasons why servers could not be listed.
+            the reasons why servers could not be listed.
 
     Returns:
         An overview, even if servers fail. The diagnostics name servers that could not be listed.

@@ -93,8 +93,7 @@ async def run_command(
 
     Raises:
         UpstreamError: If the command cannot be started, or fails. The message contains the end of
-            its
-            output.
+            its output.
         UpstreamTimeoutError: If the command exceeds the time limit.
     """
     from gateway.mcp.stdio import start_process, stop_process  # noqa: PLC0415  (mcp is heavy, and a plan needs none)

@@ -193,9 +193,7 @@ def bin_folder(folder: Path) -> Path:
 
 
 def _which(program: str) -> str | None:
-    """Return the absolute path of *program*, because the installation changes the working
-    folder.
-    """
+    """Return the absolute path of *program*, because installing changes the working folder."""
     path = shutil.which(program)
     return str(Path(path).absolute()) if path else None
 

@@ -1,15 +1,14 @@
 """Policy checks of a plan, and consent of a person.
 
 Each check passes, asks or refuses. ``refuse`` is final. ``ask`` is a doubt that a person may
-settle,
-but ``--yes`` may not. All checks run and are reported.
+settle, but ``--yes`` may not. All checks run and are reported.
 
 A person is asked up to three times, always with the full commands, as the protocol's security
 practices for the installation of local servers require:
 
 * before the installation, which runs no package code,
 * before the server runs for the first time,
-* before the server is kept, if its tools are possibly prompt injection.
+* before the server is kept, if its tools may contain a prompt injection.
 """
 
 from __future__ import annotations
@@ -105,8 +104,7 @@ class Question:
     launch: tuple[str, ...] = ()
     """Command of the server. Before the installation, it is the planned command. Before the first
     run, it has the absolute path of a file in the package's folder. Empty for a remote server, or
-    if it is
-    known only after the installation."""
+    if it is known only after the installation."""
     gates: tuple[PolicyCheck, ...] = ()
     """Policy checks of the plan."""
     warnings: tuple[str, ...] = ()

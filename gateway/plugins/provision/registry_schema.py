@@ -157,7 +157,7 @@ class RegistryEntry:
     packages: Items[Package] = ()
     remotes: Items[Remote] = ()
     suspicions: tuple[str, ...] = ()
-    """Reasons why the text is possibly prompt injection."""
+    """Reasons why the text may contain a prompt injection."""
 
     @property
     def namespace(self) -> str:

@@ -262,9 +262,7 @@ class Steps:
     def _store_listing(
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
-        """Store and approve the probed listing, so that indexing does not start the server
-        again.
-        """
+        """Store and approve the probed listing, so that indexing does not restart the server."""
         records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
         key = approval_key(self.setup.gateway.options)

@@ -126,9 +126,7 @@ class _Evaluation:
     def report(
         self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
     ) -> EvalReport:
-        """Build the report on *tools*; *wanted* contains the ids of the tools that requests
-        want.
-        """
+        """Build the report on *tools*. *wanted* contains the ids of the wanted tools."""
         digests = catalog_digests(tools)
         return EvalReport(
             catalog=digests,

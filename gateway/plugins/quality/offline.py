@@ -125,9 +125,7 @@ def _usable(styles: Mapping[str, str], tool: Entity) -> dict[str, str]:
 
 
 def _action(words: Sequence[str]) -> tuple[str, str]:
-    """Return the verb of a name and its action. Without a known verb, the first word is the
-    verb.
-    """
+    """Return the verb of a name, or else its first word, and the action."""
     for word in words:
         for action, verbs in ACTIONS.items():
             if word in verbs:

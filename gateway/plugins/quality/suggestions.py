@@ -50,8 +50,8 @@ class Suggestion:
     """Id of the tool."""
     search_text: str
     judged_by: Source
-    """Source of the requests that improved. Generated requests count only if there are no
-    others."""
+    """Source of the requests that improved. Generated requests count only if there are no others.
+    """
     requests: int
     before: int
     after: int

@@ -48,8 +48,7 @@ class _Descriptions:
     """Index of tools by the rare words of their descriptions.
 
     If two sets share the fraction s of their union, they share one of the rarest (1 - s) n + 1
-    words of
-    each, where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
+    words of each, where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
     """
 
     def __init__(self, tools: Sequence[Entity]) -> None:
@@ -89,8 +88,7 @@ def hold_out(
 
     Each search ignores the wanted tool, its twins, and tools with the same name on other servers. A
     tool with another name may still serve the request, so check the accepted requests. The requests
-    are
-    selected by the digest of their texts, which gives the same selection in every process.
+    are selected by the digest of their texts, which gives the same selection in every process.
     """
     single = [request for request in requests if len(request.wanted) == 1 and not request.ordered]
     drawn = sorted(single, key=lambda request: digest(request.text))[:count]

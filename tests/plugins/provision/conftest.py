@@ -100,9 +100,8 @@ MakeSite = Callable[..., Site]
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSite]:
     """Function that makes sites, as in `site(registry=…, stages=…)`, and closes them at the end.
 
-    Each test has its own folder for registry answers, because another test's registry may
-    have used the
-    same port.
+    Each test has its own folder for registry answers, because another test's registry may have used
+    the same port.
     """
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
     created: list[Site] = []
