@@ -118,7 +118,7 @@ def test_match_has_its_words_and_coverage() -> None:
 
 
 def test_group_name_finds_its_members() -> None:
-    """They rank below documents that contain the words themselves."""
+    """Members rank below documents that contain the words themselves."""
     matches = search_text(TOOLS, "development", limit=5)
 
     assert ["create_issue", "list_issues"] == names(*matches)

@@ -155,7 +155,9 @@ def test_upstream_cannot_forbid_and_declared_edges_stay() -> None:
 
 
 def test_declared_weight_overrides_a_derived_one() -> None:
-    """It may be higher or lower. Of equally trusted facts, the greatest weight is used."""
+    """A declared weight may be higher or lower. Of equally trusted facts, the greatest weight is
+    used.
+    """
     edge = Edge(subject="urn:t:a", predicate="nextStep", object="urn:t:b", weight=0.3)
     host = Document(id="urn:t:a", title="a", edges=(edge,))
     guess, surer = (derived("urn:t:a", "nextStep", "urn:t:b", weight) for weight in (0.5, 0.9))

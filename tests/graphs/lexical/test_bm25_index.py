@@ -31,7 +31,7 @@ def test_best_document_is_first(query: str, best: int) -> None:
 
 
 def test_coverage_is_the_share_of_matched_words() -> None:
-    """It is comparable between queries. Corrections and unknown words lower it."""
+    """Coverages are comparable between queries. Corrections and unknown words lower them."""
     index = BM25Index.build([{"a": "red green"}, {"a": "blue white"}], weights={"a": 1.0})
 
     assert [1.0, 0.0] == index.match("red green").coverage.tolist()

@@ -175,7 +175,7 @@ def test_text_similar_to_an_arrow_is_not_a_statement(text: str) -> None:
 
 
 def test_heading_on_two_lines_is_one_statement() -> None:
-    """It is rendered on one line, with the same meaning."""
+    """The heading is rendered on one line, with the same meaning."""
     document = parse("---\nid: a\n---\nb\n--requires--> c\n===\n")
 
     assert ["b"] == [edge.subject for edge in document.edges]

@@ -90,7 +90,7 @@ def test_query_process_answers_and_refuses() -> None:
 
 
 def test_hostile_regular_expression_stops_at_the_time_limit() -> None:
-    """It never returns to Python, so only the end of its process stops it."""
+    """The expression never returns to Python, so only the end of its process stops it."""
     with pytest.raises(QueryTimeoutError) as caught:
         query_sparql(FACTS, HOSTILE, timeout_s=0.2)
 

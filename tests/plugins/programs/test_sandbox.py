@@ -186,7 +186,7 @@ async def test_program_is_stopped_at_the_time_limit(sandbox: MontySandbox) -> No
 
 
 async def test_cancelled_program_makes_no_more_calls() -> None:
-    """It may still be computing when it is cancelled."""
+    """A program may still be computing when it is cancelled."""
     sandbox, called = MontySandbox(seconds=20, processes=1), list[object]()
 
     async def call(pending: PendingCall) -> CallAnswer:

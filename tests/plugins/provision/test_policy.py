@@ -245,7 +245,7 @@ def test_remote_server_needs_an_allowed_url(url: str, verdict: str) -> None:
 
 
 def test_remote_server_always_needs_consent() -> None:
-    """It has no version and may change at any time."""
+    """A remote server has no version and may change at any time."""
     assert "ask" == verdicts(plan(FAR))["version"]
     assert "refuse" == verdicts(plan(replace(FAR, transport="sse")))["transport"]
 

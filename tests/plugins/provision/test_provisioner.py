@@ -177,7 +177,9 @@ async def test_plan_with_a_refusal_is_refused_with_the_reason(
 async def test_remote_server_is_probed_after_one_question(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """It has no installation to ask about. The probe fails here, so it is undone."""
+    """A remote server has no installation to ask about. The probe fails here, so the run is
+    undone.
+    """
     registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[REMOTE])]
     new_site = site(registry.url)
 

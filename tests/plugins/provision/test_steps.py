@@ -140,7 +140,7 @@ async def test_direct_url_dependency_is_not_built(
 
 
 async def test_npm_package_needs_consent_twice(offer: MakeSite) -> None:
-    """Its program is known only after the installation."""
+    """The program of an npm package is known only after the installation."""
     new_site = offer(npm=True)
 
     result = await new_site.provisioner.provision(INTENT, apply=True)

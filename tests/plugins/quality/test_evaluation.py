@@ -176,7 +176,7 @@ def test_evaluation_reports_progress(
 def test_report_counts_searches_without_vectors(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Their figures are not those of a healthy gateway."""
+    """Figures without vectors are not those of a healthy gateway."""
     embedder = HashingEmbedder()
     gateway = open_gateway(
         catalog, strategy="auto", embedder=embedder, options=Options(search=SearchOptions(limit=3))
