@@ -164,7 +164,7 @@ def _server_faults(server: ServerState, *, is_listed: bool) -> Iterator[_Fault]:
     elif server.failure:
         yield _Fault("server_down", f"{name!r}: {server.failure}", "retry_later")
     elif not server.listed and not is_listed:
-        yield _Fault("not_listed", f"{name!r} was never listed; --live lists it", "unknown")
+        yield _Fault("not_listed", f"{name!r} was never listed: --live does it", "unknown")
 
 
 def _tool_faults(entity: Entity, built_with: str, *, is_allowed: bool) -> Iterator[_Fault]:

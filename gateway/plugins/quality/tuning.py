@@ -80,9 +80,7 @@ async def tune(
         request for request in frozen.requests if request.source in _SOURCES and request.wanted
     ]
     if len(usable) < MIN_REQUESTS:
-        reason = (
-            f"{len(usable)} requests are too few to learn from; at least {MIN_REQUESTS} are needed"
-        )
+        reason = f"too few requests to learn from ({len(usable)}): give {MIN_REQUESTS} or more"
         return Tuning(requests=len(usable), kept=False, reason=reason, examples={}, before={})
     trial = _Trial(gateway=gateway, snapshot=snapshot, caller=caller, progress=progress)
     comparison = await trial.compare_parts(usable)
