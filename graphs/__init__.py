@@ -54,8 +54,8 @@ _MODULES = {
     "validate": "graphs.rdf.shapes",
     "write": "graphs.markdown.dialect",
 }
-"""Modules of the public names, keyed by name; each is imported when a name of it is first used.
-Type checkers read the same names from `__init__.pyi`."""
+"""Modules of the public names, keyed by name. A module is imported when one of its names is first
+used. Type checkers read the names from `__init__.pyi`."""
 __all__ = list(_MODULES)
 
 

@@ -1,4 +1,4 @@
-"""The graph as a Mermaid or DOT diagram, of everything or around one node."""
+"""Mermaid and DOT diagrams of a whole graph or the surroundings of one node."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -
 
     Args:
         index: The graph.
-        centre: A node id: only what is at most *hops* edges away is drawn; None draws all.
-        hops: How far from the centre, in edges of any direction.
+        centre: Node id; only edges within *hops* of it are drawn. None draws the whole graph.
+        hops: Maximum distance from the centre, in edges of any direction.
     """
     edges = _excerpt(index, centre, hops)
     names = _names(edges, centre)
@@ -29,7 +29,7 @@ def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -
 
 
 def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> str:
-    """Draw the graph in the DOT language; the arguments are those of `to_mermaid`."""
+    """Draw the graph in the DOT language, with the arguments of `to_mermaid`."""
     edges = _excerpt(index, centre, hops)
     names = _names(edges, centre)
     lines = [f"  {name} [label={_dot_text(index.label(node))}];" for node, name in names.items()]
@@ -41,7 +41,9 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[Fact]:
-    """Return the edges near *centre*, by subject, predicate and object; none if it is unknown."""
+    """Return the edges near *centre*, sorted by subject, predicate and object; empty if it is
+    unknown.
+    """
     network = index.network
     if centre is not None:
         if centre not in network:

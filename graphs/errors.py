@@ -1,4 +1,4 @@
-"""What can go wrong in a graph.
+"""Errors of the package `graphs`.
 
 GraphError
 ├── DocumentError
@@ -6,7 +6,7 @@ GraphError
 │   └── QueryTimeoutError
 └── ExtraError
 
-A rule of a document that cannot be read is no error: it is passed over and leaves a `Notice`.
+A rule of a document that cannot be read does not raise an error. It is skipped with a `Notice`.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ Code = Literal[
     "weight_invalid",
     "document_invalid",
 ]
-"""What is wrong with a rule; `docs/markdown-ld.md` says it in full."""
+"""Codes of skipped rules; `docs/markdown-ld.md` has their full meanings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A rule of a document that was passed over, and how to mend it."""
+    """A skipped rule of a document, and how to fix it."""
 
     path: str
-    """The document's path; empty when the text came from no file."""
+    """Path of the document; empty if the text does not come from a file."""
     line: int
-    """The line, counted from 1; 0 when the fault belongs to the whole document."""
+    """Line number, from 1; 0 if the problem concerns the whole document."""
     code: Code
-    """What kind of fault it is."""
+    """Kind of problem."""
     detail: str
-    """What is wrong and how to mend it, without the place."""
+    """Problem and remedy, without the path and line."""
 
     def __str__(self) -> str:
-        """Write it as an editor can jump to: ``path:line: detail``."""
+        """Return ``path:line: detail``, a form that editors can follow."""
         return f"{self.path or 'document'}:{self.line}: {self.detail}"
 
 
 class GraphError(Exception):
-    """A fault of a graph, with what to do about it."""
+    """Base class of the errors of graphs. The message contains a remedy."""
 
 
 class DocumentError(GraphError):
-    """A document cannot be read; the message names the line and the remedy."""
+    """A document cannot be read. The message contains the line and the remedy."""
 
     def __init__(self, detail: str, *, path: str = "", line: int = 0) -> None:
         super().__init__(f"{path or 'document'}:{line}: {detail}")
         self.path = path
-        """The document's path as it was given; empty when the text came from no file."""
+        """Path of the document as given; empty if the text does not come from a file."""
         self.line = line
-        """The line, counted from 1; 0 when the fault belongs to the whole document."""
+        """Line number, from 1; 0 if the problem concerns the whole document."""
         self.detail = detail
-        """What is wrong and how to mend it, without the place."""
+        """Problem and remedy, without the path and line."""
 
 
 class QueryError(GraphError):
@@ -68,18 +68,18 @@ class QueryError(GraphError):
 
 
 class QueryTimeoutError(QueryError):
-    """A query took longer than it may; a narrower one helps."""
+    """A query exceeded its time limit. A narrower query may succeed."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__(f"the query took longer than {timeout_s:g} s: ask for less")
         self.timeout_s = timeout_s
-        """The limit that was passed, in seconds."""
+        """Time limit of the query, in seconds."""
 
 
 class ExtraError(GraphError):
-    """An optional part is not installed; the message says how to install it."""
+    """An optional dependency is not installed. The message says how to install it."""
 
     def __init__(self, extra: str, *, package: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'tool-gateway[{extra}]'")
         self.extra = extra
-        """The name of the extra."""
+        """Name of the extra."""

@@ -1,9 +1,9 @@
-"""Neighbours of given nodes by typed, weighted, directed edges.
+"""Neighbours of nodes along typed, weighted, directed edges.
 
-* Only the surroundings of the seeds are read; `Expansion.visited` counts the edges.
-* A large group, or a kind of data that everything takes, relates nothing. A small one counts the
-  less the more members it has.
-* Every neighbour brings the statements that lead to it.
+* Only edges near the seeds are read. `Expansion.visited` counts them.
+* A shared group or kind of data with many members does not make nodes neighbours. The fewer members
+  it has, the stronger the connection.
+* Every neighbour has the path of statements that leads to it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from graphs.parameters import MAX_GROUP_SIZE
 
 Role = Literal["related", "next_step", "prerequisite"]
 ExcludeNode: TypeAlias = Callable[[str], bool]
-"""Returns whether a node may neither be found nor stand on the way to one that is."""
+"""Function that returns True for nodes that are neither returned nor passed through."""
 SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
     "related": ("member", "member"),
     "next_step": ("produces", "consumes"),
     "prerequisite": ("consumes", "produces"),
 }
-"""The roles of the edges to a concept and back from it, by which two nodes are neighbours."""
+"""Edge roles from a node to a shared concept and from the concept to a neighbour, keyed by role of
+the neighbour."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
-"""What a shared concept counts, by its number of other members."""
+"""Factor for a shared concept, indexed by its number of other members."""
 _Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]
-"""Where it leads, how near that is, and the edges of the way."""
+"""Target node, closeness in (0, 1], and edges of the path."""
 _Ranked: TypeAlias = tuple[float, str, str, tuple[Fact, ...]]
-"""A neighbour as it is sorted: minus its score, its label, its id; then its way."""
+"""Neighbour in sort order: negative score, label, node id; then the path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +42,23 @@ class Neighbour:
     """A node near a seed."""
 
     node: str
-    """The node's id; never a concept and never a seed."""
+    """Node id; never a concept or a seed."""
     role: Role
-    """What it is to the seed."""
+    """Role of the node in relation to the seed."""
     score: float
-    """How near it is, in (0, 1]; comparable within one role."""
+    """Closeness in (0, 1]; comparable within one role."""
     path: tuple[Fact, ...]
-    """The statements that lead from the seed to it, in order."""
+    """Statements from the seed to the node, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """The neighbours of some seeds, and what they cost."""
+    """Neighbours of seeds, and the number of edges that were read."""
 
     neighbours: tuple[Neighbour, ...]
-    """Best first; prerequisites by seed and distance."""
+    """Neighbours, best first. Prerequisites are sorted by seed and distance."""
     visited: int
-    """How many edges were looked at."""
+    """Number of edges that were read."""
 
 
 def expand(  # noqa: PLR0913  (keyword-only, one a bound)
@@ -70,22 +71,30 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     hops: int = 1,
     limit: int,
 ) -> Expansion:
-    """Find the neighbours of *seeds* in one role.
+    r"""Find the neighbours of *seeds* in one role.
 
     Args:
         index: The graph.
-        seeds: Node ids, the most important first; unknown ones have no neighbours.
-        role: ``related``: stated relations, either way, and shared rare groups. ``next_step``:
-            stated next steps, and takers of what a seed produces. ``prerequisite``: what a
-            seed requires, and makers of what it consumes.
-        excluded: Which nodes are neither found nor on the way to one that is; None for none.
-        declared_only: Whether only statements of the host count.
-        hops: How many times neighbours of neighbours are followed, >= 1.
-        limit: How many neighbours at most.
+        seeds: Node ids, most important first. Unknown ids have no neighbours.
+        role: ``related``: stated relations in both directions, and shared rare groups.
+            ``next_step``: stated next steps, and nodes that consume what a seed produces.
+            ``prerequisite``: nodes that a seed requires, and producers of what it consumes.
+        excluded: Function that returns True for nodes that are neither returned nor passed through.
+        declared_only: Use only statements of the host.
+        hops: Maximum number of steps from a seed, >= 1.
+        limit: Maximum number of neighbours.
 
     Returns:
-        ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
-        seed's first, and of each seed the nearest first.
+        ``related`` and ``next_step``: best first, equal scores by label. ``prerequisite``:
+        neighbours of the first seed first, and for each seed the nearest first.
+
+    Example:
+        >>> from graphs import compile_facts, extract_facts, parse
+        >>> text = "# Book a flight\n\nBook a flight --requires--> Search flights"
+        >>> index = compile_facts(extract_facts([parse(text), parse("# Search flights")]))
+        >>> seeds = ["urn:tool-gateway:doc:book-a-flight"]
+        >>> [item.node for item in expand(index, seeds, role="prerequisite", limit=3).neighbours]
+        ['urn:tool-gateway:doc:search-flights']
     """
     traversal = _Traversal(
         index=index,
@@ -94,14 +103,14 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
         seeds=dict.fromkeys(seeds),
         excluded=excluded,
     )
-    found: dict[str, _Ranked] = {}
+    ranked_by_node: dict[str, _Ranked] = {}
     for seed in traversal.seeds:
         for ranked in traversal.around(seed, hops):
-            earlier = found.get(ranked[2])
+            earlier = ranked_by_node.get(ranked[2])
             if earlier is None or (role != "prerequisite" and ranked[0] < earlier[0]):
-                found[ranked[2]] = ranked
-    # No two have the same id, so that ways are never compared.
-    nearest = found.values() if role == "prerequisite" else sorted(found.values())
+                ranked_by_node[ranked[2]] = ranked
+    # Node ids are unique, so the sort never compares paths.
+    nearest = ranked_by_node.values() if role == "prerequisite" else sorted(ranked_by_node.values())
     neighbours = (
         Neighbour(node=node, role=role, score=-score, path=way)
         for score, _, node, way in islice(nearest, max(limit, 0))
@@ -119,15 +128,17 @@ class _Traversal:
     visited: int = 0
 
     def around(self, seed: str, hops: int) -> list[_Ranked]:
-        """Walk breadth first from *seed*; the nodes of each level are sorted, seeds left out."""
-        found: list[_Ranked] = []
+        """Return the nodes around *seed*, breadth first. Each level is sorted, and seeds are left
+        out.
+        """
+        neighbours: list[_Ranked] = []
         level: list[_Ranked] = [(-1.0, "", seed, ())]
         reached = {seed}
         for _ in range(hops):
             level = self._next_level(level, reached)
             reached.update(ranked[2] for ranked in level)
-            found += (ranked for ranked in level if ranked[2] not in self.seeds)
-        return found
+            neighbours += (ranked for ranked in level if ranked[2] not in self.seeds)
+        return neighbours
 
     def _next_level(self, level: Sequence[_Ranked], reached: set[str]) -> list[_Ranked]:
         best: dict[str, tuple[float, tuple[Fact, ...]]] = {}
@@ -140,7 +151,7 @@ class _Traversal:
         return sorted((-score, label(node), node, way) for node, (score, way) in best.items())
 
     def _moves(self, node: str) -> Iterator[_Move]:
-        """Yield the moves from *node*, some to the same node."""
+        """Yield the moves from *node*. Several moves may have the same target."""
         for edge in self._read(self.index.edges_from(node, self.role)):
             if self._may_reach(edge.object):
                 yield edge.object, _strength(edge), (edge,)
@@ -153,7 +164,9 @@ class _Traversal:
         yield from self._fellow_members(node)
 
     def _fellow_members(self, node: str) -> Iterator[_Move]:
-        """Yield each fellow member once, the nearer the more and the rarer groups are shared."""
+        """Yield each node that shares a group once. More and rarer shared groups mean a closer
+        node.
+        """
         shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
         for fellow, weight, way in self._through_concepts(node):
             distance, best, best_way = shared.get(fellow, (1.0, 0.0, ()))
@@ -164,8 +177,8 @@ class _Traversal:
             yield fellow, min(top, 1 - distance), way
 
     def _through_concepts(self, node: str) -> Iterator[_Move]:
-        there, back = SHARED_CONCEPTS[self.role]
-        for first in self.index.edges_from(node, there):
+        to_concept, back = SHARED_CONCEPTS[self.role]
+        for first in self.index.edges_from(node, to_concept):
             concept = first.object
             members = self.index.members(concept, back)
             if not members or (self.excluded is not None and self.excluded(concept)):
@@ -180,7 +193,7 @@ class _Traversal:
                     yield edge.subject, min(near, _strength(edge)) * rarity, (first, edge)
 
     def _read(self, edges: Sequence[Fact]) -> Sequence[Fact]:
-        """Count *edges*, and return those that count."""
+        """Count *edges* as visited, and return the edges that may be used."""
         self.visited += len(edges)
         return [edge for edge in edges if edge.declared] if self.declared_only else edges
 

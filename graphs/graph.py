@@ -1,11 +1,11 @@
 """The graph: a `networkx.MultiDiGraph` of typed edges, with an index of the texts of its documents.
 
-* Nodes are known by their ids. A node's kind is ``document``, ``group`` (a concept or thing that
+* Nodes are identified by id. The kind of a node is ``document``, ``group`` (a concept or thing that
   the host declares members of), ``concept`` or ``other``.
-* Only nodes with an edge are in the network. Documents without an edge are nodes of the graph too.
-* The key of an edge is its predicate. Its data is ``fact``: the statement that the edge was read
-  from.
-* A group, topic or kind of data is a node; its members are not linked to each other.
+* The network contains only nodes with an edge. Documents without an edge are part of the graph, but
+  not of the network.
+* The key of an edge is its predicate. Its data contain ``fact``, the statement of the edge.
+* A group, topic or kind of data is a node of its own. Its members are not linked to each other.
 """
 
 from __future__ import annotations
@@ -29,53 +29,53 @@ EDGE_PREDICATES: Mapping[str, EdgeRole] = {
     for row in PREDICATES.values()
     if row.role != "text" and row.role != "fact"  # noqa: PLR1714  (mypy narrows by these)
 }
-"""The role of each predicate that makes an edge."""
+"""Roles of the predicates that make edges, keyed by predicate."""
 Network: TypeAlias = "nx.MultiDiGraph[str]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphIndex:
-    """A compiled graph; immutable. `graphs.graph_builder.GraphBuilder` makes it."""
+    """A compiled graph, which is immutable. `graphs.graph_builder.GraphBuilder` compiles it."""
 
     network: Network
-    """The nodes that have an edge, and the edges."""
+    """Edges, and the nodes that have an edge."""
     documents: Sequence[str]
-    """The nodes that have a row in `texts`, in its order."""
+    """Nodes that have a row in `texts`, in the order of the rows."""
     labels: Mapping[str, str]
     """Names of nodes, keyed by id; a node without a name is absent."""
     kinds: Mapping[str, str]
     """Kinds of all nodes, keyed by id. A row of `texts` that is not a node is absent."""
     texts: BM25Index
-    """The texts that nodes are found by."""
+    """Index of the searched texts."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
-    """Returns the facts that the graph was compiled from, by their source."""
+    """Function that returns the facts of the graph, grouped by source."""
     forbidden: frozenset[Triple] = frozenset()
-    """What the host forbids to derive: subject, predicate, empty for any, and object."""
+    """Edges that the host forbids: subject, predicate (empty for any) and object."""
     _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
-        """Every fact once, in the order of its first source."""
+        """All facts without duplicates, in the order of their first source."""
         return merge_facts(self.statements(), self.forbidden)
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """The row of each document in `texts`."""
+        """Row in `texts` of each document, keyed by node id."""
         return {node: row for row, node in enumerate(self.documents)}
 
     @property
     def edges(self) -> Iterator[Fact]:
-        """Every edge once."""
+        """All edges, without duplicates."""
         return edges_of(self.network)
 
     def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return a new network of all nodes, in which data are plain values.
+        """Return a new network of all nodes, with plain values as data.
 
-        The data of a node are ``label`` and ``kind``; of an edge ``role``, ``rule`` (empty if
-        a document states it), ``weight``, ``declared``, ``path`` and ``line``.
+        The data of a node are ``label`` and ``kind``. The data of an edge are ``role``, ``rule``
+        (empty if a document states it), ``weight``, ``declared``, ``path`` and ``line``.
 
         Args:
-            names: New ids, keyed by id; the other nodes keep theirs.
+            names: New ids, keyed by old id. Other nodes keep their ids.
         """
         network: Network = nx.MultiDiGraph()
         for node, kind in self.kinds.items():
@@ -95,29 +95,31 @@ class GraphIndex:
         return network
 
     def label(self, node: str) -> str:
-        """Return the name of *node*; the id itself where it has none or is unknown."""
+        """Return the name of *node*, or its id if it has no name or is unknown."""
         return self.labels.get(node, node)
 
     def is_concept(self, node: str) -> bool:
-        """Return whether *node* is a group, a topic or a kind of data: nothing one can use."""
+        """Return whether *node* is a group, a topic or a kind of data, which cannot be used
+        itself.
+        """
         return node.startswith(CONCEPT_BASE) and self.kinds.get(node) != "document"
 
     def edges_from(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
-        """Return the edges that start at *node*, by their ends; of one *role*, or all."""
+        """Return the edges from *node*, sorted by target, of one *role* or all."""
         if node not in self.network:
             return []
-        return _ordered(self.network.out_edges(node, data="fact"), role)
+        return _select_sorted(self.network.out_edges(node, data="fact"), role)
 
     def edges_to(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
-        """Return the edges that end at *node*, by their starts; of one *role*, or all."""
+        """Return the edges to *node*, sorted by source, of one *role* or all."""
         if node not in self.network:
             return []
-        return _ordered(self.network.in_edges(node, data="fact"), role)
+        return _select_sorted(self.network.in_edges(node, data="fact"), role)
 
     def members(self, concept: str, role: EdgeRole) -> tuple[Fact, ...]:
-        """Return the edges of a role that end at *concept*; none if there are too many.
+        """Return the edges of a role to *concept*; empty if there are too many.
 
-        They are remembered: a concept stands next to many nodes.
+        The result is cached, because a concept is near many nodes.
         """
         cached = self._members.get((concept, role))
         if cached is None:
@@ -128,7 +130,7 @@ class GraphIndex:
 
 
 def network_of(edges: Iterable[Fact]) -> Network:
-    """Return the network of *edges*, each of which is given once."""
+    """Return the network of *edges*, which must not contain duplicates."""
     network: Network = nx.MultiDiGraph()
     for fact in edges:
         network.add_edge(fact.subject, fact.object, key=fact.predicate, fact=fact)
@@ -141,7 +143,7 @@ def edges_of(network: Network) -> Iterator[Fact]:
     return (fact for _, _, fact in edges)
 
 
-def _ordered(edges: Iterable[tuple[str, str, Fact]], role: EdgeRole | None) -> list[Fact]:
+def _select_sorted(edges: Iterable[tuple[str, str, Fact]], role: EdgeRole | None) -> list[Fact]:
     facts = (fact for _, _, fact in edges)
-    found = [fact for fact in facts if role in {None, EDGE_PREDICATES[fact.predicate]}]
-    return sorted(found, key=attrgetter("subject", "object", "predicate"))
+    selected = [fact for fact in facts if role in {None, EDGE_PREDICATES[fact.predicate]}]
+    return sorted(selected, key=attrgetter("subject", "object", "predicate"))

@@ -1,8 +1,8 @@
-"""Documents and derived facts -> a compiled graph, again and again.
+"""Compiler of a graph from documents and derived facts, which reuses results of earlier builds.
 
-What is dear is kept for each source of facts: its edges and its labels; and for each node its
-tokens. The network is made anew only if an edge changed, so readers never see a change. Every build
-gives what a first build gives.
+The builder caches the edges and labels of each source of facts, and the tokens of each node. If an
+edge changes, a new network is made, so existing graphs never change. A later build gives the same
+result as a first build.
 """
 
 from __future__ import annotations
@@ -33,36 +33,38 @@ FIELDS: Mapping[str, str] = {
     "description": "description",
     "text": "text",
 }
-"""The field of each predicate whose text is searched."""
+"""Text field of each predicate whose text is searched."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
-"""As names are ordered, the best first; the fifth part is the name."""
-_Added: TypeAlias = tuple[str, Phrase]
-"""The field of a text, and the text."""
+"""Sort key of names, best first. The fifth item is the name."""
+_FieldText: TypeAlias = tuple[str, Phrase]
+"""Field and text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """What one source states."""
+    """Statements of one source."""
 
     facts: Iterable[Fact]
     edges: Sequence[Fact]
     documents: Sequence[str]
-    """The nodes that are documents."""
+    """Nodes that are documents."""
     labels: Mapping[str, _LabelOrder]
-    """The best name of each node, if the host states any of it."""
+    """Best name of each node, if `declared`; otherwise empty."""
     derived_labels: Mapping[str, str]
-    """Else the best name of each node."""
-    texts: Mapping[str, list[_Added]]
-    """The texts of each node, if they are needed."""
+    """Best name of each node, if not `declared`; otherwise empty."""
+    texts: Mapping[str, list[_FieldText]]
+    """Texts of each node; empty if they are not needed."""
     declared: bool
-    """Whether the host states any of it."""
+    """True if the host declares any of the facts."""
 
     @classmethod
     def of(cls, facts: Iterable[Fact], *, whole: bool) -> _Source:
-        """Read what a source states; its texts only if it is *whole*, or the host states them."""
+        """Read the facts of a source. Texts are kept only if *whole* is true or the host declares
+        them.
+        """
         edges: list[Fact] = []
         documents: list[str] = []
-        texts: defaultdict[str, list[_Added]] = defaultdict(list)
+        texts: defaultdict[str, list[_FieldText]] = defaultdict(list)
         labels: dict[str, _LabelOrder] = {}
         declared = False
         for fact in facts:
@@ -90,11 +92,11 @@ class _Source:
 
 
 class GraphBuilder:
-    """Compiles a graph that changes. Not for two threads at once; its graphs are immutable.
+    """Compiles a graph that changes. Not thread-safe, but its graphs are immutable.
 
     Args:
-        weights: Weight of each text field; see `graphs.parameters.FIELD_WEIGHTS`.
-        fields: Returns the texts of one of the rows that `build` gets.
+        weights: Weight of each text field, as in `graphs.parameters.FIELD_WEIGHTS`.
+        fields: Function that returns the text fields of a row passed to `build`.
     """
 
     def __init__(
@@ -107,17 +109,17 @@ class GraphBuilder:
         self._fields = fields
         self._reader = DocumentReader()
         self._sources: dict[int, _Source] = {}
-        """By the id of their facts, which they hold."""
+        """Sources, keyed by `id()` of their facts, which they keep alive."""
         self._edges: tuple[object, Network] = None, nx.MultiDiGraph()
-        """All edges that were stated last, with what may not be derived; and their network."""
-        self._used = 0
-        """How many terms the last graph has."""
+        """Edges and bans of the last build, and their network."""
+        self._used_count = 0
+        """Number of terms of the last graph."""
         self._forget()
 
     def _forget(self) -> None:
         self._vocabulary = Vocabulary(self._weights)
-        self._tokens: dict[str, tuple[object, Sequence[_Added], DocumentTokens]] = {}
-        """The row of each node, the texts that are added to it, and the tokens of both."""
+        self._tokens: dict[str, tuple[object, Sequence[_FieldText], DocumentTokens]] = {}
+        """Row of each node, the texts added to it, and the tokens of both."""
 
     def build(
         self,
@@ -129,19 +131,18 @@ class GraphBuilder:
         rows: Mapping[str, object] | None = None,
         texts: BM25Index | None = None,
     ) -> GraphIndex:
-        """Compile *documents* and *derived* facts, but those that the host's documents forbid.
+        """Compile *documents*, and *derived* facts that the documents of the host do not forbid.
 
         Args:
-            documents: All that are read. One that did not change is to be the same object as
-                before.
-            names: The host's names; see `graphs.facts.extraction.extract_facts`.
-            others: Further nodes that labels may mean, with their titles.
-            derived: Facts of the host's own rules, in parts that can be read again. A part that
-                did not change is to be the same object as before.
-            rows: The nodes that texts find, in their order, with what ``fields`` makes their texts
-                of: the same object as before where they did not change. What the host declares of
-                them is added. None finds all documents, by all that is stated.
-            texts: What `index` just made of *rows*: it serves if nothing is to be added.
+            documents: All documents. An unchanged document must be the same object as before.
+            names: The host's names, as in `graphs.facts.extraction.extract_facts`.
+            others: Ids and titles of further nodes that labels may name.
+            derived: Facts of the host's own rules, in parts that can be iterated repeatedly. An
+                unchanged part must be the same object as before.
+            rows: Searchable nodes in order, with the argument of ``fields`` for each. An unchanged
+                row must be the same object as before. Texts that the host declares are added. None
+                makes all documents searchable, with all stated texts.
+            texts: Result of `index` for *rows*, used if no texts are added.
         """
         if texts is None:
             self._forget_unused()
@@ -157,12 +158,12 @@ class GraphBuilder:
         if rows is None:
             ordered = sorted(described, key=lambda node: (labels.get(node, node), node))
             rows = dict.fromkeys(ordered, ())
-            added = _added(sources, labels, rows)
+            added = _added_texts(sources, labels, rows)
         else:
-            added = _added([source for source in sources if source.declared], labels, rows)
+            added = _added_texts([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
             texts = self._index(rows, added)
-        self._used = len(texts.names)
+        self._used_count = len(texts.names)
         network = self._network(sources, bans)
         return GraphIndex(
             network=network,
@@ -175,50 +176,64 @@ class GraphBuilder:
         )
 
     def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
-        """Return the network of all edges; the same one as before if no edge changed."""
+        """Return the network of all edges, or the same network as before if no edge changed."""
         edges = [source.edges for source in sources]
         if self._edges[0] != (edges, bans):
             self._edges = (edges, bans), network_of(merge_facts(edges, bans))
         return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
-        """Index the texts of *rows*; those that are the same object are not tokenized again.
+        """Index the texts of *rows*. Rows that are the same object as before are not tokenized
+        again.
 
         Args:
-            rows: Each node, with what ``fields`` makes its texts of.
+            rows: Arguments of ``fields``, keyed by node.
         """
         self._forget_unused()
         return self._index(rows, {})
 
     def _index(
-        self, rows: Mapping[str, object], added: Mapping[str, Sequence[_Added]]
+        self, rows: Mapping[str, object], added: Mapping[str, Sequence[_FieldText]]
     ) -> BM25Index:
         before, self._tokens = self._tokens, {}
         for node, row in rows.items():
             more = added.get(node, ())
             cached = before.get(node)
             if cached is None or cached[0] is not row or cached[1] != more:
-                cached = row, more, self._vocabulary.tokenize(_merged(self._fields(row), more))
+                cached = (
+                    row,
+                    more,
+                    self._vocabulary.tokenize(_with_phrases(self._fields(row), more)),
+                )
             self._tokens[node] = cached
         tokens = [cached[2] for cached in self._tokens.values()]
         return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:
-        """Begin anew if most of the terms that are numbered are of the past."""
-        if len(self._vocabulary.terms) > 2 * self._used + MAX_UNUSED:
+        """Clear the vocabulary if most of its terms are no longer used."""
+        if len(self._vocabulary.terms) > 2 * self._used_count + MAX_UNUSED:
             self._forget()
 
 
 def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
-    """Compile *facts* once; without facts the graph is empty and finds nothing."""
+    """Compile *facts* once. Without facts, the graph is empty.
+
+    Example:
+        >>> from graphs import extract_facts, parse
+        >>> facts = extract_facts([parse("# Book a flight"), parse("# Rent a car")])
+        >>> compile_facts(facts).documents
+        ['urn:tool-gateway:doc:book-a-flight', 'urn:tool-gateway:doc:rent-a-car']
+    """
     return GraphBuilder().build(derived=[tuple(facts)])
 
 
-def _added(
+def _added_texts(
     sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
-) -> dict[str, list[_Added]]:
-    """Return what *sources* add to the texts of *rows*, but for rows without any."""
-    added: defaultdict[str, list[_Added]] = defaultdict(list)
+) -> dict[str, list[_FieldText]]:
+    """Return the texts that *sources* add to *rows*, keyed by node. Rows without any are left
+    out.
+    """
+    added: defaultdict[str, list[_FieldText]] = defaultdict(list)
     for source in sources:
         for node, texts in source.texts.items():
             if node in rows:
@@ -235,22 +250,22 @@ def _is_group_edge(edge: Fact) -> bool:
 
 
 def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
-    """Return the kinds of the nodes of *network* and of *documents*."""
+    """Return the kinds of the nodes of *network* and of *documents*, keyed by node."""
     groups = {edge.object for edge in edges_of(network) if _is_group_edge(edge)}
     kinds = {node: "concept" if node.startswith(CONCEPT_BASE) else "other" for node in network}
     return kinds | dict.fromkeys(groups, "group") | dict.fromkeys(documents, "document")
 
 
 def _labels(sources: Sequence[_Source]) -> dict[str, str]:
-    """Return the best name of each node that the host declares, or else the first."""
-    found: dict[str, str] = {}
+    """Return the best declared name of each node, or else its first derived name."""
+    names: dict[str, str] = {}
     for source in reversed(sources):
-        found |= source.derived_labels
+        names |= source.derived_labels
     best: dict[str, _LabelOrder] = {}
     for source in sources:
         for node, order in source.labels.items():
             best[node] = min(order, best.get(node, order))
-    return found | {node: order[4] for node, order in best.items()}
+    return names | {node: order[4] for node, order in best.items()}
 
 
 def _label_order(fact: Fact) -> _LabelOrder:
@@ -258,8 +273,8 @@ def _label_order(fact: Fact) -> _LabelOrder:
     return not fact.declared, other, fact.path, fact.line, fact.object, fact.language
 
 
-def _merged(fields: Fields, added: Sequence[_Added]) -> Fields:
-    """Return *fields* with the phrases that were *added*, each once."""
+def _with_phrases(fields: Fields, added: Sequence[_FieldText]) -> Fields:
+    """Return *fields* with the phrases in *added*, without duplicates."""
     if not added:
         return fields
     phrases: dict[str, dict[Phrase, None]] = {}
@@ -267,4 +282,4 @@ def _merged(fields: Fields, added: Sequence[_Added]) -> Fields:
         phrases[name] = dict.fromkeys([(value, "")] if isinstance(value, str) else value)
     for name, phrase in sorted(added):
         phrases.setdefault(name, {})[phrase] = None
-    return {name: tuple(found) for name, found in phrases.items()}
+    return {name: tuple(values) for name, values in phrases.items()}

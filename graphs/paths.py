@@ -1,7 +1,4 @@
-"""Paths and orders along given edges, by networkx.
-
-Prerequisites that wait for each other.
-"""
+"""Shortest paths, topological order and cycles of edges, computed by networkx."""
 
 from __future__ import annotations
 
@@ -21,11 +18,11 @@ def shortest_paths(
     """Return the cheapest paths between two nodes, along edges of any direction.
 
     Args:
-        edges: Of two nodes with several edges the cheapest counts, else the first.
-        start: A node.
-        end: Another one; there is no path from a node to itself.
-        cost: What an edge costs, > 0.
-        limit: Paths at most.
+        edges: Edges. Between two nodes, only the cheapest one is used, or else the first.
+        start: First node.
+        end: Last node. If it equals *start*, there are no paths.
+        cost: Function that returns the cost of an edge, > 0.
+        limit: Maximum number of paths.
     """
     network: nx.Graph[str] = nx.Graph()
     network.add_nodes_from((start, end))
@@ -33,30 +30,30 @@ def shortest_paths(
         network.add_edge(edge.subject, edge.object, cost=cost(edge), edge=edge)
     paths = nx.shortest_simple_paths(network, start, end, weight="cost")
     try:
-        found = [pairwise(path) for path in islice(paths, limit)] if start != end else []
+        node_paths = [pairwise(path) for path in islice(paths, limit)] if start != end else []
     except nx.NetworkXNoPath:
         return []
-    return [[network.edges[pair]["edge"] for pair in path] for path in found]
+    return [[network.edges[pair]["edge"] for pair in path] for path in node_paths]
 
 
 def topological_groups(needs: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Return nodes in an order in which each comes behind all that it needs.
+    """Return nodes in an order in which each follows all nodes that it needs.
 
     Args:
-        needs: Pairs of a node and one that it needs.
+        needs: Pairs of a node and a node that it needs.
 
     Returns:
-        A group for each node; nodes that need each other are one group, sorted.
+        Groups of nodes in order. Nodes that need each other form one sorted group.
     """
     groups = nx.condensation(nx.DiGraph(sorted((needed, node) for node, needed in needs)))
     return [sorted(groups.nodes[group]["members"]) for group in nx.topological_sort(groups)]
 
 
 def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
-    """Return the groups of nodes each of which needs all the others, or itself, first.
+    """Return groups of nodes that require each other, or themselves, first.
 
     Returns:
-        The ids of each group, sorted; empty if every prerequisite can come before what needs it.
+        Sorted ids of each group; empty if the prerequisites have no cycles.
     """
     needs = DiGraph(
         (edge.subject, edge.object)

@@ -1,9 +1,9 @@
-"""Find nodes by a question: by words, by what the schema says of them, or by both.
+"""Search for nodes by a query: in texts, in statements, or in both.
 
-* ``words``: the index of texts; near spellings and groups count.
-* ``schema``: the statements of names, descriptions, keywords and topics; each one that holds a word
-  of the question is evidence, with its file and line.
-* ``hybrid``: both, merged by reciprocal ranks. A node is listed once.
+* ``words``: the text index, which also finds similar spellings and groups.
+* ``schema``: statements of names, descriptions, keywords and topics. Each statement that contains a
+  word of the query is evidence, with its file and line.
+* ``hybrid``: both, merged by reciprocal ranks. A node occurs once.
 """
 
 from __future__ import annotations
@@ -25,68 +25,74 @@ FindMode = Literal["words", "schema", "hybrid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A document, and how well it answers."""
+    """A document that matches a query."""
 
     node: str
-    """The document's id."""
+    """Id of the document."""
     score: float
     """BM25F score, > 0; comparable within one search only."""
     coverage: float
-    """Share of the text's words that the document matches, by idf, in [0, 1]."""
+    """Share of the query's words that the document matches, weighted by idf, in [0, 1]."""
     words: tuple[str, ...]
-    """The matched words, as the query spells them."""
+    """Matched words, as the query spells them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvidence:
-    """One statement that speaks for a node."""
+    """A statement about a node that contains words of the query."""
 
     predicate: str
     text: str
     words: tuple[str, ...]
-    """The stems of the question that stand in it."""
+    """Stems of the query that the statement contains."""
     score: float
-    """In (0, 1]."""
+    """Score in (0, 1]."""
     path: str
     line: int
-    """Where it is stated; empty and 0 if in no file."""
+    """Line number of the statement in *path*; 0 if it does not come from a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundNode:
-    """A node, and why it was found."""
+    """A found node, with the reasons."""
 
     node: str
     label: str
     score: float
-    """Comparable within one search, > 0."""
+    """Score, > 0; comparable within one search only."""
     path: str
     line: int
-    """Where its name is stated; empty and 0 if in no file."""
+    """Line number in *path* of the node's name; 0 if it does not come from a file."""
     words: tuple[str, ...] = ()
-    """What the index of texts matched, as the question spells it; empty if it found nothing."""
+    """Words matched by the text index, as the query spells them; empty without a match."""
     evidence: tuple[TextEvidence, ...] = ()
-    """What the schema says, the strongest first; empty if it was not searched or says nothing."""
+    """Matching statements, best first; empty if there are none or they were not searched."""
 
 
 def search_text(
     index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
 ) -> tuple[TextMatch, ...]:
-    """Find the documents that answer *text*.
+    """Find the documents whose texts match *text*.
 
     Args:
         index: The graph.
-        text: A question in any language; an empty one finds nothing.
-        limit: How many documents at most.
-        allowed: Called with the best documents, one by one, until enough may be found; None
-            allows all.
+        text: Query in any language. An empty query finds nothing.
+        limit: Maximum number of documents.
+        allowed: Function that returns True for documents that may be found. It is called with the
+            best documents in turn, until there are enough. None allows all.
 
     Returns:
-        Best first, equal scores by label and id.
+        Matches, best first, equal scores by label and id.
+
+    Example:
+        >>> from graphs import compile_facts, extract_facts, parse
+        >>> index = compile_facts(extract_facts([parse("# Book a flight"), parse("# Rent a car")]))
+        >>> [match.node for match in search_text(index, "flights", limit=3)]
+        ['urn:tool-gateway:doc:book-a-flight']
     """
     hits = index.texts.match(text)
-    (found,) = hits.scores.nonzero()
-    ranked: list[int] = found[(-hits.scores[found]).argsort(kind="stable")].tolist()
+    (matching_rows,) = hits.scores.nonzero()
+    ranked: list[int] = matching_rows[(-hits.scores[matching_rows]).argsort(kind="stable")].tolist()
     may_be_found = (row for row in ranked if allowed is None or allowed(index.documents[row]))
     rows = list(islice(may_be_found, max(limit, 0)))
     matches = index.texts.document_matches(hits, rows)
@@ -106,43 +112,45 @@ def find(
     weights: Mapping[str, float] = SCHEMA_WEIGHTS,
     allowed: Callable[[str], bool] | None = None,
 ) -> tuple[FoundNode, ...]:
-    """Find the documents that answer *text*.
+    """Find the documents that match *text*.
 
     Args:
         index: The graph.
-        text: A question in any language; one without words finds nothing.
-        mode: What is looked at.
-        limit: How many at most.
-        weights: What a text of each predicate counts in the schema, in (0, 1]; of an edge, the name
-            of the node at its end is the text.
-        allowed: Returns whether a node may be found; None allows all.
+        text: Query in any language. A query without words finds nothing.
+        mode: Searched parts of the graph.
+        limit: Maximum number of documents.
+        weights: Weight of each predicate in the schema, in (0, 1]. The text of an edge is the name
+            of its object.
+        allowed: Function that returns True for nodes that may be found. None allows all.
 
     Returns:
-        Best first, ties by label and id.
+        Nodes, best first, equal scores by label and id.
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
     lists = []
-    places = _places(index)
+    name_lines = _name_lines(index)
 
     def may_be_found(node: str) -> bool:
-        # What an excerpt of the graph leaves out has no kind, but still a row of texts.
+        # In an excerpt of the graph, the other nodes have no kind, but still a row of texts.
         return node in index.kinds and (allowed is None or allowed(node))
 
     def node_of(node: str, score: float) -> FoundNode:
-        path, line = places.get(node, ("", 0))
+        path, line = name_lines.get(node, ("", 0))
         return FoundNode(node=node, label=index.label(node), score=score, path=path, line=line)
 
     if mode != "schema":
         hits = search_text(index, text, limit=pool, allowed=may_be_found)
         lists.append([replace(node_of(hit.node, hit.score), words=hit.words) for hit in hits])
     if mode != "words":
-        found = _by_schema(index, text, weights)
+        evidence_by_node = _by_schema(index, text, weights)
         nodes = [
             replace(
-                node_of(node, 1 - prod(1 - each.score for each in evidence)),
-                evidence=tuple(sorted(evidence, key=lambda each: (-each.score, each.predicate))),
+                node_of(node, 1 - prod(1 - statement.score for statement in evidence)),
+                evidence=tuple(
+                    sorted(evidence, key=lambda statement: (-statement.score, statement.predicate))
+                ),
             )
-            for node, evidence in found.items()
+            for node, evidence in evidence_by_node.items()
             if may_be_found(node)
         ]
         lists.append(sorted(nodes, key=_order)[:pool])
@@ -150,8 +158,8 @@ def find(
     return tuple(sorted(merged, key=_order)[: max(limit, 0)])
 
 
-def _places(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
-    """Return where the name of each node is stated."""
+def _name_lines(index: GraphIndex) -> Mapping[str, tuple[str, int]]:
+    """Return the path and line where the name of each node is stated."""
     named = (fact for fact in index.facts if fact.predicate == "name")
     return {
         fact.subject: (fact.path, _line(fact))
@@ -164,44 +172,46 @@ def _order(node: FoundNode) -> tuple[float, str, str]:
 
 
 def _merge(by_words: list[FoundNode], by_schema: list[FoundNode]) -> list[FoundNode]:
-    """Join two lists by reciprocal ranks."""
-    ranked = [(each, 1 / (FIND_RRF_K + rank)) for rank, each in enumerate(by_words, 1)]
-    merged = {each.node: replace(each, score=score) for each, score in ranked}
-    for rank, each in enumerate(by_schema, 1):
-        entry = merged.get(each.node, replace(each, score=0.0))
+    """Merge two lists by reciprocal ranks."""
+    ranked = [(node, 1 / (FIND_RRF_K + rank)) for rank, node in enumerate(by_words, 1)]
+    merged = {node.node: replace(node, score=score) for node, score in ranked}
+    for rank, node in enumerate(by_schema, 1):
+        entry = merged.get(node.node, replace(node, score=0.0))
         score = entry.score + 1 / (FIND_RRF_K + rank)
-        merged[each.node] = replace(entry, evidence=each.evidence, score=score)
+        merged[node.node] = replace(entry, evidence=node.evidence, score=score)
     return [*merged.values()]
 
 
 def _by_schema(
     index: GraphIndex, text: str, weights: Mapping[str, float]
 ) -> Mapping[str, list[TextEvidence]]:
-    """Return the statements that hold words of *text*, by the document that they are about."""
+    """Return the statements that contain words of *text*, keyed by document."""
     terms = stems(text)
-    found: defaultdict[str, list[TextEvidence]] = defaultdict(list)
+    evidence_by_node: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:
         weight = weights.get(fact.predicate, 0.0)
         if not weight or fact.subject not in index.rows:
             continue
         value = fact.object if fact.literal else index.label(fact.object)
-        held = stems(value)
-        met = tuple(word for word in terms if word in held)
-        if met:
-            whole = len(met) == len(terms) == len(held)
-            share = 1.0 if whole else SCHEMA_PARTLY * len(met) / len(terms)
+        value_stems = stems(value)
+        common = tuple(word for word in terms if word in value_stems)
+        if common:
+            is_whole = len(common) == len(terms) == len(value_stems)
+            share = 1.0 if is_whole else SCHEMA_PARTLY * len(common) / len(terms)
             evidence = TextEvidence(
                 predicate=fact.predicate,
                 text=value,
-                words=met,
+                words=common,
                 score=weight * share,
                 path=fact.path,
                 line=_line(fact),
             )
-            found[fact.subject].append(evidence)
-    return found
+            evidence_by_node[fact.subject].append(evidence)
+    return evidence_by_node
 
 
 def _line(fact: Fact) -> int:
-    """Return the line of a statement; texts of the front matter are taken to stand in its first."""
+    """Return the line of a statement. Texts of the front matter have none, so they get its first
+    line.
+    """
     return fact.line or int(bool(fact.path))

@@ -46,9 +46,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Unfamiliar attacks are missed.",
             "at least 171 of 214 poisoned definitions flagged, 0 of 21 honest ones",
             {
-                "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
-                "four_of_five_poisoned_definitions_are_flagged "
-                "sentences_that_honest_tools_say_are_not_flagged",
+                "plugins/quality/test_injection_scanner.py": "scanner_flags_most_seeded_attacks "
+                "scanner_flags_most_poisoned_definitions "
+                "scanner_flags_no_honest_definitions",
                 "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
                 "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
@@ -138,7 +138,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "secrets_are_not_in_the_output_of_commands",
                 "core/mcp/test_servers.py": "repr_of_a_server_contains_no_secret",
                 "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
-                "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
+                "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_but_not_"
                 "the_audit",
             },
         ),
@@ -156,7 +156,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "request_goes_to_the_checked_address_with_its_own_host_name",
                 "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
                 "followed",
-                "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
+                "graphs/rdf/test_serialization.py": "no_text_causes_a_fetch",
             },
         ),
         _threat(
@@ -167,10 +167,10 @@ THREATS: Mapping[str, Threat] = dict(
             "14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
                 "test_structure.py": "what_is_dangerous_has_one_home_or_none",
-                "plugins/provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
-                "inputs_that_are_missing_or_unsafe_are_refused",
-                "plugins/provision/test_steps.py": "the_question_shows_what_runs_whole "
-                "nothing_happens_without_consent",
+                "plugins/provision/test_policy.py": "invalid_package_names_are_refused "
+                "missing_or_unsafe_inputs_are_refused",
+                "plugins/provision/test_steps.py": "question_shows_complete_commands "
+                "refusal_runs_nothing_or_undoes_the_installation",
             },
         ),
         _threat(
@@ -449,15 +449,15 @@ THREATS: Mapping[str, Threat] = dict(
             "approval.",
             "0 of 79 attempts escape; at most 100 MiB more memory",
             {
-                "plugins/programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
-                "nothing_gets_out_of_bubblewrap_either "
-                "the_attempts_tell_a_box_that_does_not_hold "
-                "wrong_types_are_found_before_the_first_call",
-                "plugins/programs/test_runner.py": "what_destroys_is_refused_unless_the_host_allows_it "
-                "calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_there "
-                "an_approval_is_for_one_call_whatever_number_another_claims "
-                "searches_are_answered_while_ten_programs_spin",
-                "plugins/programs/test_stubs.py": "what_an_upstream_writes_declares_nothing_but_a_tool",
+                "plugins/programs/test_sandbox.py": "sandbox_stops_every_escape_and_runs_the_next_program "
+                "bubblewrap_stops_every_escape "
+                "escape_attempt_succeeds_without_a_sandbox "
+                "type_errors_are_found_before_the_first_call",
+                "plugins/programs/test_runner.py": "destructive_call_is_refused_unless_the_host_allows_it "
+                "program_calls_run_as_the_caller_without_hidden_tools "
+                "approval_applies_to_one_call_despite_a_reused_number "
+                "searches_are_answered_while_ten_programs_loop",
+                "plugins/programs/test_stubs.py": "texts_of_an_upstream_cannot_add_declarations",
             },
         ),
     )

@@ -1,4 +1,4 @@
-"""Facts: what documents state, by which vocabulary, with provenance."""
+"""Facts: statements of documents, with vocabulary and provenance."""
 
 from graphs.facts.extraction import extract_facts as extract_facts
 from graphs.facts.fact import Fact as Fact

@@ -1,8 +1,9 @@
-"""What documents state, as facts.
+"""Extraction of facts from documents.
 
-* A label is looked up among the host's names first, then the documents'; what is left is a concept.
-  Ambiguity resolves to nothing: a label that two documents share points to neither.
-* A fact keeps the file and the line it was read from.
+* A label is looked up among the host's names first, then among the documents. A label that is not
+  found becomes a concept. An ambiguous label, such as the title of two documents, refers to
+  neither.
+* A fact contains the file and line of its statement.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _LINKS = (
     ("consumes", "consumes"), ("produces", "produces"),
 )  # fmt: skip
 OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"})
-"""The predicates whose objects are always concepts."""
+"""Predicates whose objects are always concepts."""
 fold_label = lru_cache(maxsize=1 << 17)(fold)
 
 
 class LabelResolver:
-    """Node ids by the names that a text may use for them.
+    """Lookup of node ids by the names that texts may use.
 
     Args:
         documents: All documents.
-        names: Node ids by the host's own names for them.
-        others: Further nodes, with their titles.
+        names: Node ids, keyed by the host's own names.
+        others: Ids and titles of further nodes.
     """
 
     def __init__(
@@ -55,22 +56,22 @@ class LabelResolver:
     ) -> None:
         self._names = names
         self._others = list(others)
-        self._folded_names = _unique((fold_label(name), node) for name, node in names.items())
+        self._folded_names = _unique_nodes((fold_label(name), node) for name, node in names.items())
         self._host_nodes = {node: node for node in names.values()}
         self._documents = list(documents)
         self._nodes = [self._described_node(document) for document in self._documents]
         nodes = zip(self._documents, self._nodes, strict=True)
-        ids = _unique(
+        ids = _unique_nodes(
             [
-                *((each.id, node) for each, node in nodes),
+                *((document.id, node) for document, node in nodes),
                 *((node, node) for node, _ in self._others),
             ]
         )
-        self._exact = {**_unique(self._titles()), **ids, **self._host_nodes, **names}
+        self._exact = {**_unique_nodes(self._titles()), **ids, **self._host_nodes, **names}
 
     @cached_property
     def _folded(self) -> Mapping[str, str]:
-        titles = _unique((fold_label(title), node) for title, node in self._titles())
+        titles = _unique_nodes((fold_label(title), node) for title, node in self._titles())
         return titles | self._folded_names
 
     def _titles(self) -> Iterator[tuple[str, str]]:
@@ -81,7 +82,7 @@ class LabelResolver:
         yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
-        """Return the node that *document* describes, by the host's names."""
+        """Return the node that *document* describes, according to the host's names."""
         if not self._names or document.id in self._host_nodes:
             return document.id
         stem = document.path.rpartition("/")[2].removesuffix(".md")
@@ -92,36 +93,36 @@ class LabelResolver:
         return next(filter(None, named), document.id)
 
     def subject(self, document: Document) -> str:
-        """Return the node that the facts of *document* are about."""
+        """Return the subject of the facts of *document*."""
         if document.id in self._host_nodes:
             return document.id
         return self._exact.get(document.id) or document.id
 
     def find(self, label: str) -> str:
-        """Return the node that *label* means; empty if there is none, or more than one."""
+        """Return the node named *label*; empty if unknown or ambiguous."""
         return self._exact.get(label) or self._folded.get(fold_label(label)) or ""
 
 
-def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the node of each name; empty where a name has several."""
-    found: dict[str, str] = {}
+def _unique_nodes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the node of each name; empty for a name of several nodes."""
+    node_by_name: dict[str, str] = {}
     for name, node in pairs:
-        if found.setdefault(name, node) != node:
-            found[name] = ""
-    return found
+        if node_by_name.setdefault(name, node) != node:
+            node_by_name[name] = ""
+    return node_by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtractor:
-    """Reads the facts of one document; each keeps where it comes from."""
+    """Reads the facts of one document, with their provenance."""
 
     document: Document
     labels: LabelResolver
     meanings: dict[str, str] = field(default_factory=dict)
-    """The node that each label means that was looked up; empty if it means none."""
+    """Nodes of the labels looked up so far, keyed by label; empty for labels without a node."""
 
     def facts(self) -> Iterator[Fact]:
-        """Yield every fact of the document, as often as it is stated."""
+        """Yield the facts of the document, including duplicates."""
         document = self.document
         subject = self.labels.subject(document)
         yield self._edge(subject, "type", DOCUMENT_TYPE)
@@ -131,15 +132,15 @@ class FactExtractor:
         yield from self._properties(subject)
         for attribute, predicate in _LINKS:
             for link in getattr(document, attribute):
-                yield from self._to(subject, predicate, link)
+                yield from self._link_facts(subject, predicate, link)
         for link in document.entities:
             node, name = self._node(link.target, concept=False)
-            yield from self._described(node, name, link, CONCEPT_TYPE)
+            yield from self._description_facts(node, name, link, CONCEPT_TYPE)
         for edge in document.edges:
-            yield from self._stated(edge)
+            yield from self._edge_facts(edge)
 
     def ban(self, edge: Edge) -> tuple[str, str, str]:
-        """Return the subject, predicate and object of an edge that may not be derived."""
+        """Return the subject, predicate and object of a forbidden edge."""
         subject, _ = self._node(edge.subject, concept=False)
         target, _ = self._node(edge.object, concept=edge.predicate in OF_CONCEPTS)
         return subject, edge.predicate, target
@@ -182,7 +183,7 @@ class FactExtractor:
                 datatype=self._absolute(text.datatype),
             )
 
-    def _stated(self, edge: Edge) -> Iterator[Fact]:
+    def _edge_facts(self, edge: Edge) -> Iterator[Fact]:
         node, label = self._node(edge.subject, concept=False)
         if label:
             yield from self._concept(node, label, CONCEPT_TYPE, edge.line)
@@ -190,16 +191,18 @@ class FactExtractor:
             yield self._text(node, edge.predicate, edge.object, edge.line)
         else:
             link = Link(target=edge.object, line=edge.line)
-            yield from self._to(node, edge.predicate, link, edge.weight)
+            yield from self._link_facts(node, edge.predicate, link, edge.weight)
 
-    def _to(self, subject: str, predicate: str, link: Link, weight: float = 1.0) -> Iterator[Fact]:
+    def _link_facts(
+        self, subject: str, predicate: str, link: Link, weight: float = 1.0
+    ) -> Iterator[Fact]:
         node, name = self._node(link.target, concept=predicate in OF_CONCEPTS)
         yield self._edge(subject, predicate, node, link.line, weight)
         kind = PERSON_TYPE if predicate == "author" else CONCEPT_TYPE
-        yield from self._described(node, name, link, kind)
+        yield from self._description_facts(node, name, link, kind)
 
-    def _described(self, node: str, name: str, link: Link, kind: str) -> Iterator[Fact]:
-        """Yield what *link* states about its node besides that it is there."""
+    def _description_facts(self, node: str, name: str, link: Link, kind: str) -> Iterator[Fact]:
+        """Yield the facts about the node of *link*: its label, types and other descriptions."""
         if name and not link.types:
             yield from self._concept(node, link.label or name, kind, link.line)
         elif name or link.label:
@@ -212,9 +215,9 @@ class FactExtractor:
     def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
         """Return a node's id, and its label if it is a concept."""
         if not concept:
-            found = self.meanings[target] = self.labels.find(target)
-            if found:
-                return found, ""
+            node_id = self.meanings[target] = self.labels.find(target)
+            if node_id:
+                return node_id, ""
         node = self._absolute(target)
         return (node, "") if is_iri(node) else (CONCEPT_BASE + slug(target), target)
 
@@ -222,9 +225,9 @@ class FactExtractor:
         return absolute(word, dict(self.document.prefixes))
 
     def _type(self, kind: str) -> str:
-        found = self._absolute(kind)
-        if is_iri(found):
-            return found
+        type_iri = self._absolute(kind)
+        if is_iri(type_iri):
+            return type_iri
         words = (word[:1].upper() + word[1:] for word in kind.split())
         return NAMESPACES["schema"] + "".join(words)
 
@@ -257,13 +260,13 @@ class FactExtractor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """What a document states while its labels mean what they do."""
+    """Facts of a document, valid while its labels refer to the same nodes."""
 
     document: Document
     subject: str
     meanings: Mapping[str, str]
     facts: tuple[Fact, ...]
-    """Each once."""
+    """Facts of the document, without duplicates."""
     bans: frozenset[Triple]
 
     @classmethod
@@ -284,15 +287,15 @@ class _Reading:
 
 
 class DocumentReader:
-    """Reads documents again and again. Not for two threads at once.
+    """Reader that remembers documents it has read. Not thread-safe.
 
-    What a document states is read anew only if it is another object, or if one of its labels
-    means another node.
+    A document is read again only if it is a new object, or one of its labels refers to another
+    node.
     """
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
-        """By the id of the document, which they hold."""
+        """Readings, keyed by `id()` of the document, which they keep alive."""
         self._named: tuple[Sequence[tuple[str, ...]], Mapping[str, str]] = (), NO_NAMES
         self._labels = LabelResolver((), NO_NAMES)
 
@@ -302,23 +305,28 @@ class DocumentReader:
         names: Mapping[str, str] = NO_NAMES,
         others: Iterable[tuple[str, str]] = (),
     ) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
-        """Return what each of *documents* states, each fact once, and what may not be derived.
+        """Return the facts of each document without duplicates, and the forbidden edges.
 
         Args:
-            documents: In any order.
-            names: As in `extract_facts`.
-            others: Further nodes that labels may mean, with their titles.
+            documents: Documents in any order.
+            names: Names of the host, as in `extract_facts`.
+            others: Ids and titles of further nodes that labels may name.
         """
-        listed, further = list(documents), list(others)
-        titles = [*((each.id, each.title, each.path) for each in listed), *further]
+        all_documents, other_nodes = list(documents), list(others)
+        titles = [
+            *((document.id, document.title, document.path) for document in all_documents),
+            *other_nodes,
+        ]
         if self._named != (titles, names):
             self._named = titles, names
-            self._labels = labels = LabelResolver(listed, names, further)
+            self._labels = labels = LabelResolver(all_documents, names, other_nodes)
             self._readings = {
                 key: reading for key, reading in self._readings.items() if reading.is_valid(labels)
             }
         before, labels = self._readings, self._labels
-        readings = [before.get(id(each)) or _Reading.of(each, labels) for each in listed]
+        readings = [
+            before.get(id(document)) or _Reading.of(document, labels) for document in all_documents
+        ]
         self._readings = {id(reading.document): reading for reading in readings}
         bans = frozenset[Triple]().union(*(reading.bans for reading in readings))
         return [reading.facts for reading in readings], bans
@@ -330,19 +338,19 @@ def extract_facts(
     names: Mapping[str, str] = NO_NAMES,
     derived: Iterable[Fact] = (),
 ) -> tuple[Fact, ...]:
-    """Turn *documents* into facts.
+    """Extract the facts of *documents*.
 
     Args:
-        documents: In any order; of equal facts the declared one stays, else the first by file
-            and line.
-        names: Node ids by the names a text may use for them. Compared exactly first, then
-            without regard to case, spaces, ``_`` and ``-``. A document with such an id, title
-            or file name speaks about that node.
-        derived: Facts of the host's own rules, with their ``origin``.
+        documents: Documents in any order. Of equal facts, the declared one is used, else the first
+            by file and line.
+        names: Node ids, keyed by the names that texts may use. An exact match is tried first, then
+            a match without case, spaces, ``_`` and ``-``. A document whose id, title or file name
+            is such a name describes that node.
+        derived: Facts derived by the host's own rules, with their ``origin``.
 
     Returns:
-        Each fact once, in the order of the documents, then the derived ones; without those
-        that a declared document forbids. Empty without documents.
+        Facts without duplicates: first those of the documents in order, then derived facts that no
+        declared document forbids. Empty without documents.
     """
     stated, bans = DocumentReader().read(documents, names)
     return merge_facts([*stated, derived], bans)

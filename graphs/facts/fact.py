@@ -1,11 +1,8 @@
-"""One statement of the graph.
+"""Facts, which are the statements of a graph, and rules for merging them.
 
-The facts of all documents together, each with the source that counts.
-
-* Of equal facts the declared one stays, with its own weight; else the first by rule, file and line,
-  with the greatest weight. The order of the documents does not matter.
-* What the host forbids is not derived: an undeclared fact that a document of the host bans is left
-  out.
+* Of equal facts, the declared one is used with its own weight. Otherwise the first by rule, file
+  and line is used, with the greatest weight. The order of the documents does not matter.
+* Facts that the host forbids are left out, unless the host declares them itself.
 """
 
 from __future__ import annotations
@@ -19,58 +16,58 @@ from graphs.facts.vocabulary import PREDICATES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One statement of the graph, and where it comes from."""
+    """One statement of the graph, with its provenance."""
 
     subject: str
-    """A node id."""
+    """Node id."""
     predicate: str
-    """A name of the vocabulary, or an absolute IRI."""
+    """Name in the vocabulary, or an absolute IRI."""
     object: str
-    """A node id, or a text if `literal`."""
+    """Node id, or a text if `literal`."""
     literal: bool
-    """Whether the object is a text."""
+    """True if the object is a text."""
     weight: float = 1.0
-    """How sure the statement is, in (0, 1]; the predicate's own weight comes on top."""
+    """Certainty of the statement, in (0, 1]; multiplied by the weight of the predicate."""
     language: str = ""
-    """The BCP 47 language of a text; empty if unknown."""
+    """BCP 47 language of a text; empty if unknown."""
     datatype: str = ""
-    """The datatype's IRI of a text; empty for plain text."""
+    """Datatype IRI of a text; empty for plain text."""
     path: str = ""
-    """The file it was read from; empty if from none."""
+    """Path of the file; empty if the fact does not come from a file."""
     line: int = 0
-    """The line of the file, counted from 1; 0 if unknown."""
+    """Line number in the file, from 1; 0 if unknown."""
     origin: str = ""
-    """Which rule derived it; empty if a document says it."""
+    """Rule that derived the fact; empty if a document states it."""
     declared: bool
-    """Whether the host declares it."""
+    """True if the host declares the fact."""
 
 
 Triple: TypeAlias = tuple[str, str, str]
-"""Subject, predicate and object; the predicate is empty in a ban of every predicate."""
+"""Subject, predicate and object. In a ban, an empty predicate means every predicate."""
 _Key: TypeAlias = tuple[str, str, str, bool, str, str]
 
 
 def merge_facts(
     statements: Iterable[Iterable[Fact]], bans: Collection[Triple] = ()
 ) -> tuple[Fact, ...]:
-    """Return all *statements* together, each fact once, in their order, without *bans*."""
-    found: dict[_Key, Fact] = {}
+    """Merge *statements* in order, without duplicates and without facts that *bans* forbid."""
+    merged: dict[_Key, Fact] = {}
     for facts in statements:
         for fact in facts:
             key = (
                 fact.subject, fact.predicate, fact.object, fact.literal, fact.language,
                 fact.datatype,
             )  # fmt: skip
-            earlier = found.setdefault(key, fact)
+            earlier = merged.setdefault(key, fact)
             if earlier is not fact:
-                found[key] = stronger(earlier, fact)
+                merged[key] = stronger(earlier, fact)
     if not bans:
-        return tuple(found.values())
-    return tuple(fact for fact in found.values() if not is_banned(fact, bans))
+        return tuple(merged.values())
+    return tuple(fact for fact in merged.values() if not is_banned(fact, bans))
 
 
 def stronger(earlier: Fact, new: Fact) -> Fact:
-    """Return what stays of two equal facts."""
+    """Merge two equal facts into one."""
     if earlier.declared != new.declared:
         return earlier if earlier.declared else new
     first, other = sorted((earlier, new), key=lambda fact: (fact.origin, fact.path, fact.line))
@@ -78,12 +75,12 @@ def stronger(earlier: Fact, new: Fact) -> Fact:
 
 
 def is_banned(fact: Fact, bans: Collection[Triple]) -> bool:
-    """Return whether the host forbids to derive *fact*; what the host declares stands."""
-    return not fact.declared and any(form in bans for form in _banned_forms(fact))
+    """Return whether the host forbids *fact*. Declared facts are never forbidden."""
+    return not fact.declared and any(form in bans for form in _ban_triples(fact))
 
 
-def _banned_forms(fact: Fact) -> Iterator[Triple]:
-    """Yield the forms in which a ban may name *fact*."""
+def _ban_triples(fact: Fact) -> Iterator[Triple]:
+    """Yield the triples with which a ban may forbid *fact*."""
     if fact.literal:
         return
     row = PREDICATES.get(fact.predicate)

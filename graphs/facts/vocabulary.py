@@ -1,6 +1,6 @@
-"""The words of the graph, as one table.
+"""Vocabulary of the graph, as one table.
 
-A predicate has one name here, one IRI, and one role; everything else is derived from the table.
+A predicate has one name, one IRI and one role. Everything else is derived from the table.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ DOCUMENT_BASE = "urn:tool-gateway:doc:"
 CONCEPT_BASE = "urn:tool-gateway:concept:"
 FILE_BASE = "urn:tool-gateway:file:"
 BLANK_BASE = "urn:tool-gateway:blank:"
-"""What the blank nodes of an import are named with."""
+"""Prefix of the ids of imported blank nodes."""
 STATEMENT_BASE = "urn:tool-gateway:statement:"
-"""What the nodes about statements are named with in RDF."""
+"""Prefix of the ids of RDF nodes about statements."""
 CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
-"""The name of our JSON-LD context; the packaged ``context.jsonld`` stands for it."""
+"""IRI of the JSON-LD context, whose contents are in the packaged ``context.jsonld``."""
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
 PERSON_TYPE = NAMESPACES["schema"] + "Person"
 CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
 ABOUT_STATEMENTS: Mapping[str, str] = {
     name: NAMESPACES["tg"] + name for name in ("weight", "origin", "line")
 }
-"""What RDF says of a statement: how sure it is, the rule that derived it, the line of its file."""
+"""RDF properties of a statement: its certainty, the rule that derived it, and the line of its
+file."""
 
 NO_PREFIXES: Mapping[str, str] = {}
 NO_NAMES: Mapping[str, str] = {}
@@ -47,18 +48,18 @@ PredicateRole = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """One word that can stand between two nodes, or between a node and a text."""
+    """A predicate between two nodes, or between a node and a text."""
 
     name: str
-    """The name in documents and facts."""
+    """Name in documents and facts."""
     iri: str
-    """The absolute IRI in RDF."""
+    """Absolute IRI in RDF."""
     role: PredicateRole
-    """What search and expansion do with it; ``fact`` is only stored."""
+    """Role in search and expansion; ``fact`` is only stored."""
     weight: float
-    """How strongly one such edge ties its ends, in (0, 1]; for texts, unused."""
+    """Strength of an edge with this predicate, in (0, 1]; unused for texts."""
     both_ways: bool = False
-    """Whether the edge is also followed from its object to its subject."""
+    """True if the edge is also followed from its object to its subject."""
 
 
 def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predicate]:
@@ -105,9 +106,9 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("hasTopConcept", "skos:hasTopConcept", "fact", 1.0),
     ("wasDerivedFrom", "prov:wasDerivedFrom", "fact", 1.0),
 )
-"""Every predicate that the library understands, by name."""
+"""Known predicates, keyed by name."""
 PREDICATE_NAMES = ", ".join(sorted(PREDICATES))
-"""For messages."""
+"""List of the predicates, for messages."""
 
 _SYNONYMS: Mapping[str, str] = {
     "alias": "altLabel",
@@ -138,7 +139,7 @@ def is_iri(text: str) -> bool:
 
 
 def is_language(tag: str) -> bool:
-    """Return whether *tag* is shaped like a BCP 47 language tag."""
+    """Return whether *tag* has the form of a BCP 47 language tag."""
     return _LANGUAGE.fullmatch(tag) is not None
 
 
@@ -148,7 +149,7 @@ def is_date(text: str) -> bool:
 
 
 def read_weight(text: str) -> float | None:
-    """Return the weight that *text* is; None if it is no number in (0, 1]."""
+    """Parse a weight; None if *text* is not a number in (0, 1]."""
     try:
         weight = float(text)
     except ValueError:
@@ -157,31 +158,31 @@ def read_weight(text: str) -> float | None:
 
 
 def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:
-    """Find the predicate that *word* means.
+    """Find the predicate named *word*.
 
     Args:
         word: A name in any case (``next_step``, ``nextStep``), a prefixed name, or an IRI.
-        prefixes: Further namespaces by their prefix.
+        prefixes: Further namespaces, keyed by prefix.
 
     Returns:
-        The name in `PREDICATES`, or an absolute IRI that is not ours, or None if it is neither.
+        A name in `PREDICATES`, or another absolute IRI, or None for anything else.
     """
     if name := _BY_WORD.get(_fold(word)):
         return name
-    found = absolute(word, prefixes)
-    return _BY_IRI.get(found, found) if is_iri(found) else None
+    expanded = absolute(word, prefixes)
+    return _BY_IRI.get(expanded, expanded) if is_iri(expanded) else None
 
 
 def absolute(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str:
-    """Write a prefixed name out as an IRI; everything else stays what it is."""
+    """Expand a prefixed name to an IRI. Other texts are returned unchanged."""
     prefix, _, local = word.partition(":")
     base = NAMESPACES.get(prefix) or prefixes.get(prefix)
-    found = base + local if base and local else word
-    return found if is_iri(found) else word
+    expanded = base + local if base and local else word
+    return expanded if is_iri(expanded) else word
 
 
 def iri(name: str) -> str:
-    """Return the IRI of a predicate name; an IRI stays what it is."""
+    """Return the IRI of a predicate name. An IRI is returned unchanged."""
     return PREDICATES[name].iri if name in PREDICATES else name
 
 
@@ -191,7 +192,7 @@ def role(name: str) -> PredicateRole:
 
 
 def context() -> dict[str, object]:
-    """Build the JSON-LD context: the namespaces, each predicate, what is said of statements."""
+    """Build the JSON-LD context: namespaces, predicates and properties of statements."""
     terms: dict[str, object] = {"id": "@id", "type": "@type", **NAMESPACES}
     for row in PREDICATES.values():
         if row.name != "type":

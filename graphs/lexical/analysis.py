@@ -1,10 +1,10 @@
-"""The one home of words: how a text becomes terms that can be compared and counted.
+"""Text analysis: from texts to terms that can be compared and counted.
 
-* The same text gives the same terms, in a document and in a question.
-* The work is linear in the text, and nothing in a text can make it raise.
-* Words of the domain are never thrown away; the stop list holds English function words alone.
+* Equal texts give equal terms, in documents and in queries.
+* The time is linear in the length of the text, and no text raises an error.
+* The stop list contains only English function words, so words of a domain are never removed.
 
-The words of an index, and its numbers as arrays, from the tokens of documents. Pure.
+The module also numbers the terms and words of documents, for the arrays of an index.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from urllib.parse import quote
 import numpy as np
 import Stemmer
 
-# Vowel signs and accents belong to their word, but Python's \w leaves them out.
+# Vowel signs and accents are parts of words, but Python's \w does not include them.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u0eb1-\u0ecd"
     "\u0f71-\u0f84\u0f90-\u0fbc\u102b-\u103e\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff"
     "\u200c\u200d\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f"
 )
-# Scripts written without spaces, and Hangul, whose particles cling to the noun.
+# Scripts without spaces, and Hangul, whose particles are attached to nouns.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -37,7 +37,7 @@ _UNSPACED = (
 _CHUNK = re.compile(rf"['\u2019]s\b|[\w{_MARKS}]+(?:\+\+|\#(?!\w))?")
 _NUMBERED = re.compile(r"([^\W\d_]{3,})\d+")
 _CACHED_CHARS = 64
-_STOP = frozenset({
+_STOP_WORDS = frozenset({
     "a", "am", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do",
     "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if",
     "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "shall", "she",
@@ -68,58 +68,59 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
 _SCRIPT_OF_STEMMER: Mapping[str, str] = {name: name for _, _, name in _BY_SCRIPT} | {
     "nepali": "hindi", "persian": "arabic", "serbian": "russian",
 }  # fmt: skip
-"""Which script's default a stemmer shares its script with; the others write Latin."""
+"""Default stemmer of the script that each stemmer reads, keyed by stemmer; others read Latin
+script."""
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""
 Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
-"""The texts of one document by field."""
+"""Texts of one document, keyed by field."""
 
 
 class Token(NamedTuple):
-    """One word of a text and the terms it is known by. A tuple: words are looked up by it."""
+    """One word of a text with its terms. A tuple, because it is used as a dictionary key."""
 
     surface: str
-    """The word as it was written."""
+    """The word as written."""
     parts: tuple[str, ...]
-    """Its terms, in order; more than one for an identifier such as ``createInvoice``."""
+    """Terms of the word, in order; several for an identifier such as ``createInvoice``."""
     spelt: tuple[str, ...]
-    """Its parts before stemming, casefolded; what a misspelling is compared with."""
+    """Parts of the word before stemming, casefolded; used to correct the spelling."""
     wholes: tuple[str, ...] = ()
-    """Terms that stand for the whole of it as well (``github`` beside ``git``, ``hub``)."""
+    """Additional terms for the whole word (``github`` in addition to ``git``, ``hub``)."""
     stop: bool = False
-    """Whether it is a function word, which counts only where nothing else stands."""
+    """True for a function word, which is used only if the text has no other words."""
 
 
 def tokens(text: str, *, language: str = "") -> list[Token]:
-    """Take *text* apart into tokens, in order.
+    """Split *text* into tokens, in order.
 
     Args:
-        text: Any text; lone surrogates and control characters separate words.
-        language: An ISO 639 code such as ``de``; empty chooses the stemmer by script.
+        text: Any text. Lone surrogates and control characters separate words.
+        language: ISO 639 code such as ``de``; empty chooses the stemmer by script.
 
     Returns:
-        The tokens without function words, or all of them if there is nothing else.
+        The tokens without function words, or all tokens if there are only function words.
     """
     if not text.isascii():
         text = normalize("NFKC", text)
-    found: list[Token] = []
+    words: list[Token] = []
     for chunk in _CHUNK.findall(text.replace("_", " ")):
-        found += (_cached_tokens if len(chunk) <= _CACHED_CHARS else _tokens)(chunk, language)
-    return [token for token in found if not token.stop] or found
+        words += (_cached_tokens if len(chunk) <= _CACHED_CHARS else _tokens)(chunk, language)
+    return [token for token in words if not token.stop] or words
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words of *text*, each once, in their order."""
+    """Return the stems of the words of *text*, in order and without duplicates."""
     return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))
 
 
 def stem(word: str, language: str = "") -> str:
-    """Return the term of one casefolded word; see `tokens` for *language*."""
+    """Return the term of one casefolded word. *language* is that of `tokens`."""
     script = _script(word)
     if not script:
         return word
-    wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
-    algorithm = wanted if _SCRIPT_OF_STEMMER.get(wanted, "english") == script else script
+    requested = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
+    algorithm = requested if _SCRIPT_OF_STEMMER.get(requested, "english") == script else script
     if algorithm == "english":
         word = bare(word)
     stemmed: str = _stemmer(algorithm).stemWord(word)
@@ -128,7 +129,7 @@ def stem(word: str, language: str = "") -> str:
 
 @lru_cache(maxsize=1 << 15)
 def split_identifier(name: str) -> tuple[str, ...]:
-    """Split a name at separators and humps, casefolded and unstemmed.
+    """Split a name at separators and case changes, casefolded and not stemmed.
 
     Returns:
         ``("get", "k8s", "pods")`` for ``getK8sPods``; empty for a name without letters or digits.
@@ -138,7 +139,7 @@ def split_identifier(name: str) -> tuple[str, ...]:
 
 
 def fold(text: str) -> str:
-    """Return the form in which labels are compared: case, spaces, ``_`` and ``-`` do not count."""
+    """Normalize a label for comparison: without case, spaces, ``_`` and ``-``."""
     plain = (text if text.isascii() else normalize("NFKC", text)).casefold()
     return "".join(plain.replace("_", " ").replace("-", " ").split())
 
@@ -148,8 +149,8 @@ def slug(label: str) -> str:
     """Make an identifier of *label* that keeps the letters of every script.
 
     Returns:
-        Letters, marks, digits and symbols, the rest as single hyphens; ASCII symbols are
-        percent-encoded (``c%2B%2B``). A long or letterless label is named by its hash.
+        Letters, marks, digits and symbols, with single hyphens between them. ASCII symbols are
+        percent-encoded (``c%2B%2B``). A long label, or one without letters, becomes its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
     spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
@@ -169,17 +170,18 @@ def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
         return ()
     if chunk.isascii():
         return tuple(_spaced(chunk, language))
-    found: list[Token] = []
+    words: list[Token] = []
     for unspaced, run in _runs().findall(chunk):
-        found += _spaced(run, language)
-        pairs = [unspaced[at : at + 2] for at in range(len(unspaced) - 1)] or [unspaced]
-        found += (Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs if pair)
-    return tuple(found)
+        words += _spaced(run, language)
+        pairs = [unspaced[start : start + 2] for start in range(len(unspaced) - 1)] or [unspaced]
+        words += (Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs if pair)
+    return tuple(words)
 
 
 @cache
 def _runs() -> re.Pattern[str]:
-    # Not at the start: it takes as long to compile as all others, and most texts need none.
+    # Compiled at first use, because it takes as long as all other expressions, and few texts need
+    # it.
     return re.compile(rf"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
@@ -187,13 +189,13 @@ _cached_tokens = lru_cache(maxsize=1 << 16)(_tokens)
 
 
 def _spaced(run: str, language: str) -> Iterator[Token]:
-    # A longer run is a blob, not a word: its head names it well enough.
+    # A longer run is not a word, so its beginning is enough.
     run = run[:_CACHED_CHARS].replace("\u200c", "").replace("\u200d", "")
     humps = [hump.casefold() for hump in _humps(run)]
     if humps:
         parts = tuple(stem(hump, language) for hump in humps)
         wholes = _wholes(humps, language)
-        stop = len(humps) == 1 and humps[0] in _STOP and language[:2] in {"", "en"}
+        stop = len(humps) == 1 and humps[0] in _STOP_WORDS and language[:2] in {"", "en"}
         yield Token(surface=run, parts=parts, spelt=tuple(humps), wholes=wholes, stop=stop)
 
 
@@ -210,18 +212,18 @@ def _humps(chunk: str) -> list[str]:
         return [chunk]
     if body.islower():
         return [body]
-    cuts = [0, *(at for at in range(1, len(body)) if _is_hump(body, at)), len(body)]
+    cuts = [0, *(index for index in range(1, len(body)) if _is_hump(body, index)), len(body)]
     return [body[start:end] for start, end in pairwise(cuts) if start < end]
 
 
 def _is_hump(body: str, at: int) -> bool:
-    before, here, after = body[at - 1], body[at], body[at + 1 : at + 3]
-    if not here.isupper():
+    before, current, after = body[at - 1], body[at], body[at + 1 : at + 3]
+    if not current.isupper():
         return False
     if before.isdigit():
         return len(after) > 0 and after[0].isalpha()
     if before.isupper():
-        # HTTP|Server, but URLs stays whole.
+        # HTTP|Server is split, URLs is not.
         return after[:1].islower() and after != "s"
     return before.isalpha()
 
@@ -237,7 +239,7 @@ def _script(word: str) -> str:
 
 
 def bare(word: str) -> str:
-    """Take the accents off, so that ``resume`` meets ``résumé``."""
+    """Remove accents, so that ``resume`` matches ``résumé``."""
     if word.isascii():
         return word
     return "".join(mark for mark in normalize("NFD", word) if category(mark) != "Mn")
@@ -245,24 +247,24 @@ def bare(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """One document, tokenized and counted; its numbers are those of one `Vocabulary`.
+    """Counted tokens of one document, with the numbers of one `Vocabulary`.
 
-    They are int32, as bytes: an index joins those of all documents.
+    The numbers are int32 in bytes, so that an index can concatenate those of all documents.
     """
 
     entries: bytes
-    """Each term of a field, ascending by field, and its count there: times the number of fields,
-    plus the field's."""
+    """Pairs of a term, and its count times the number of fields plus the number of the field;
+    ascending by field."""
     words: bytes
-    """Its words as they are spelt."""
+    """Numbers of the words as written."""
     languages: frozenset[str]
 
 
 class Vocabulary:
-    """The terms and words of many documents, each with a number. Not for two threads.
+    """Numbered terms and words of many documents. Not thread-safe.
 
     Args:
-        weights: The weight of each field that counts, > 0, in the order of their numbers.
+        weights: Weight of each indexed field, > 0, in the order of the field numbers.
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
@@ -270,19 +272,19 @@ class Vocabulary:
         self.terms: dict[str, int] = {}
         """Number of each term."""
         self.words: dict[tuple[str, int], int] = {}
-        """Number of each word as it is spelt, with the number of its term."""
+        """Number of each pair of a written word and the number of its term."""
         self._languages: dict[frozenset[str], frozenset[str]] = {}
-        """Equal ones are one object."""
+        """Sets of languages, so that equal sets share one object."""
 
     def tokenize(self, document: Fields) -> DocumentTokens:
-        """Tokenize and count *document*."""
+        """Tokenize *document* and count its terms."""
         entries: list[tuple[int, int]] = []
         words: dict[int, None] = {}
         languages: set[str] = set()
         for number, name in enumerate(self.weights):
             counts: dict[int, int] = {}
             value = document.get(name, "")
-            # A bare text has no language.
+            # A text without a language.
             phrases = ((value, ""),) if isinstance(value, str) else value
             for text, language in phrases if value else ():
                 languages.add(language)
@@ -308,8 +310,8 @@ class Vocabulary:
 def spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Return the words of the documents as they are spelt, and the row of the term of each."""
-    numbers = concatenate_numbers([each.words for each in counted], 1)[:, 0]
+    """Return the words of the documents as written, and the row of each word's term."""
+    numbers = concatenate_numbers([document.words for document in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
     spellings = list(vocabulary.words)
     pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
@@ -323,7 +325,9 @@ def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
 
 
 def stable_order(numbers: np.ndarray) -> np.ndarray:
-    """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
+    """Return the indices that sort *numbers*, int32, >= 0. Numpy sorts 16 bits at a time in linear
+    time.
+    """
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
     if numbers.size and int(numbers.max()) > 0xFFFF:
         high = (numbers[order] >> 16).astype(np.uint16)

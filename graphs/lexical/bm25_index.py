@@ -1,9 +1,10 @@
-"""A BM25F index, built whole from token counts; immutable and vectorized.
+"""BM25F index, built from token counts; immutable and vectorized.
 
 After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
-fields are summed before saturation, each with its own length normalization. It compares with a
-quantile, and discounts by the square far beyond it, so that heaped words earn little. All that does
-not depend on the query is computed at the build; a query costs its words' postings.
+fields are summed before saturation, each with its own length normalization. The length is compared
+with a quantile instead of the mean. Far longer fields are discounted by the square, so that
+keyword stuffing gains little. Everything that does not depend on the query is computed at build
+time; a query reads only the postings of its words.
 """
 
 from __future__ import annotations
@@ -38,42 +39,42 @@ from graphs.lexical.query import (
 )
 
 Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
-"""A text, its tokens, or what `BM25Index.analyze` has made of either."""
+"""A text, its tokens, or the result of `BM25Index.analyze`."""
 _ENTRY_BYTES = 2 * np.dtype(np.int32).itemsize
-_Matched: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Documents, each once; what a word adds to the score and to the coverage of each."""
+_TermMatches: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Matched documents without duplicates, and what a word adds to their scores and coverages."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BM25Index:
-    """For each term, the documents that hold it and what it is worth there."""
+    """Postings of terms: the documents that contain a term, and its weight in each."""
 
     size: int
     """Number of documents."""
     fields: tuple[str, ...]
-    """The names of the fields, in the order of their numbers."""
+    """Names of the fields, in the order of their numbers."""
     languages: tuple[str, ...]
-    """The languages of the texts; a query is read in each of them."""
+    """Languages of the texts. A query is stemmed in each of them."""
     names: Sequence[str]
-    """The terms, by row."""
+    """Terms, in the order of the rows."""
     words: Sequence[str]
-    """The words as documents spell them; one stands there once for each term that it has."""
+    """Words as documents spell them. A word occurs once for each of its terms."""
     word_terms: np.ndarray
-    """Row of the term of each of those words, int32."""
+    """Row of the term of each item of `words`, int32."""
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
-    """Where the postings of a term begin and end in `positions` and `impacts`, int64."""
+    """Start and end of each term's postings in `positions` and `impacts`, int64."""
     positions: np.ndarray
     """Documents, ascending within a term, int32."""
     impacts: np.ndarray
-    """What the term adds to the document's score, float32."""
+    """Score that the term adds to the document, float32."""
     entry_offsets: np.ndarray
-    """Where a posting begins and ends in `entry_fields`, int32 if that counts so far."""
+    """Start and end of each posting in `entry_fields`, int32 or, if too large, int64."""
     entry_fields: np.ndarray
-    """The fields of a document that hold a term, ascending, uint8."""
+    """Fields of a document that contain a term, ascending, uint8."""
     lengths: np.ndarray
-    """How many terms each document has in each field, int32, shape (documents, fields)."""
+    """Number of terms of each document in each field, int32, shape (documents, fields)."""
     _resolved: dict[Token, tuple[QueryTerm, ...]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -83,45 +84,45 @@ class BM25Index:
         """Index *documents*.
 
         Args:
-            documents: The position in the sequence is the document's position in every array.
-            weights: Weight of each field, > 0; a field that is not named here is not indexed.
+            documents: Documents. Their order is that of all arrays.
+            weights: Weight of each field, > 0. Other fields are not indexed.
         """
         vocabulary = Vocabulary(weights)
         return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
 
     @classmethod
     def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
-        """Index documents that are tokenized already.
+        """Index tokenized documents.
 
         Args:
             counted: The documents.
-            vocabulary: Numbers their terms and words.
+            vocabulary: Vocabulary with the numbers of their terms and words.
         """
         weights = np.array(list(vocabulary.weights.values()))
-        entries = concatenate_numbers([each.entries for each in counted], 2)
-        sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
+        entries = concatenate_numbers([document.entries for document in counted], 2)
+        sizes = np.array([len(document.entries) for document in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
-        # Entries stand by document and field; a stable sort by term keeps that order.
+        # Entries are sorted by document and field; a stable sort by term keeps that order.
         order = stable_order(entries[:, 0])
         terms, packed = (column[order] for column in entries.T)
         positions = positions[order]
         counts, numbers = np.divmod(packed, np.int32(len(weights)))
         lengths = _lengths(positions, numbers, counts, (len(counted), len(weights)))
         ratios = lengths / _usual_lengths(lengths)
-        shares = counts * _normalized(ratios, weights)[positions, numbers]
+        shares = counts * _field_weights(ratios, weights)[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
-        held = np.bincount(terms[starts], minlength=len(vocabulary.terms))
-        used, terms_by_number = np.flatnonzero(held), list(vocabulary.terms)
+        frequencies = np.bincount(terms[starts], minlength=len(vocabulary.terms))
+        used, terms_by_number = np.flatnonzero(frequencies), list(vocabulary.terms)
         words, word_terms = spelt_words(counted, vocabulary, used)
-        df = held[used]
+        df = frequencies[used]
         idf = np.log1p((len(counted) - df + 0.5) / (df + 0.5)).astype(np.float32)
         impacts = np.repeat(idf, df) * (totals * (parameters.K1 + 1) / (parameters.K1 + totals))
         return cls(
             size=len(counted),
             fields=tuple(vocabulary.weights),
-            languages=tuple(sorted({code for one in counted for code in one.languages})),
+            languages=tuple(sorted({code for item in counted for code in item.languages})),
             names=[terms_by_number[number] for number in used.tolist()],
             words=words,
             word_terms=word_terms,
@@ -129,19 +130,19 @@ class BM25Index:
             offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(df)]),
             positions=positions[starts],
             impacts=impacts.astype(np.float32),
-            entry_offsets=np.append(starts, len(shares)).astype(_counting(len(shares))),
+            entry_offsets=np.append(starts, len(shares)).astype(_integer_type(len(shares))),
             entry_fields=numbers.astype(np.uint8),
             lengths=lengths,
         )
 
     @cached_property
     def terms(self) -> Mapping[str, int]:
-        """Row of each term."""
+        """Row of each term, keyed by term."""
         return {term: row for row, term in enumerate(self.names)}
 
     @cached_property
     def word_rows(self) -> Mapping[str, Sequence[int]]:
-        """Rows of the terms of each word, by the names of the terms."""
+        """Rows of the terms of each word, sorted by term."""
         rows: dict[str, list[int]] = {}
         for word, row in zip(self.words, self.word_terms.tolist(), strict=True):
             rows.setdefault(word, []).append(row)
@@ -151,28 +152,28 @@ class BM25Index:
 
     @cached_property
     def spelling(self) -> TrigramIndex:
-        """Suggestions for misspelt words; made when the first unknown word asks."""
+        """Index for spelling corrections, made when the first unknown word occurs."""
         return TrigramIndex(list(self.word_rows))
 
     def match(self, query: Query) -> Hits:
         """Score every document for *query*.
 
         Returns:
-            Zeros everywhere for an empty query.
+            Scores and coverages; all zero for an empty query.
         """
         analyzed = self.analyze(query)
         scores = np.zeros(self.size, dtype=np.float32)
         coverage = np.zeros(self.size, dtype=np.float32)
         for term in analyzed.terms:
             if term.expansions:
-                positions, impacts, shares = self._matched(term, term.weight / analyzed.weight)
+                positions, impacts, shares = self._match_term(term, term.weight / analyzed.weight)
                 scores[positions] += impacts
                 coverage[positions] += shares
         coverage = np.minimum(coverage, 1.0, out=coverage)
         return Hits(terms=analyzed.terms, scores=scores, coverage=coverage)
 
     def analyze(self, query: Query) -> AnalyzedQuery:
-        """Resolve the first 1,024 different words of *query* without scoring a document."""
+        """Resolve the first 1,024 distinct words of *query* without scoring documents."""
         if isinstance(query, AnalyzedQuery):
             return query
         read = tokens(query) if isinstance(query, str) else query
@@ -185,30 +186,31 @@ class BM25Index:
         return AnalyzedQuery(terms=tuple(terms))
 
     def document_matches(self, query: Query, positions: Sequence[int]) -> DocumentMatches:
-        """Return what the documents at *positions* match of *query*."""
+        """Return scores and matched words of *query* for the documents at *positions*."""
         hits = query if isinstance(query, Hits) else self.match(query)
         words: list[dict[str, None]] = [{} for _ in positions]
         for term in hits.terms:
             for row in {row for rows, _ in term.expansions for row in rows}:
-                for number in self._holds(row, positions).nonzero()[0].tolist():
+                for number in self._contains(row, positions).nonzero()[0].tolist():
                     words[number][term.word] = None
-        wanted = list(positions)
+        selected = list(positions)
         return DocumentMatches(
-            scores=hits.scores[wanted].tolist(),
-            coverage=hits.coverage[wanted].tolist(),
+            scores=hits.scores[selected].tolist(),
+            coverage=hits.coverage[selected].tolist(),
             words=[tuple(matched) for matched in words],
         )
 
     def fields_containing(self, term: QueryTerm, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
-        """Return in which fields each document holds one word of a query.
+        """Return the fields of each document that contain one word of a query.
 
         Args:
-            term: The word; of a near spelling it is said where that stands.
-            whole: A field, to be asked whether the word is all that stands in it.
+            term: The word. For an unknown word, its corrections are used.
+            whole: A field that is checked for containing only the word.
 
         Returns:
-            A bit for each field by its number, uint64, and whether the word is the whole field,
-            bool; shape (documents,) each. An identifier stands where all its parts do.
+            Two arrays of shape (documents,): a bit for each field number, uint64; and True if the
+            word is the whole field, bool. A field contains an identifier if it contains all its
+            parts.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
         is_whole = np.zeros(self.size, dtype=np.bool_)
@@ -222,7 +224,7 @@ class BM25Index:
         return bits, is_whole
 
     def occurs_in(self, row: int, mask: np.ndarray) -> bool:
-        """Return whether a document of *mask* holds the term of *row*."""
+        """Return whether a document in *mask* contains the term of *row*."""
         return bool(mask[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
 
     def _field_bits(self, row: int) -> np.ndarray:
@@ -236,14 +238,14 @@ class BM25Index:
         bits[self.positions[first:last]] = np.bitwise_or.reduceat(flags, starts - starts[0])
         return bits
 
-    def _holds(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Return whether each of the documents holds the term of *row*."""
+    def _contains(self, row: int, positions: Sequence[int]) -> np.ndarray:
+        """Return for each of *positions* whether that document contains the term of *row*."""
         documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
         if not documents.size:
             return np.zeros(len(positions), dtype=np.bool_)
         nearest = documents.take(documents.searchsorted(positions), mode="clip")
-        held: np.ndarray = nearest == positions
-        return held
+        is_contained: np.ndarray = nearest == positions
+        return is_contained
 
     def _resolve(self, token: Token) -> tuple[QueryTerm, ...]:
         resolved = self._resolved.get(token)
@@ -254,7 +256,7 @@ class BM25Index:
         return resolved
 
     def _units(self, token: Token) -> Iterator[Token]:
-        """Yield *token* itself, or its parts where only they may be known."""
+        """Yield *token* itself, or its parts if only they may be known."""
         if len(token.parts) == 1 or self._wholes(token):
             yield token
             return
@@ -268,7 +270,7 @@ class BM25Index:
         indexed = (form for form in forms if all(part in self.terms for part in form))
         expansions += ((tuple(self.terms[part] for part in form), 1.0) for form in indexed)
         if not expansions:
-            return self._corrected(token)
+            return self._corrected_term(token)
         weight = max(float(self.idf[list(rows)].sum()) for rows, _ in expansions)
         return QueryTerm(word=token.surface, expansions=tuple(expansions), weight=weight)
 
@@ -279,32 +281,30 @@ class BM25Index:
         return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
 
     def _foreign_stems(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """Yield the terms of *spelt* in each language that a text says it is in."""
+        """Yield the terms of *spelt* in each language of the indexed texts."""
         for language in self.languages:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
 
-    def _corrected(self, token: Token) -> QueryTerm:
+    def _corrected_term(self, token: Token) -> QueryTerm:
         (word,) = token.spelt
-        near: dict[tuple[int, ...], float] = {}
+        similar: dict[tuple[int, ...], float] = {}
         if len(word) >= parameters.MIN_CORRECTED_LENGTH:
             for suggested, share in self.spelling.suggest(word):
                 for row in self.word_rows[suggested]:
-                    near.setdefault((row,), share)
-            if halves := self._halves(word):
-                near.setdefault(halves, parameters.SPLIT_SHARE)
+                    similar.setdefault((row,), share)
+            if halves := self._split_in_two(word):
+                similar.setdefault(halves, parameters.SPLIT_SHARE)
         unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
-            expansions=tuple(near.items()),
-            weight=max((float(self.idf[list(rows)].sum()) for rows in near), default=unknown),
+            expansions=tuple(similar.items()),
+            weight=max((float(self.idf[list(rows)].sum()) for rows in similar), default=unknown),
             is_spelling_correction=True,
         )
 
-    def _halves(self, word: str) -> tuple[int, int] | None:
-        """Return the terms of two known words, the most even ones, that *word* is without its
-        space.
-        """
+    def _split_in_two(self, word: str) -> tuple[int, int] | None:
+        """Split *word* into two known words of similar length, and return their terms."""
         if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
@@ -315,20 +315,24 @@ class BM25Index:
                 return left[0], right[0]
         return None
 
-    def _matched(self, term: QueryTerm, weight: float) -> _Matched:
-        """Return what *term* matches: for each document the best of several expansions."""
-        found = [self._expanded(rows, share, weight) for rows, share in term.expansions]
-        if len(found) == 1:
-            return found[0]
-        everywhere = np.concatenate([one[0] for one in found])
+    def _match_term(self, term: QueryTerm, weight: float) -> _TermMatches:
+        """Return the matches of *term*, with the best of its expansions for each document."""
+        matches = [self._match_rows(rows, share, weight) for rows, share in term.expansions]
+        if len(matches) == 1:
+            return matches[0]
+        everywhere = np.concatenate([match[0] for match in matches])
         positions, inverse = np.unique(everywhere, return_inverse=True)
         impacts = np.zeros(len(positions), dtype=np.float32)
         shares = np.zeros(len(positions), dtype=np.float32)
-        np.maximum.at(impacts, inverse, np.concatenate([one[1] for one in found], dtype=np.float32))
-        np.maximum.at(shares, inverse, np.concatenate([one[2] for one in found], dtype=np.float32))
+        np.maximum.at(
+            impacts, inverse, np.concatenate([match[1] for match in matches], dtype=np.float32)
+        )
+        np.maximum.at(
+            shares, inverse, np.concatenate([match[2] for match in matches], dtype=np.float32)
+        )
         return positions, impacts, shares
 
-    def _expanded(self, rows: tuple[int, ...], share: float, weight: float) -> _Matched:
+    def _match_rows(self, rows: tuple[int, ...], share: float, weight: float) -> _TermMatches:
         slices = [slice(*self.offsets[row : row + 2].tolist()) for row in rows]
         if len(slices) == 1:
             positions, impacts = self.positions[slices[0]], self.impacts[slices[0]]
@@ -341,35 +345,38 @@ class BM25Index:
         return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
 
 
-def _normalized(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return what a term counts in each field of each document, before saturation.
+def _field_weights(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weight of a term in each field of each document, before saturation.
 
     Args:
-        ratios: The length of each field beside the usual one, shape (documents, fields).
-        weights: Of the fields.
+        ratios: Length of each field as a multiple of the usual length, shape (documents, fields).
+        weights: Weights of the fields.
     """
     ratios = ratios * np.maximum(ratios / parameters.LONG_FIELD, 1)
     counts: np.ndarray = weights / (1 - parameters.B + parameters.B * ratios)
     return counts
 
 
-def _counting(count: int) -> type[np.signedinteger[Any]]:
-    """Return the smaller of the two types that can count so far."""
+def _integer_type(count: int) -> type[np.signedinteger[Any]]:
+    """Return int32, or int64 if *count* does not fit."""
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
 def _lengths(
     positions: np.ndarray, numbers: np.ndarray, counts: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """Return how many terms each document has in each field, int32."""
+    """Return the number of terms of each document in each field, int32."""
     places = positions.astype(np.int64) * shape[1] + numbers
     sums = np.bincount(places, weights=counts, minlength=shape[0] * shape[1])
     return sums.astype(np.int32).reshape(shape)
 
 
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Return the usual length of each field where it is not empty; few long ones do not move it."""
+    """Return the usual length of each field, as a quantile of its lengths that are not 0."""
     columns = [column[column > 0] for column in lengths.T]
     return np.array(
-        [np.quantile(each, parameters.USUAL_LENGTH) if each.size else 1 for each in columns]
+        [
+            np.quantile(column_lengths, parameters.USUAL_LENGTH) if column_lengths.size else 1
+            for column_lengths in columns
+        ]
     )

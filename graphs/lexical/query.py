@@ -1,7 +1,7 @@
-"""A query against an index: what its words match, and which words a misspelt one may mean.
+"""Queries against an index: matches of their words, and corrections of misspelt words.
 
-Candidates for a misspelt word share character trigrams with it, so that the cost does not grow with
-the whole vocabulary. Edit distance then decides.
+Candidates for a misspelt word share character trigrams with it, so the cost does not grow with the
+vocabulary. The edit distance then selects among them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from graphs import parameters
 
 Expansion: TypeAlias = tuple[tuple[int, ...], float]
-"""Rows of index terms, and the share of the word that a match of all of them earns."""
+"""Rows of index terms, and the share of the word's weight for a match of all of them."""
 _MARK = "$"
 
 
@@ -26,14 +26,14 @@ class QueryTerm:
     word: str
     """The word as the query spells it."""
     expansions: tuple[Expansion, ...]
-    """Ways to match it; the best one counts. Empty if no document can match."""
+    """Alternative matches, of which the best is used. Empty if no document can match."""
     weight: float
     """Inverse document frequency of the word, > 0."""
     is_spelling_correction: bool = False
-    """Whether the index does not know the word; its expansions are near spellings, if any."""
+    """True if the index does not contain the word. The expansions are then similar spellings."""
 
     def discounted(self, factor: float) -> QueryTerm:
-        """Return the term with the shares of a spelling correction times *factor*."""
+        """Return the term. The shares of a spelling correction are multiplied by *factor*."""
         if not self.is_spelling_correction:
             return self
         return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
@@ -41,29 +41,29 @@ class QueryTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnalyzedQuery:
-    """A query, resolved against an index; no document has been scored yet."""
+    """A query resolved against an index, without scores."""
 
     terms: tuple[QueryTerm, ...]
-    """How each word was resolved."""
+    """Resolved words."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the query that count, as the query spells them."""
+        """Words of the query, as the query spells them."""
         return tuple(dict.fromkeys(term.word for term in self.terms))
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """Those of them that no document holds, not even in a near spelling."""
+        """Words of the query that no document contains, not even in a similar spelling."""
         return tuple(dict.fromkeys(term.word for term in self.terms if not term.expansions))
 
     @property
     def weight(self) -> float:
-        """The inverse document frequencies of all words together, > 0."""
+        """Sum of the inverse document frequencies of all words, > 0."""
         return sum(term.weight for term in self.terms) or 1.0
 
     @property
     def known_share(self) -> float:
-        """The share of the words, by idf, that documents hold as they are spelt, 0 to 1."""
+        """Share of the words, weighted by idf, that documents contain in this spelling, 0 to 1."""
         spelt = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
         return sum(term.weight for term in spelt) / self.weight
 
@@ -73,21 +73,21 @@ class Hits(AnalyzedQuery):
     """A query with the score of every document."""
 
     scores: np.ndarray
-    """BM25F score of each document, float32; 0 where nothing matches."""
+    """BM25F score of each document, float32; 0 without a match."""
     coverage: np.ndarray
-    """Share of the query's words that each document matches, by idf, float32 in [0, 1]."""
+    """Share of the query's words that each document matches, weighted by idf, float32 in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMatches:
-    """What a few documents match of a query, one entry a document."""
+    """Matches of a query in selected documents, with one entry per document."""
 
     scores: list[float]
     """BM25F scores."""
     coverage: list[float]
-    """Share of the query's words, by idf, in [0, 1]."""
+    """Share of the query's words, weighted by idf, in [0, 1]."""
     words: list[tuple[str, ...]]
-    """The matched words, as the query spells them."""
+    """Matched words, as the query spells them."""
 
 
 class TrigramIndex:
@@ -99,44 +99,46 @@ class TrigramIndex:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        ids, found = _trigrams(
+        ids, grams = _trigrams(
             [word if len(word) <= parameters.MAX_WORD_LENGTH else "" for word in words]
         )
-        order = np.argsort(found, kind="stable")
+        order = np.argsort(grams, kind="stable")
         self._words = words
         self._members = ids[order]
-        """Ids of the words that hold each trigram."""
-        self._grams, starts = np.unique(found[order], return_index=True)
-        """The trigrams, ascending."""
-        self._offsets = np.append(starts, len(found))
-        """Where a trigram's members begin and end."""
+        """Ids of the words that contain each trigram."""
+        self._grams, starts = np.unique(grams[order], return_index=True)
+        """Trigrams, ascending."""
+        self._offsets = np.append(starts, len(grams))
+        """Start and end of each trigram's items in `_members`."""
 
     def suggest(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return the known words that *word* may be a misspelling of.
+        """Return known words of which *word* may be a misspelling.
 
         Returns:
-            Up to three pairs of a word and its share in (0, 1], best first; empty for words
-            with digits or of more than 32 characters, and where nothing is near.
+            Up to three pairs of a word and its share in (0, 1], best first. Empty for words with
+            digits or more than 32 characters, and if no known word is similar.
         """
         has_digits = any(mark.isdigit() for mark in word)
         if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
             return ()
-        _, wanted = _trigrams([word])
-        rows = self._grams.searchsorted(wanted)
-        rows = rows[self._grams.take(rows, mode="clip") == wanted]
+        _, word_grams = _trigrams([word])
+        rows = self._grams.searchsorted(word_grams)
+        rows = rows[self._grams.take(rows, mode="clip") == word_grams]
         if not rows.size:
             return ()
         members = [self._members[self._offsets[row] : self._offsets[row + 1]] for row in rows]
         counts = np.bincount(np.concatenate(members), minlength=len(self._words))
-        # One edit changes three trigrams at most: a word that shares less than a third is not near.
+        # One edit changes at most three trigrams, so a word that shares less than a third is not
+        # similar.
         sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
         if len(sharing) > parameters.MAX_CANDIDATES:
-            # Ties with the last one stay, so that the order of the words decides nothing.
+            # Candidates equal to the last one are kept, so that the order of the words does not
+            # matter.
             shared = counts[sharing]
             last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]
         candidates = {number: self._words[number] for number in sharing.tolist()}
-        shares = _verified(word, candidates).items()
+        shares = _similar_words(word, candidates).items()
         best = sorted(((self._words[number], share) for number, share in shares), key=_best_first)
         return tuple(best[: parameters.MAX_SUGGESTIONS])
 
@@ -146,8 +148,8 @@ def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
     return -share, word
 
 
-def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:
-    """Return the share of each candidate that is near *word*."""
+def _similar_words(word: str, candidates: dict[int, str]) -> dict[int, float]:
+    """Return the share of each candidate that is similar to *word*, keyed by id."""
     from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
     from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 
@@ -165,7 +167,9 @@ def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the trigrams of each word between two marks: ids of the words, packed trigrams."""
+    """Return the trigrams of the words with boundary marks, as ids of the words and packed
+    trigrams.
+    """
     marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
     points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
@@ -174,5 +178,5 @@ def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     inside = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     positions = starts[ids] + inside
     wide = points.astype(np.int64)
-    # A character needs 21 bits; three of them fit.
+    # A character needs 21 bits, so three fit into 64 bits.
     return ids, wide[positions] << 42 | wide[positions + 1] << 21 | wide[positions + 2]

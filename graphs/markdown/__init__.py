@@ -1,4 +1,4 @@
-"""Markdown-LD texts: documents, their front matter and their files."""
+"""Markdown-LD texts: documents, front matter and files."""
 
 from graphs.markdown.dialect import add_edge as add_edge
 from graphs.markdown.dialect import collect as collect

@@ -1,7 +1,7 @@
-"""The Markdown around and under the front matter: sections, links and arrows.
+"""Body of a Markdown-LD text: sections, links and arrows.
 
-* Only the block structure is parsed: inline parsing can be made slow by hostile text, and facts
-  need none of it.
+* Only the block structure is parsed. Facts do not need inline structure, and hostile text can make
+  its parsing slow.
 * A link to another document, ``[[a wikilink]]`` and ``A --predicate--> B`` are statements.
 """
 
@@ -31,14 +31,14 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 class Body:
-    """One Markdown text, taken apart.
+    """Parser of one Markdown text.
 
     Args:
         text: The text, with its front matter.
-        path: Where it was read; relative links start there.
+        path: Path of the text, to which links are relative.
 
     Raises:
-        DocumentError: The front matter is broken.
+        DocumentError: If the front matter is invalid.
     """
 
     def __init__(self, text: str, *, path: str) -> None:
@@ -48,9 +48,9 @@ class Body:
         self._tokens = _markdown().parse(text)
         self._lines = text.split("\n")
         self._start = 0
-        """How many lines the front matter takes."""
+        """Number of lines of the front matter."""
         self.front: Mapping[Key, Value] = {}
-        """The front matter; empty if there is none."""
+        """Front matter; empty if there is none."""
         if self._tokens and self._tokens[0].type == "front_matter":
             self.front = read(self._tokens[0].content, path=path)
             self._start = (self._tokens[0].map or [0, 0])[1]
@@ -60,7 +60,7 @@ class Body:
             )
 
     def sections(self) -> tuple[Section, ...]:
-        """Return the sections in order; text before the first heading is one of level 0."""
+        """Return the sections in order. Text before the first heading is a section of level 0."""
         marks: list[tuple[int, int, int, str]] = [(self._start, self._start, 0, "")]
         for token, inline in pairwise(self._tokens):
             if token.type == "heading_open" and token.level == 0 and token.map:
@@ -70,22 +70,22 @@ class Body:
         return tuple(
             Section(heading=heading, level=level, text=text, line=first + 1)
             for (first, after, level, heading), end in zip(marks, ends, strict=True)
-            if (text := _trimmed(self._lines[after:end])) or level
+            if (text := _without_blank_ends(self._lines[after:end])) or level
         )
 
     def statements(self, prefixes: Mapping[str, str], notices: list[Notice]) -> Iterator[Edge]:
-        """Yield the statements in order; an empty subject means the document itself.
+        """Yield the statements in order. An empty subject means the document itself.
 
         Args:
             prefixes: The document's own namespaces, for the predicates of arrows.
-            notices: Takes a notice of each arrow that cannot be read.
+            notices: Receives a notice for each arrow that cannot be read.
         """
         for before, token in pairwise(self._tokens):
             if token.type != "inline":
                 continue
             lines = token.content.split("\n")
             if before.type == "heading_open":
-                # A heading is one line, also where it was written on several.
+                # A heading is one line, even if it was written on several lines.
                 lines = [" ".join(token.content.split())]
             for number, text in enumerate(lines, (token.map or [0])[0] + 1):
                 arrow = self._arrow(text, number, prefixes)
@@ -97,7 +97,7 @@ class Body:
                 yield from self._mentions(_CODE.sub("", text), number)
 
     def _arrow(self, text: str, line: int, prefixes: Mapping[str, str]) -> Edge | Notice | None:
-        # An arrow inside a code span is an example, one between two of them is not.
+        # An arrow inside a code span is an example, an arrow between two code spans is a statement.
         bare = _CODE.sub(lambda code: "`" * len(code[0]), text)
         end = bare.find("-->")
         start = bare.rfind("--", 0, max(end, 0))
@@ -112,15 +112,15 @@ class Body:
             code, remedy = "predicate_unknown", f"use an IRI or {PREDICATE_NAMES}"
             detail = f"the arrow names an unknown predicate {word!r}: {remedy}"
         elif not target.strip():
-            detail = "the arrow leads nowhere: write what it leads to"
+            detail = "the arrow has no target: write one after it"
         elif "-->" in bare[end + 3 :]:
             detail = "two arrows on one line: write each on its own"
         else:
-            ends = self._end(subject), self._end(target)
+            ends = self._arrow_end(subject), self._arrow_end(target)
             return Edge(subject=ends[0], predicate=predicate, object=ends[1], line=line)
         return Notice(path=self._path, line=line, code=code, detail=detail)
 
-    def _end(self, text: str) -> str:
+    def _arrow_end(self, text: str) -> str:
         bare = text.strip().strip("`").strip()
         if wikilink := _WIKILINK.fullmatch(bare):
             return wikilink[1].strip()
@@ -143,6 +143,6 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark").use(front_matter_plugin).disable("inline")
 
 
-def _trimmed(lines: Sequence[str]) -> str:
-    full = [at for at, line in enumerate(lines) if line.strip()]
+def _without_blank_ends(lines: Sequence[str]) -> str:
+    full = [index for index, line in enumerate(lines) if line.strip()]
     return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""

@@ -1,10 +1,10 @@
-"""Markdown-LD texts and the `Document` that each describes; folders and bundles of such texts.
+"""Reader and writer of Markdown-LD texts, and of folders and bundles of such texts.
 
-* ``parse(render(document)) == document`` for every document with an id whose sections hold
-  Markdown that stands by itself (no heading, no unclosed fence).
-* A document is data: nothing in it is fetched, run or believed.
+* ``parse(render(document)) == document`` for every document with an id, if its sections are
+  complete Markdown without headings and unclosed fences.
+* A document is data. Its contents are not fetched, run or trusted.
 
-Edits of a Markdown-LD text: one edge more, and all else stays to the character. Pure.
+`add_edge` adds an edge to a text and leaves all other characters unchanged.
 """
 
 from __future__ import annotations
@@ -26,52 +26,57 @@ from graphs.markdown.fields import KEYS, LINK_LISTS, SINGLE_TEXTS, TEXT_LISTS, F
 from graphs.parameters import MAX_DOCUMENT_CHARS, MAX_DOCUMENT_LINES, MAX_REMEMBERED_DOCUMENTS
 
 _BUNDLE_VERSION = 1
-_THIS = frozenset({"", "article", "document", "this article", "this document"})
+_SELF_REFERENCES = frozenset({"", "article", "document", "this article", "this document"})
 _ESCAPED = re.compile(
     r'[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|["\\]'
 )
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
-    """Read one Markdown-LD text.
+    r"""Read one Markdown-LD text.
 
-    An id that the text does not give is `DOCUMENT_BASE` and its path without suffix, or the slug
-    of its title.
+    If the text has no id, the id is `DOCUMENT_BASE` and the path without suffix, or the slug of the
+    title.
 
     Args:
-        text: Front matter between ``---`` lines, if any, and a Markdown body.
-        path: Where it was read; it resolves relative links and names the document in messages.
-        declared: Whether the host stands for the text.
+        text: Optional front matter between ``---`` lines, and a Markdown body.
+        path: Path of the text. Links are relative to it, and messages contain it.
+        declared: True if the host is the author of the text.
 
     Returns:
-        The document; its ``notices`` name each rule that could not be read.
+        The document. Its ``notices`` contain each rule that could not be read.
 
     Raises:
-        DocumentError: The front matter is broken, or nothing names the document.
+        DocumentError: If the front matter is invalid, or the document has no name.
+
+    Example:
+        >>> document = parse("---\ntitle: Book a flight\nrequires: search_flights\n---\n")
+        >>> document.title, document.requires[0].target
+        ('Book a flight', 'search_flights')
     """
     if len(text) > MAX_DOCUMENT_CHARS or text.count("\n") > MAX_DOCUMENT_LINES:
         raise DocumentError("more than 2 MB or 20,000 lines: split the document", path=path)
     body = Body(text, path=path)
     front = Fields(body.front, path=path)
     sections = body.sections()
-    title = front.one("title") or next((each.heading for each in sections if each.level == 1), "")
-    own, url = front.one("id"), front.one("url")
+    title = front.one("title") or next((part.heading for part in sections if part.level == 1), "")
+    document_id, url = front.one("id"), front.one("url")
     stem = path.removesuffix(".md") or (title and slug(title))
-    if not (own or url or stem):
-        raise DocumentError("nothing names the document: give it a `title` or an `id`", path=path)
-    node = own or url or DOCUMENT_BASE + stem
+    if not (document_id or url or stem):
+        raise DocumentError("the document has no name: add a `title` or an `id`", path=path)
+    node = document_id or url or DOCUMENT_BASE + stem
     lists: dict[str, Any] = {name: front.texts(name) for name in TEXT_LISTS}
     lists |= {name: front.links(name) for name in LINK_LISTS}
     properties = list(front.properties())
     notices: list[Notice] = []
-    stated = {_about(edge, node): None for edge in body.statements(front.prefixes, notices)}
-    front_edges = [*front.edges("edges"), *(one for one in properties if isinstance(one, Edge))]
-    front_stated = {_about(edge, node): None for edge in front_edges}
+    stated = {_with_subject(edge, node): None for edge in body.statements(front.prefixes, notices)}
+    front_edges = [*front.edges("edges"), *(item for item in properties if isinstance(item, Edge))]
+    front_stated = {_with_subject(edge, node): None for edge in front_edges}
     document = Document(
         id=node,
         path=path,
-        url=url if own else "",
+        url=url if document_id else "",
         title=title or path.rpartition("/")[2].removesuffix(".md"),
         summary=front.one("summary"),
         search_text=front.one("search_text"),
@@ -81,8 +86,8 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
         language=front.language(),
         sections=sections,
         edges=(*(edge for edge in front_stated if edge not in stated), *stated),
-        forbidden=tuple(_about(edge, node) for edge in front.edges("forbidden")),
-        texts=(*front.translations(), *(one for one in properties if isinstance(one, Text))),
+        forbidden=tuple(_with_subject(edge, node) for edge in front.edges("forbidden")),
+        texts=(*front.translations(), *(item for item in properties if isinstance(item, Text))),
         prefixes=tuple(front.prefixes.items()),
         declared=declared,
         **lists,
@@ -92,13 +97,13 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
 
 
 def render(document: Document) -> str:
-    """Write *document* as Markdown-LD, the same text every time.
+    """Write *document* as Markdown-LD. Equal documents give equal texts.
 
-    Halves of surrogate pairs, which no file can hold, are replaced.
+    Lone surrogates are replaced, because files cannot contain them.
     """
     text = "".join(map(_section, document.sections))
     statements = Body(text, path=document.path).statements(dict(document.prefixes), [])
-    stated = {_about(edge, document.id) for edge in statements}
+    stated = {_with_subject(edge, document.id) for edge in statements}
     prefixes = [f"  {name}: {_value(iri)}" for name, iri in document.prefixes]
     lists = {name: getattr(document, name) for name in (*TEXT_LISTS, *LINK_LISTS)}
     front = [
@@ -113,43 +118,42 @@ def render(document: Document) -> str:
         _rows("forbidden", edge_rows(document.forbidden, document.id)),
         _rows("texts", map(_text, document.texts)),
     ]
-    return _LONE.sub("\ufffd", f"---\n{''.join(front)}---\n{text}")
+    return _LONE_SURROGATE.sub("\ufffd", f"---\n{''.join(front)}---\n{text}")
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
     """Read the documents of a folder, a bundle or a single file.
 
     Args:
-        path: A folder (every ``*.md`` under it, sorted by path), a JSON bundle
-            ``{"version": 1, "documents": [{"path": …, "content": …}]}``, or one text.
+        path: A folder (every ``*.md`` under it, sorted by path), a JSON bundle ``{"version": 1,
+            "documents": [{"path": …, "content": …}]}``, or one text.
 
     Returns:
-        The documents, their paths relative to the folder; empty for an empty folder.
+        The documents, with paths relative to the folder; empty for an empty folder.
 
     Raises:
-        GraphError: There is nothing at *path*, or the bundle is malformed.
-        DocumentError: A document cannot be read.
+        GraphError: If *path* does not exist, or the bundle is malformed.
+        DocumentError: If a document cannot be read.
     """
-    return tuple(parse(_decoded(text, name), path=name) for name, text in _texts(Path(path)))
+    return tuple(parse(_decode(text, name), path=name) for name, text in _texts(Path(path)))
 
 
 def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
-    """Read as `read` does, but let one broken document not stop the others.
+    """Read documents like `read`, but skip documents that cannot be read.
 
-    A text that was read before is the same document, and is not parsed again.
+    A text that was read before gives the same document object and is not parsed again.
 
     Returns:
-        The documents that can be read, and the notices of all: the rules that were passed over,
-        and the documents that could not be read.
+        The readable documents, and notices of all skipped rules and documents.
 
     Raises:
-        GraphError: There is nothing at *path*, or the bundle is malformed.
+        GraphError: If *path* does not exist, or the bundle is malformed.
     """
     documents: list[Document] = []
     notices: list[Notice] = []
     for name, text in _texts(Path(path)):
         try:
-            documents.append(_cached_parse(_decoded(text, name), path=name))
+            documents.append(_cached_parse(_decode(text, name), path=name))
             notices += documents[-1].notices
         except DocumentError as error:
             notices.append(
@@ -159,13 +163,15 @@ def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]
 
 
 def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]:
-    """Write *documents* into *folder*, which is made if need be.
+    """Write *documents* into *folder*, which is created if necessary.
 
     Returns:
-        The files, in the order of the documents. A document without a path is named by its title.
+        The files, in the order of the documents. A document without a path is named after its
+        title.
 
     Raises:
-        GraphError: A document's path leads out of the folder, or two documents share one.
+        GraphError: If a document's path leads out of the folder, or two documents have the same
+            path.
     """
     files: dict[Path, Document] = {}
     for document in documents:
@@ -175,7 +181,7 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
             raise GraphError(detail)
         file = Path(folder) / path
         if file in files:
-            raise GraphError(f"two documents want the file {str(file)!r}: give one another path")
+            raise GraphError(f"two documents have the file {str(file)!r}: give one another path")
         files[file] = document
     for file, document in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -186,9 +192,12 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
 _cached_parse = lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)(parse)
 
 
-def _about(edge: Edge, document: str) -> Edge:
-    """Put *document* where the edge says ``this document`` or leaves the subject out."""
-    ends = (document if end.casefold() in _THIS else end for end in (edge.subject, edge.object))
+def _with_subject(edge: Edge, document: str) -> Edge:
+    """Replace an empty subject or ``this document`` in *edge* by *document*."""
+    ends = (
+        document if end.casefold() in _SELF_REFERENCES else end
+        for end in (edge.subject, edge.object)
+    )
     subject, target = ends
     return replace(edge, subject=subject, object=target)
 
@@ -213,7 +222,7 @@ def _row(value: str | Link) -> str:
 
 
 def edge_rows(edges: Iterable[Edge], document: str) -> Iterator[str]:
-    """Yield *edges* as rows of a list in the front matter of *document*, an id."""
+    """Yield *edges* as list rows for the front matter of the document with the id *document*."""
     for edge in edges:
         yield _mapping(
             subject="" if edge.subject == document else edge.subject,
@@ -230,13 +239,13 @@ def _text(text: Text) -> str:
 
 
 def _mapping(**entries: str | float | tuple[str, ...]) -> str:
-    """Write a mapping on one line, without what is empty or 0."""
+    """Write a mapping on one line, without empty texts and zeros."""
     inside = ", ".join(f"{key}: {_value(value)}" for key, value in entries.items() if value)
     return f"  - {{{inside}}}"
 
 
 def _value(value: str | float | tuple[str, ...]) -> str:
-    """Write *value* in YAML that every reader reads back the same; a text in double quotes."""
+    """Write *value* as unambiguous YAML, with texts in double quotes."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
@@ -263,7 +272,7 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes | str]]:
         yield path.name, path.read_bytes()
 
 
-def _decoded(text: bytes | str, path: str) -> str:
+def _decode(text: bytes | str, path: str) -> str:
     if isinstance(text, str):
         return text
     try:
@@ -275,12 +284,14 @@ def _decoded(text: bytes | str, path: str) -> str:
 
 def _bundle(file: Path) -> Iterator[tuple[str, str]]:
     try:
-        bundle = json.loads(_decoded(file.read_bytes(), file.name))
+        bundle = json.loads(_decode(file.read_bytes(), file.name))
     except (json.JSONDecodeError, RecursionError) as error:
         raise GraphError(f"the bundle {str(file)!r} is not JSON: {error}") from error
     version = bundle.get("version") if isinstance(bundle, dict) else None
     if version != _BUNDLE_VERSION:
-        raise GraphError(f"the bundle {str(file)!r} has version {version!r}: version 1 is read")
+        raise GraphError(
+            f"the bundle {str(file)!r} has version {version!r}, but must have version 1"
+        )
     entries = bundle.get("documents")
     if not isinstance(entries, list):
         raise GraphError(f"the bundle {str(file)!r} has no list `documents`: add it")
@@ -293,23 +304,23 @@ def _bundle(file: Path) -> Iterator[tuple[str, str]]:
 
 
 _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-"""A front matter, fences and all."""
+"""Front matter with its fences."""
 
 
 def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) -> str:
-    """Return *text* with *edge* in its front matter, above the edges that are there.
+    """Return *text* with *edge* added to its front matter, before existing edges.
 
     Args:
         text: A Markdown-LD text.
-        edge: With a subject of its own.
-        path: The path of the document, for messages.
-        forbidden: Whether the edge may not be derived; else it is stated.
+        edge: The edge, with a subject.
+        path: Path of the document, for messages.
+        forbidden: Forbid the edge instead of stating it.
 
     Returns:
-        The new text; *text* itself if it says so already.
+        The new text, or *text* itself if it already contains the edge.
 
     Raises:
-        DocumentError: The text cannot be read, or is written so that it cannot be edited safely.
+        DocumentError: If the text cannot be read, or cannot be edited safely.
     """
     field = "forbidden" if forbidden else "edges"
     before = parse(text, path=path)
@@ -328,21 +339,23 @@ def add_edge(text: str, edge: Edge, *, path: str = "", forbidden: bool = False) 
 
 
 def _insert(text: str, key: str, row: str) -> str:
-    """Put *row* at the head of the list of *key*, which is made if it is not there."""
+    """Insert *row* at the beginning of the list *key*, which is created if necessary."""
     end = "\r\n" if "\r\n" in text else "\n"
     front = _FRONT.match(text)
     if front is None:
         return f"---{end}{key}:{end}{row}{end}---{end}{text}"
     lines = re.compile(rf"^{key}:[ \t]*(?:#.*)?\r?\n(?P<indent>[ \t]*)(?=-)", re.MULTILINE)
-    if found := lines.search(text, front.start(1), front.end(1)):
-        at = found.start("indent")
-        return f"{text[:at]}{found['indent']}{row.lstrip()}{end}{text[at:]}"
-    at = front.end(1)
-    return f"{text[:at]}{key}:{end}{row}{end}{text[at:]}"
+    if match := lines.search(text, front.start(1), front.end(1)):
+        position = match.start("indent")
+        return f"{text[:position]}{match['indent']}{row.lstrip()}{end}{text[position:]}"
+    position = front.end(1)
+    return f"{text[:position]}{key}:{end}{row}{end}{text[position:]}"
 
 
 def _contents(document: Document, **added: Edge) -> tuple[object, ...]:
-    """Return all that *document* says, and *added* by field; edges in no order."""
+    """Return the contents of *document* for comparison, with edges in *added* and without edge
+    order.
+    """
     fields = ("edges", "forbidden")
     edges = [{*getattr(document, name), *filter(None, [added.get(name)])} for name in fields]
     return replace(document, edges=(), forbidden=()), edges, len(document.notices)

@@ -1,6 +1,6 @@
-"""A document and the parts that it is made of, as values.
+"""Documents and their parts, as values.
 
-Lines tell where something stands, not what it says: they do not count in comparisons.
+Line numbers are positions, so they are ignored in comparisons.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class Edge:
     subject: str
     """Id, path, name or label of the subject."""
     predicate: str
-    """A name of the vocabulary, or an absolute IRI; empty in a ban of every predicate."""
+    """Name in the vocabulary, or an absolute IRI. In a ban, empty means every predicate."""
     object: str
     """Id, path, name or label of the object."""
     weight: float = 1.0
-    """How sure the statement is, in (0, 1]."""
+    """Certainty of the statement, in (0, 1]."""
     line: int = field(default=0, compare=False)
-    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+    """Line number, from 1; 0 if it was not read from a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +31,30 @@ class Link:
     """A reference to another thing by id, path, name or label."""
 
     target: str
-    """What it points to, as it was written."""
+    """Target of the link, as written."""
     label: str = ""
-    """What to call it; empty if the target says it."""
+    """Name of the target; empty if *target* already is its name."""
     types: tuple[str, ...] = ()
-    """What it is: schema.org names, prefixed names or IRIs."""
+    """Types of the target: schema.org names, prefixed names or IRIs."""
     same_as: tuple[str, ...] = ()
-    """Where else the same thing is described: IRIs or prefixed names."""
+    """Other descriptions of the same thing: IRIs or prefixed names."""
     line: int = field(default=0, compare=False)
-    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+    """Line number, from 1; 0 if it was not read from a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text about the document, in a language or of a datatype of its own."""
+    """A text about the document, with its own language or datatype."""
 
     predicate: str
-    """A name of the vocabulary, or an absolute IRI."""
+    """Name in the vocabulary, or an absolute IRI."""
     value: str
-    """The text."""
     language: str = ""
-    """The BCP 47 language; empty if it has none."""
+    """BCP 47 language; empty if unknown."""
     datatype: str = ""
-    """The datatype's IRI or prefixed name; empty for plain text."""
+    """Datatype as an IRI or prefixed name; empty for plain text."""
     line: int = field(default=0, compare=False)
-    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+    """Line number, from 1; 0 if it was not read from a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,78 +62,77 @@ class Section:
     """A heading and the text under it."""
 
     heading: str
-    """The heading's text as Markdown; empty for the text before the first heading."""
+    """Text of the heading as Markdown; empty for the text before the first heading."""
     level: int
-    """1 to 6; 0 for the text before the first heading."""
+    """Level of the heading, 1 to 6; 0 for the text before the first heading."""
     text: str
     """The text as Markdown, without blank lines at its ends."""
     line: int = field(default=0, compare=False)
-    """The line of the heading, counted from 1."""
+    """Line number of the heading, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What one Markdown-LD text says about one thing."""
+    """Description of one thing, read from one Markdown-LD text."""
 
     id: str
-    """The IRI, or any unique text, that names the thing."""
+    """Unique name of the thing, an IRI or any text."""
     path: str = ""
-    """Where the text was read, relative to its folder; empty if it came from no file."""
+    """Path of the text, relative to its folder; empty if it does not come from a file."""
     url: str = ""
-    """Where the thing is published, if the id does not say it."""
+    """URL where the thing is published, if it differs from the id."""
     title: str
-    """The name of the thing."""
+    """Name of the thing."""
     summary: str = ""
-    """One or two sentences about it."""
+    """Summary in one or two sentences."""
     search_text: str = ""
-    """What a search for the thing itself reads in place of its own description; no fact."""
+    """Text that ranks in place of the thing's own description; not a fact."""
     published: str = ""
-    """When it was published, as ISO 8601."""
+    """Date of publication, ISO 8601."""
     modified: str = ""
-    """When it was changed last, as ISO 8601."""
+    """Date of the last change, ISO 8601."""
     source_project: str = ""
-    """The project that it comes from."""
+    """Project from which the thing comes."""
     types: tuple[str, ...] = ()
     """Further types: schema.org names, prefixed names or IRIs."""
     tags: tuple[str, ...] = ()
-    """Words to find it by."""
+    """Searchable words."""
     keywords: tuple[str, ...] = ()
-    """More words to find it by."""
+    """Further searchable words."""
     aliases: tuple[str, ...] = ()
-    """Its other names."""
+    """Other names."""
     authors: tuple[Link, ...] = ()
-    """Who wrote it."""
     about: tuple[Link, ...] = ()
-    """Labels of its topics."""
+    """Labels of the topics."""
     hints: tuple[Link, ...] = ()
-    """Things that it mentions."""
+    """Mentioned things."""
     groups: tuple[Link, ...] = ()
-    """Labels of the groups it is a member of."""
+    """Labels of the groups of which the thing is a member."""
     related: tuple[Link, ...] = ()
-    """Documents that do something like it."""
+    """Documents of similar things."""
     next_steps: tuple[Link, ...] = ()
-    """Documents that are often used after it."""
+    """Documents of things that are often used after this one."""
     requires: tuple[Link, ...] = ()
-    """Documents that must be used before it."""
+    """Documents of things that must be used before this one."""
     consumes: tuple[Link, ...] = ()
-    """Labels of the kinds of data that it takes."""
+    """Labels of the kinds of data that the thing takes."""
     produces: tuple[Link, ...] = ()
-    """Labels of the kinds of data that it gives."""
+    """Labels of the kinds of data that the thing gives."""
     entities: tuple[Link, ...] = ()
-    """Other things that it describes: their names, types and addresses elsewhere."""
+    """Further things that the document describes: names, types and URLs."""
     edges: tuple[Edge, ...] = ()
-    """Every other statement, those of the body included."""
+    """All other statements, including those of the body."""
     forbidden: tuple[Edge, ...] = ()
-    """Edges that may not be derived; only the host's own documents forbid."""
+    """Edges that must not be derived. Only documents of the host can forbid edges."""
     texts: tuple[Text, ...] = ()
-    """Texts in further languages, of further predicates or of a datatype."""
+    """Texts in other languages, with other predicates or with a datatype."""
     sections: tuple[Section, ...] = ()
-    """The body, heading by heading."""
+    """Body, as a sequence of sections."""
     language: str = ""
-    """The BCP 47 language of its texts; empty if unknown."""
+    """BCP 47 language of the texts; empty if unknown."""
     prefixes: tuple[tuple[str, str], ...] = ()
-    """Its own namespaces: prefix and IRI."""
+    """The document's own namespaces, as pairs of prefix and IRI."""
     declared: bool = field(default=True)
-    """Whether the host declares it; False for what an upstream says of itself."""
+    """True if the host declares the document, False if an upstream describes itself."""
     notices: tuple[Notice, ...] = field(default=(), compare=False)
-    """The rules of its text that were passed over."""
+    """Skipped rules of the text."""

@@ -1,8 +1,8 @@
-"""The keys of the front matter: which there are, and their values, typed.
+"""Fields of the front matter: known keys and typed values.
 
-* Keys may be in snake_case or camelCase. An unknown key leaves a notice, with the name that was
-  likely meant, but for those that the author marks as their own.
-* A rule that cannot be read is passed over and leaves a notice; the rest of the document stays.
+* Keys may be in snake_case or camelCase. An unknown key leaves a notice with a similar known name,
+  unless the author marked it as a private key.
+* A rule that cannot be read is skipped with a notice; the rest of the document is used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "forbidden": ("graph_forbid",),
     "texts": ("rdf_properties",),
 }
-"""The keys of each field; the first is the one we write."""
+"""Keys of each field. `render` writes the first one."""
 SINGLE_TEXTS = (
     "id", "url", "title", "summary", "search_text", "published", "modified", "source_project",
     "language",
@@ -60,8 +60,8 @@ LINK_LISTS = (
     "produces", "entities",
 )  # fmt: skip
 _KNOWN_KEYS = frozenset(key for keys in KEYS.values() for key in keys)
-_OWN = ("x-", "x_")
-"""What a key of the author's own begins with."""
+_PRIVATE_PREFIXES = ("x-", "x_")
+"""Prefixes of an author's private keys."""
 _PREDICATES: Mapping[str, str] = {
     "title": "name",
     "summary": "description",
@@ -69,51 +69,51 @@ _PREDICATES: Mapping[str, str] = {
     "keywords": "keywords",
     "aliases": "altLabel",
 }
-"""The predicate of each field whose texts may stand in several languages."""
+"""Predicates of the fields whose texts may have several languages, keyed by field."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _OBJECT = ("object", "object_id", "target", "target_id")
 
 
 class Fields:
-    """The front matter of one document, asked by field.
+    """Front matter of one document, with access by field.
 
     Args:
-        front: The front matter; both spellings of a key are one key.
-        path: The document's path, for notices.
+        front: The front matter. Both spellings of a key are the same key.
+        path: Path of the document, for notices.
     """
 
     def __init__(self, front: Mapping[Key, Value], *, path: str) -> None:
         self._path = path
-        self._values: defaultdict[str, list[Value]] = defaultdict(list)
+        self._by_key: defaultdict[str, list[Value]] = defaultdict(list)
         for key, value in front.items():
-            self._values[_snake(key)].append(value)
+            self._by_key[_snake(key)].append(value)
         self.notices: dict[Notice, None] = {}
-        """Takes a notice of each rule that is passed over, once."""
+        """Notices of skipped rules, without duplicates, in order."""
         self.prefixes = dict(self._prefixes())
         """The document's own namespaces."""
         self._note_unknown(front)
 
     def one(self, name: str) -> str:
-        """Return the text of a field, in the document's language if there are several."""
-        chosen = self._chosen(name)
+        """Return the text of a field. Of several languages, the document's language is used."""
+        chosen = self._texts_in_language(name)
         return chosen.value if chosen else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a field that state no language, in order, without empty ones."""
+        """Return the texts of a field without a language, in order and without empty ones."""
         return tuple(text.value for text in self._texts(name) if not text.language)
 
     def links(self, name: str) -> tuple[Link, ...]:
         """Return the links of a field: plain texts, or mappings with ``id`` and ``label``."""
-        found = (self._link(value, name) for value in self._each(name))
-        return tuple(link for link in found if link and link.target)
+        links = (self._link(value, name) for value in self._values(name))
+        return tuple(link for link in links if link and link.target)
 
     def edges(self, name: str) -> Iterator[Edge]:
-        """Yield the edges of a field; an empty subject is the document, see `Edge`."""
-        yield from filter(None, (self._edge(value, name) for value in self._each(name)))
+        """Yield the edges of a field. An empty subject means the document."""
+        yield from filter(None, (self._edge(value, name) for value in self._values(name)))
 
     def properties(self) -> Iterator[Edge | Text]:
-        """Yield the statements of further predicates; an empty subject is the document."""
+        """Yield the statements with other predicates. An empty subject means the document."""
         for predicate, value in self._properties():
             if isinstance(value, list):
                 self._note_shape(value, "texts")
@@ -125,50 +125,50 @@ class Fields:
                 yield from self._text(value, predicate)
 
     def translations(self) -> Iterator[Text]:
-        """Yield the texts that are not the document's, since they are in another language."""
-        chosen = {self._chosen(name) for name in _PREDICATES if name in SINGLE_TEXTS}
+        """Yield the texts in other languages than the document's."""
+        chosen = {self._texts_in_language(name) for name in _PREDICATES if name in SINGLE_TEXTS}
         texts = (text for name in _PREDICATES for text in self._texts(name))
         return (text for text in texts if text.language and text not in chosen)
 
     def language(self) -> str:
-        """Return the document's language; without one, the first language of the title."""
+        """Return the document's language, or else the first language of the title."""
         tag = self.one("language")
         if tag:
-            return self._tag(tag, self._all("language")[0])
+            return self._tag(tag, self._all_values("language")[0])
         return next((text.language for text in self._texts("title")), "")
 
     def date(self, name: str) -> str:
-        """Return the date of a field as it was written; empty if there is none."""
+        """Return the date of a field as written; empty if there is none."""
         text = self.one(name)
         if text and not vocabulary.is_date(text):
-            detail = f"{text!r} is no date: write one such as `2026-11-21`"
-            self._note("date_invalid", detail, self._all(name)[0])
+            detail = f"{text!r} is not a date: write one such as `2026-11-21`"
+            self._note("date_invalid", detail, self._all_values(name)[0])
         return text
 
     def _note_unknown(self, front: Mapping[Key, Value]) -> None:
-        """Leave a notice of each key that is neither ours nor marked as the author's own."""
+        """Add a notice for each unknown key that is not a private key."""
         described = {
-            word for entry in self._each("texts") if isinstance(entry, dict) for word in entry
+            word for entry in self._values("texts") if isinstance(entry, dict) for word in entry
         }
         namespaces = vocabulary.NAMESPACES.keys() | self.prefixes.keys()
         for key in front:
             prefix, colon, _ = key.partition(":")
-            is_own = _snake(key).startswith(_OWN) or key in described
+            is_own = _snake(key).startswith(_PRIVATE_PREFIXES) or key in described
             has_namespace = bool(colon) and (prefix in namespaces or vocabulary.is_iri(key))
             if not (_snake(key) in _KNOWN_KEYS or is_own or has_namespace):
-                detail = f"unknown key {_meant(key)}. A key of your own begins with `x_`"
+                detail = f"unknown key {_with_suggestion(key)}. A key of your own begins with `x_`"
                 self._note("key_unknown", detail, key)
 
-    def _all(self, name: str) -> list[Value]:
-        return [value for key in KEYS[name] for value in self._values.get(key, ())]
+    def _all_values(self, name: str) -> list[Value]:
+        return [value for key in KEYS[name] for value in self._by_key.get(key, ())]
 
-    def _each(self, name: str) -> list[Value]:
-        return [item for value in self._all(name) for item in _listed(value)]
+    def _values(self, name: str) -> list[Value]:
+        return [item for value in self._all_values(name) for item in _as_list(value)]
 
     def _texts(self, name: str) -> Iterator[Text]:
-        """Yield the texts of a field; a mapping holds one for each language."""
+        """Yield the texts of a field. A mapping contains one text per language."""
         predicate = _PREDICATES.get(name, "")
-        for value in self._all(name) if name in SINGLE_TEXTS else self._each(name):
+        for value in self._all_values(name) if name in SINGLE_TEXTS else self._values(name):
             if isinstance(value, dict) and predicate:
                 yield from self._translated(value, name)
             elif isinstance(value, Scalar):
@@ -176,10 +176,12 @@ class Fields:
             else:
                 self._note_shape(value, name)
 
-    def _chosen(self, name: str) -> Text | None:
+    def _texts_in_language(self, name: str) -> Text | None:
         texts = list(self._texts(name))
-        own = self.one("language") if name in _PREDICATES else ""
-        return next((text for text in texts if text.language == own), next(iter(texts), None))
+        document_language = self.one("language") if name in _PREDICATES else ""
+        return next(
+            (text for text in texts if text.language == document_language), next(iter(texts), None)
+        )
 
     def _translated(self, value: dict[Key, Value], name: str) -> Iterator[Text]:
         words = {key.lstrip("@"): item for key, item in value.items()}
@@ -189,7 +191,7 @@ class Fields:
             pairs = [(tag, words["value"])]
         else:
             pairs = [(self._tag(key, item), item) for key, item in value.items()]
-            pairs = [(tag, entry) for tag, item in pairs for entry in _listed(item)]
+            pairs = [(tag, entry) for tag, item in pairs for entry in _as_list(item)]
         for tag, entry in pairs:
             if isinstance(entry, Scalar):
                 yield from self._text(entry, _PREDICATES[name], tag)
@@ -203,7 +205,9 @@ class Fields:
     def _tag(self, tag: str, value: Value) -> str:
         if vocabulary.is_language(tag):
             return tag
-        self._note("language_invalid", f"{tag!r} is no language tag: write one such as `de`", value)
+        self._note(
+            "language_invalid", f"{tag!r} is not a language tag: write one such as `de`", value
+        )
         return ""
 
     def _link(self, value: Value, name: str) -> Link | None:
@@ -232,14 +236,14 @@ class Fields:
         if not target or not (word or name == "forbidden"):
             self._note("edge_invalid", "an edge needs a `predicate` and an `object`", value)
             return None
-        # Without a predicate every one is forbidden.
+        # Without a predicate, every predicate is forbidden.
         predicate = self._predicate(word, value) if word else ""
         if predicate is None:
             return None
         weight_text = self._entry(value, ("weight",), name) or "1"
         weight = vocabulary.read_weight(weight_text)
         if weight is None:
-            detail = f"{weight_text!r} is no weight: write a number above 0 and up to 1"
+            detail = f"{weight_text!r} is not a weight: write a number above 0 and up to 1"
             self._note("weight_invalid", detail, value)
         return Edge(
             subject=self._entry(value, ("subject", "subject_id"), name),
@@ -257,8 +261,8 @@ class Fields:
         return predicate
 
     def _properties(self) -> Iterator[tuple[str, Value]]:
-        """Yield each predicate and value of the further properties."""
-        for value in self._each("texts"):
+        """Yield each predicate and value of the other properties."""
+        for value in self._values("texts"):
             if not isinstance(value, dict):
                 self._note_shape(value, "texts")
                 continue
@@ -266,7 +270,7 @@ class Fields:
             pairs = [(row, value)] if row else [*value.items()]
             for word, item in pairs:
                 predicate = self._predicate(word, value)
-                yield from ((predicate, entry) for entry in _listed(item) if predicate)
+                yield from ((predicate, entry) for entry in _as_list(item) if predicate)
 
     def _target(self, value: Value) -> str:
         if isinstance(value, dict):
@@ -288,14 +292,14 @@ class Fields:
         )
 
     def _prefixes(self) -> Iterator[tuple[str, str]]:
-        for value in self._each("prefixes"):
+        for value in self._values("prefixes"):
             for name, item in value.items() if isinstance(value, dict) else [("", value)]:
                 iri = item.text.strip() if isinstance(item, Scalar) else ""
                 is_own = _PREFIX.fullmatch(name) and vocabulary.NAMESPACES.get(name, iri) == iri
                 if is_own and vocabulary.is_iri(iri):
                     yield name, iri
                     continue
-                detail = f"the prefix {name!r} is no new name for an IRI: write `ex: https://…`"
+                detail = f"the prefix {name!r} is not new or has no IRI: write `ex: https://…`"
                 self._note("prefix_invalid", detail, item)
 
     def _entry(self, value: dict[Key, Value], keys: tuple[str, ...], name: str) -> str:
@@ -304,17 +308,17 @@ class Fields:
     def _entries(
         self, value: dict[Key, Value], keys: tuple[str, ...], name: str
     ) -> tuple[str, ...]:
-        found: list[str] = []
+        texts: list[str] = []
         items = (item for key, item in value.items() if _snake(key) in keys)
-        for entry in (entry for item in items for entry in _listed(item)):
+        for entry in (entry for item in items for entry in _as_list(item)):
             if isinstance(entry, Scalar):
-                found.append(entry.text.strip())
+                texts.append(entry.text.strip())
             else:
                 self._note_shape(entry, name)
-        return tuple(filter(None, found))
+        return tuple(filter(None, texts))
 
     def _note_shape(self, value: Value, name: str) -> None:
-        detail = f"{KEYS[name][0]!r} holds a list or mapping that means nothing here: flatten it"
+        detail = f"{KEYS[name][0]!r} has a list or mapping where a text is expected: flatten it"
         self._note("value_invalid", detail, value)
 
     def _note(self, code: Code, detail: str, place: Value | Key) -> None:
@@ -326,9 +330,9 @@ def _snake(key: str) -> str:
     return _HUMP.sub("_", key).lower()
 
 
-def _meant(key: str) -> str:
-    """Quote an unknown key, and name the one of ours that it is likely to be a slip of."""
-    shown = key if len(key) <= SHOWN_KEY_CHARS else f"{key[:SHOWN_KEY_CHARS]}…"
+def _with_suggestion(key: str) -> str:
+    """Quote an unknown key, and add the known key of which it is likely a misspelling."""
+    shortened = key if len(key) <= SHOWN_KEY_CHARS else f"{key[:SHOWN_KEY_CHARS]}…"
     prefixed = (prefix + _snake(key) for prefix in ("graph_", "rdf_"))
     near = next((name for name in prefixed if name in _KNOWN_KEYS), "")
     if not near:
@@ -339,10 +343,10 @@ def _meant(key: str) -> str:
             score_cutoff=KEY_SIMILARITY,
         )
         near = scored[0] if scored else ""
-    return f"{shown!r}: meant is {near!r}" if near else repr(shown)
+    return f"{shortened!r} (did you mean {near!r}?)" if near else repr(shortened)
 
 
-def _listed(value: Value) -> list[Value]:
+def _as_list(value: Value) -> list[Value]:
     return value if isinstance(value, list) else [value]
 
 

@@ -1,6 +1,6 @@
-"""Front matter: a small, safe part of YAML, where every scalar stays a string.
+"""Parser of front matter: a small, safe subset of YAML, in which every scalar is a string.
 
-Refused: more than 64 kB, anchors, aliases, tags, deep nesting, keys that stand twice.
+More than 64 kB, anchors, aliases, tags, deep nesting and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import yaml
 from graphs.errors import DocumentError
 from graphs.parameters import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
 
-# libyaml is ten times faster where the wheel brings it; the events are the same.
+# If available, libyaml is ten times faster and gives the same events.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TOO_DEEP = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
 
@@ -25,17 +25,17 @@ class Scalar:
     """One text of the front matter."""
 
     text: str
-    """The text as it was written, unquoted; never a number, a date or a truth value."""
+    """The text as written, without quotes; never a number, a date or a boolean."""
     line: int
-    """The line of the document, counted from 1."""
+    """Line number in the document, from 1."""
 
 
 class Key(str):
-    """A key of a mapping that knows its line."""
+    """A key of a mapping, with its line number."""
 
     __slots__ = ("line",)
     line: int
-    """The line of the document, counted from 1."""
+    """Line number in the document, from 1."""
 
 
 Value: TypeAlias = "Scalar | list[Value] | dict[Key, Value]"
@@ -45,36 +45,39 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
     """Read a front matter block.
 
     Args:
-        block: The text between the fences.
-        path: The document's path, for messages.
-        line: The line of the document on which the block begins.
+        block: Text between the fences.
+        path: Path of the document, for messages.
+        line: Line number in the document on which the block begins.
 
     Returns:
-        The mapping, its keys of the class `Key`; empty for an empty block.
+        The mapping, with keys of the class `Key`; empty for an empty block.
 
     Raises:
-        DocumentError: The block is not a mapping, or uses what is refused here.
+        DocumentError: If the block is not a mapping, or uses a refused feature.
     """
     reader = _Reader(path=path, line=line)
     if len(block.encode("utf-8", "replace")) > MAX_FRONT_MATTER_BYTES:
         raise reader.fault("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
-        # The stream begins, then the document; an empty one has no more.
-        found = next(reader.values(islice(events, 2, None)), {})
+        # The first two events are the starts of stream and document. An empty document has no
+        # values.
+        front = next(reader.values(islice(events, 2, None)), {})
     except UnicodeEncodeError as error:
-        raise reader.fault("the front matter holds half a character: save it as UTF-8") from error
+        raise reader.fault(
+            "the front matter contains half a character: save it as UTF-8"
+        ) from error
     except yaml.MarkedYAMLError as error:
         offset = error.problem_mark.line if error.problem_mark else 0
-        # The parser has a limit of its own, which some blocks reach first.
+        # Some blocks reach the parser's own depth limit first.
         is_deep = "nesting depth" in str(error.problem)
-        detail = _TOO_DEEP if is_deep else f"{error.problem}: mend or quote the value"
+        detail = _TOO_DEEP if is_deep else f"{error.problem}: fix or quote the value"
         raise reader.fault(detail, offset) from error
     except yaml.YAMLError as error:
-        raise reader.fault("the front matter holds a character that YAML forbids") from error
-    if not isinstance(found, dict):
+        raise reader.fault("the front matter contains a character that YAML forbids") from error
+    if not isinstance(front, dict):
         raise reader.fault("the front matter is not a mapping: write `key: value` lines")
-    return found
+    return front
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,7 @@ class _Reader:
         return DocumentError(detail, path=self.path, line=self.line + offset)
 
     def values(self, events: Iterator[yaml.Event], depth: int = 0) -> Iterator[Value]:
-        """Yield the values up to the end of the list or mapping that they are in."""
+        """Yield the values until the end of the current list or mapping."""
         for event in events:
             if not isinstance(event, yaml.NodeEvent):
                 return
@@ -108,14 +111,14 @@ class _Reader:
         return self._mapping(children, offset)
 
     def _mapping(self, children: Iterator[Value], offset: int) -> dict[Key, Value]:
-        found: dict[Key, Value] = {}
+        mapping: dict[Key, Value] = {}
         for scalar in children:
             if not isinstance(scalar, Scalar):
                 raise self.fault("a key is a list or a mapping: write it as one word", offset)
             key = Key(scalar.text)
             key.line = scalar.line
-            if key in found:
-                detail = f"the key {key!r} stands twice: keep one of them"
+            if key in mapping:
+                detail = f"the key {key!r} occurs twice: keep one of them"
                 raise DocumentError(detail, path=self.path, line=key.line)
-            found[key] = next(children)
-        return found
+            mapping[key] = next(children)
+        return mapping

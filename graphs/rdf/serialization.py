@@ -1,14 +1,14 @@
-"""The graph as RDF text: written for others, and read from elsewhere. Nothing is ever fetched.
+"""Import and export of the graph as RDF text. Nothing is fetched.
 
-* Groups, topics and kinds of data become SKOS concepts of one scheme, whose top concepts are those
-  that none is broader than. What was read from a file is said to be derived from it.
-* A statement that is weighed, or that a rule derived, is said once plainly and once more as an
-  ``rdf:Statement`` with its weight, its rule, its file and its line. Such a node has the name of
-  its statement, so that equal graphs stay equal texts; reading puts what it says into the fact.
-* Ids that are no IRIs get the base of documents.
-* JSON-LD is looked through before it is parsed: a context that is named instead of written out is
-  refused in every place and shape, but for our own, which the vocabulary stands for.
-* Sizes and depths are bounded; a fault is a `DocumentError`.
+* Groups, topics and kinds of data become SKOS concepts of one scheme. Its top concepts have no
+  broader concept. A node read from a file has the property ``prov:wasDerivedFrom``.
+* A statement with a weight or derived by a rule is written twice: plainly, and as an
+  ``rdf:Statement`` with weight, rule, file and line. The id of this node is a hash of the
+  statement, so equal graphs give equal texts. The import reads its properties into the fact.
+* Ids that are not IRIs get the base IRI of documents.
+* JSON-LD is checked before it is parsed. References to other contexts are refused everywhere; only
+  the context of the vocabulary may be named.
+* Sizes and depths are limited. Problems raise `DocumentError`.
 """
 
 from __future__ import annotations
@@ -37,21 +37,28 @@ from graphs.facts.fact import Fact
 from graphs.parameters import MAX_RDF_CHARS, MAX_RDF_DEPTH
 
 SCHEME = URIRef(vocabulary.NAMESPACES["tg"] + "concepts")
-"""The SKOS scheme that every group, topic and kind of data is in."""
+"""SKOS scheme of all groups, topics and kinds of data."""
 Triple: TypeAlias = tuple[URIRef, URIRef, URIRef | Literal]
 _WEIGHT, _ORIGIN, _LINE = (
     URIRef(vocabulary.ABOUT_STATEMENTS[name]) for name in ("weight", "origin", "line")
 )
 _NODE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
-_LONE = re.compile("[\ud800-\udfff]")
-_FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, AssertionError)
-"""What rdflib raises over a text that makes no sense."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_RDFLIB_ERRORS = (
+    JSONLDException,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+)
+"""Errors that rdflib raises for invalid text."""
 
 
 def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
     graph = to_rdf(facts)
-    # So that namespaces without a prefix are numbered alike each time.
+    # A fixed order, so that namespaces without a prefix get the same numbers each time.
     for predicate in sorted(map(str, graph.predicates(unique=True))):
         with suppress(ValueError):
             graph.compute_qname(predicate)
@@ -59,24 +66,24 @@ def to_turtle(facts: Iterable[Fact]) -> str:
 
 
 def to_n_triples(facts: Iterable[Fact]) -> str:
-    """Write *facts* as N-Triples, sorted; empty without facts."""
+    """Write *facts* as sorted N-Triples; empty without facts."""
     lines = to_rdf(facts).serialize(format="nt").split("\n")
     return "".join(f"{line}\n" for line in sorted(lines) if line)
 
 
 def to_json_ld(facts: Iterable[Fact]) -> str:
-    """Write *facts* as JSON-LD with the context of the vocabulary inside."""
+    """Write *facts* as JSON-LD that includes the context of the vocabulary."""
     context = vocabulary.context()
     converter = _LosslessConverter(Context(context), use_native_types=False, use_rdf_type=False)
-    converter.use_native_types = False  # A context alone switches it on.
-    found = converter.convert(to_rdf(facts))
-    document = {"@graph": found} if isinstance(found, list) else found
-    text = _sorted({**document, "@context": context})
+    converter.use_native_types = False  # The context alone would turn it on.
+    converted = converter.convert(to_rdf(facts))
+    document = {"@graph": converted} if isinstance(converted, list) else converted
+    text = _with_sorted_lists({**document, "@context": context})
     return json.dumps(text, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 
 def to_rdf(facts: Iterable[Fact]) -> Graph:
-    """Build an RDF graph of *facts*."""
+    """Convert *facts* to an RDF graph."""
     graph = Graph()
     for prefix, namespace in vocabulary.NAMESPACES.items():
         graph.bind(prefix, namespace, replace=True)
@@ -90,32 +97,32 @@ def to_rdf(facts: Iterable[Fact]) -> Graph:
 
 
 def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
-    """Read Turtle (or N-Triples) as facts, in the order of the text.
+    """Read Turtle or N-Triples as facts, in the order of the text.
 
     Args:
-        text: Turtle; blank nodes are numbered in the order of the text.
-        path: Where it was read; it names the text in errors and in the facts.
-        declared: Whether the host stands for the text.
+        text: Turtle. Blank nodes are numbered in the order of the text.
+        path: Path of the text, for errors and facts.
+        declared: True if the host is the author of the text.
 
     Raises:
-        DocumentError: The text cannot be read.
+        DocumentError: If the text cannot be read.
     """
     _check_size(text, path)
     return _read_facts(text, "turtle", path=path, declared=declared)
 
 
 def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
-    """Read JSON-LD as facts; the arguments are those of `from_turtle`.
+    """Read JSON-LD as facts, with the arguments of `from_turtle`.
 
     Raises:
-        DocumentError: The text cannot be read, or names a context that would have to be fetched.
+        DocumentError: If the text cannot be read, or names a context that would have to be fetched.
     """
     _check_size(text, path)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
-        raise DocumentError("no JSON, or nested too deeply", path=path, line=line) from error
+        raise DocumentError("not JSON, or nested too deeply", path=path, line=line) from error
     safe = json.dumps(_with_written_contexts(document, path))
     return _read_facts(safe, "json-ld", path=path, declared=declared)
 
@@ -132,54 +139,54 @@ def _triples(fact: Fact) -> Iterator[Triple]:
         yield SCHEME, RDF.type, SKOS.ConceptScheme
         yield subject, SKOS.inScheme, SCHEME
     elif fact.path:
-        yield subject, PROV.wasDerivedFrom, _file(fact)
+        yield subject, PROV.wasDerivedFrom, _file_iri(fact)
 
 
 def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
-    """Yield the triples about the *triple* that *fact* is."""
+    """Yield the triples that describe *fact*, whose own triple is *triple*."""
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
     node = URIRef(vocabulary.STATEMENT_BASE + name)
     yield node, RDF.type, RDF.Statement
     for predicate, part in zip((RDF.subject, RDF.predicate, RDF.object), triple, strict=True):
         yield node, predicate, part
-    # A decimal keeps every digit in every form; a double would be rounded in Turtle.
+    # A decimal keeps every digit in every format; Turtle would round a double.
     digits = format(Decimal(repr(fact.weight)), "f")
     yield node, _WEIGHT, Literal(digits, datatype=XSD.decimal, normalize=False)
     if fact.origin:
         yield node, _ORIGIN, Literal(fact.origin.encode("utf-8", "replace").decode())
     if fact.path:
-        yield node, PROV.wasDerivedFrom, _file(fact)
+        yield node, PROV.wasDerivedFrom, _file_iri(fact)
     if fact.line:
         yield node, _LINE, Literal(str(fact.line), datatype=XSD.integer, normalize=False)
 
 
-def _file(fact: Fact) -> URIRef:
+def _file_iri(fact: Fact) -> URIRef:
     return URIRef(vocabulary.FILE_BASE + quote(fact.path, errors="replace"))
 
 
 def _object(fact: Fact) -> URIRef | Literal:
     if not fact.literal:
         return _iri(fact.object)
-    text = _LONE.sub("\ufffd", fact.object)
+    text = _LONE_SURROGATE.sub("\ufffd", fact.object)
     if fact.datatype and vocabulary.is_iri(fact.datatype):
-        # As it was written: rdflib would rewrite `01` as `1`.
+        # Unchanged, because rdflib would rewrite `01` as `1`.
         return Literal(text, datatype=URIRef(fact.datatype), normalize=False)
     return Literal(text, lang=fact.language if vocabulary.is_language(fact.language) else None)
 
 
 def _iri(node: str) -> URIRef:
     if _NODE.fullmatch(node) or vocabulary.is_iri(node):
-        return URIRef(_LONE.sub("\ufffd", node))
+        return URIRef(_LONE_SURROGATE.sub("\ufffd", node))
     return URIRef(vocabulary.DOCUMENT_BASE + quote(node, errors="replace"))
 
 
 class _LosslessConverter(Converter):
-    """The converter that keeps empty texts beside others."""
+    """A converter that keeps empty texts if there are other values."""
 
     def add_to_node(
         self, graph: Any, s: Any, p: Any, o: Any, s_node: dict[str, Any], nodemap: Any
     ) -> None:
-        """Add the value *o* of the predicate *p* to what is written of the node *s*."""
+        """Add the value *o* of the predicate *p* to the output of the node *s*."""
         nothings = [(key, value) for key, value in s_node.items() if not value]
         super().add_to_node(graph, s, p, o, s_node, nodemap)
         for key, value in nothings:
@@ -187,12 +194,12 @@ class _LosslessConverter(Converter):
                 s_node[key] = [value, s_node[key]]
 
 
-def _sorted(value: object) -> object:
-    """Return *value* with every list in it sorted by the text of its items."""
+def _with_sorted_lists(value: object) -> object:
+    """Return *value* with all lists in it sorted by the text of their items."""
     if isinstance(value, dict):
-        return {key: _sorted(item) for key, item in value.items()}
+        return {key: _with_sorted_lists(item) for key, item in value.items()}
     if isinstance(value, list):
-        return sorted(map(_sorted, value), key=json.JSONEncoder(sort_keys=True).encode)
+        return sorted(map(_with_sorted_lists, value), key=json.JSONEncoder(sort_keys=True).encode)
     return value
 
 
@@ -204,13 +211,13 @@ def _check_size(text: str, path: str) -> None:
 def _with_written_contexts(
     value: Any, path: str, *, depth: int = 0, is_context: bool = False
 ) -> Any:
-    """Return *value* with our own context written out; refuse whatever else has to be fetched.
+    """Return *value* with the vocabulary's context inserted. Refuse all other references.
 
     Args:
-        value: JSON, or what stands in its place as a context.
-        path: Where it was read.
-        depth: How deep *value* stands.
-        is_context: Whether *value* is a context.
+        value: JSON, or part of it.
+        path: Path of the text, for messages.
+        depth: Nesting depth of *value*.
+        is_context: True if *value* is a context.
     """
     if depth > MAX_RDF_DEPTH:
         raise DocumentError(f"nested deeper than {MAX_RDF_DEPTH}: flatten it", path=path)
@@ -234,8 +241,8 @@ def _with_written_contexts(
     return vocabulary.context()
 
 
-class _Ordered(Memory):
-    """A store that remembers the order in which its triples came."""
+class _OrderedStore(Memory):
+    """A store that keeps triples in insertion order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,18 +255,18 @@ class _Ordered(Memory):
 
 
 def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* in one of rdflib's forms: ``turtle``, or ``json-ld`` without named contexts."""
-    store = _Ordered()
+    """Read *text* in a format of rdflib: ``turtle``, or ``json-ld`` without named contexts."""
+    store = _OrderedStore()
     graph = Graph(store=store, bind_namespaces="none")
     try:
         graph.parse(data=text, format=form, publicID=vocabulary.DOCUMENT_BASE)
     except BadSyntax as error:
-        raise DocumentError("no Turtle", path=path, line=error.lines + 1) from error
+        raise DocumentError("not Turtle", path=path, line=error.lines + 1) from error
     except RecursionError as error:
         raise DocumentError("nested too deeply: flatten it", path=path) from error
-    except _FAULTS as error:
-        raise DocumentError(f"no {form}: {error}", path=path) from error
-    # A node about a statement that is not made says nothing.
+    except _RDFLIB_ERRORS as error:
+        raise DocumentError(f"not {form}: {error}", path=path) from error
+    # A node about a statement that the text does not make is ignored.
     nodes = {
         tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node
         for node in graph.subjects(RDF.type, RDF.Statement)
@@ -301,7 +308,7 @@ def _node(node: Any, names: dict[BNode, str]) -> str:
 
 
 def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
-    """Return *fact* with what *node* says of it. What a rule derived is never declared."""
+    """Return *fact* with the properties of *node*. A fact derived by a rule is never declared."""
     weight, origin, line, source = (
         str(graph.value(node, predicate) or "")
         for predicate in (_WEIGHT, _ORIGIN, _LINE, PROV.wasDerivedFrom)

@@ -1,4 +1,6 @@
-"""SHACL: whether a graph looks as the dialect says. Needs the extra ``shacl`` (pyshacl)."""
+"""SHACL validation of a graph against the shapes of the dialect. Requires the extra ``shacl``
+(pyshacl).
+"""
 
 from __future__ import annotations
 
@@ -19,32 +21,32 @@ from graphs.rdf.serialization import to_rdf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeViolation:
-    """One point where a graph is not as its shapes say."""
+    """A violation of a shape."""
 
     node: str
-    """The node that is at fault."""
+    """Node that violates the shape."""
     path: str
-    """The IRI of the predicate; empty if the fault is no predicate's."""
+    """IRI of the predicate; empty if the violation does not concern a predicate."""
     value: str
-    """The value that is at fault; empty if one is missing."""
+    """Wrong value; empty if a value is missing."""
     severity: Literal["violation", "warning"]
     detail: str
-    """What is wrong."""
+    """Description of the problem."""
 
 
 def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:
-    """Compare *facts* with the shapes of the dialect, and with further ones.
+    """Validate *facts* against the shapes of the dialect, and further ones.
 
     Args:
         facts: The graph.
-        shapes: SHACL in Turtle, beside the dialect's own; what it imports is not fetched.
+        shapes: Further SHACL shapes in Turtle. Their imports are not fetched.
 
     Returns:
-        The violations first, each once; empty if all is well.
+        The violations, most severe first and without duplicates.
 
     Raises:
-        ExtraError: pyshacl is not installed.
-        DocumentError: *shapes* cannot be read.
+        ExtraError: If pyshacl is not installed.
+        DocumentError: If *shapes* cannot be read.
     """
     try:
         import pyshacl  # noqa: PLC0415  (an optional extra)
@@ -54,12 +56,12 @@ def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation
     try:
         compared.parse(data=shapes, format="turtle")
     except (BadSyntax, ValueError) as error:
-        raise DocumentError(f"the shapes are no Turtle: {error}") from error
+        raise DocumentError(f"the shapes are not Turtle: {error}") from error
     _, report, _ = pyshacl.validate(
         to_rdf(facts), shacl_graph=compared, do_owl_imports=False, advanced=False, js=False
     )
-    found = sorted(_violations(report), key=lambda f: (f.severity, f.node, f.detail))
-    return tuple(dict.fromkeys(found))
+    violations = sorted(_violations(report), key=lambda f: (f.severity, f.node, f.detail))
+    return tuple(dict.fromkeys(violations))
 
 
 def _violations(report: Graph) -> Iterator[ShapeViolation]:

@@ -1,11 +1,10 @@
-"""Read-only SPARQL over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
+"""Read-only SPARQL queries over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
 
-* Nothing is fetched, unless the caller names endpoints for SERVICE: the caller's own functions ask
-  them, outside the process of the query.
-* Each query runs in a process of its own, which ends itself at its time limit whatever the query
-  does. Answers are plain values.
-* A query is parsed and looked through before it runs: updates, FROM, GRAPH, and SERVICE of an
-  endpoint that was not named, are refused.
+* Nothing is fetched, except from endpoints that the caller allows for SERVICE. The caller's
+  functions query them, outside the process of the query.
+* Each query runs in its own process, which ends itself at its time limit. Answers are plain values.
+* A query is parsed and checked before it runs. Updates, FROM, GRAPH, and SERVICE with an endpoint
+  that is not allowed are refused.
 """
 
 from __future__ import annotations
@@ -50,19 +49,20 @@ sys.path.append(sys.argv[1])
 from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
-"""The package may lie outside the path of a fresh interpreter."""
-_REFUSED: Mapping[str, str] = {
-    "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
-    "GraphGraphPattern": "GRAPH is refused: there is one graph",
+"""Program of the query process. The package may be outside the path of a new interpreter."""
+_REFUSED_PARTS: Mapping[str, str] = {
+    "DatasetClause": "FROM is refused: there is only one graph, and nothing is fetched",
+    "GraphGraphPattern": "GRAPH is refused: there is only one graph",
 }
 _SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
 AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
-"""Sends a query to one endpoint, and returns its SPARQL results in JSON. Raises `QueryError`."""
+"""Function that sends a query to an endpoint and returns SPARQL results in JSON, or raises
+`QueryError`."""
 NO_SERVICES: Mapping[str, AskService] = {}
-_FAULTS = (
+_RDFLIB_ERRORS = (
     SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
 )  # fmt: skip
-"""What rdflib raises over a query that makes no sense."""
+"""Errors that rdflib raises for invalid queries."""
 Kind: TypeAlias = Literal["select", "ask", "construct", "describe"]
 
 
@@ -72,11 +72,11 @@ class Term:
 
     kind: Literal["iri", "literal", "blank"]
     value: str
-    """The IRI, the text of the literal, or the blank node's own name."""
+    """The IRI, the text of the literal, or the name of the blank node."""
     language: str = ""
-    """The language of a literal; empty if it has none."""
+    """Language of a literal; empty if it has none."""
     datatype: str = ""
-    """The datatype IRI of a literal; empty for plain text."""
+    """Datatype IRI of a literal; empty for plain text."""
 
 
 Row: TypeAlias = tuple[Term | None, ...]
@@ -84,17 +84,17 @@ Row: TypeAlias = tuple[Term | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a query."""
+    """Answer to a query."""
 
     kind: Kind
     columns: tuple[str, ...] = ()
-    """The variables in order; subject, predicate and object of a described graph."""
+    """Variables in order; for a described graph, subject, predicate and object."""
     rows: tuple[Row, ...] = ()
-    """The solutions, None where a variable is not bound; or the triples."""
+    """Solutions, with None for unbound variables; or the triples."""
     value: bool | None = None
-    """The answer to an ASK; None otherwise."""
+    """Answer to an ASK query; otherwise None."""
     truncated: bool = False
-    """Whether there were more rows than the limit."""
+    """True if there were more rows than the limit."""
 
 
 def query_sparql(
@@ -109,16 +109,23 @@ def query_sparql(
 
     Args:
         facts: The graph.
-        text: SPARQL; the prefixes of the vocabulary are known without being declared. Updates,
-            FROM and GRAPH are refused.
-        limit: How many rows or triples at most.
-        timeout_s: How long the query may take, in seconds, without starting the process.
-        services: What asks the endpoints that SERVICE may name, by their IRIs; without any it is
+        text: SPARQL. The prefixes of the vocabulary are predefined. Updates, FROM and GRAPH are
             refused.
+        limit: Maximum number of rows or triples.
+        timeout_s: Time limit in seconds, without the start of the process.
+        services: Functions that query the endpoints allowed for SERVICE, keyed by IRI. Without any,
+            SERVICE is refused.
 
     Raises:
-        QueryTimeoutError: The query took too long.
-        QueryError: The query is refused, is no SPARQL, or cannot be answered.
+        QueryTimeoutError: If the query exceeds the time limit.
+        QueryError: If the query is refused, is not SPARQL, or cannot be answered.
+
+    Example:
+        >>> from graphs import extract_facts, parse
+        >>> facts = extract_facts([parse("# Book a flight")])
+        >>> answer = query_sparql(facts, "SELECT ?name { ?tool schema:name ?name }")
+        >>> answer.rows[0][0].value
+        'Book a flight'
     """
     request = [list(map(asdict, facts)), text, limit, timeout_s, list(services)]
     child = subprocess.Popen(  # noqa: S603  (our own program)
@@ -131,13 +138,13 @@ def query_sparql(
     timer = Timer(parameters.QUERY_START_TIMEOUT_S + timeout_s, child.kill)
     timer.start()
     try:
-        reply = _converse(child, request, services)
+        reply = _exchange(child, request, services)
     finally:
         is_late = not timer.is_alive()
         timer.cancel()
         child.kill()
         _, errors = child.communicate()
-    # The words of the standard library's watchdog, see `serve`.
+    # The standard library's watchdog in `serve` prints this word.
     if is_late or errors.startswith("Timeout"):
         raise QueryTimeoutError(timeout_s)
     if reply is None:
@@ -148,12 +155,12 @@ def query_sparql(
     return Answer(**{**reply, "columns": tuple(reply["columns"]), "rows": tuple(rows)})
 
 
-def _converse(
+def _exchange(
     child: subprocess.Popen[str], request: object, services: Mapping[str, AskService]
 ) -> Any:
-    """Return the reply of the process of a query; None if it ended before.
+    """Return the reply of the query process, or None if it ended without one.
 
-    In between it may ask for what an endpoint says.
+    Requests of the process to endpoints are answered in the meantime.
     """
     requests, replies = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
     with suppress(BrokenPipeError):
@@ -172,10 +179,11 @@ def _write(file: IO[str], message: object) -> None:
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answer the one request of `query_sparql`, in its process: an answer, or a fault as text.
+    """Answer one request of `query_sparql` inside the query process, with an answer or an error
+    text.
 
-    A watchdog outside of Python's own threads ends the process at the time limit, in the midst of
-    a hostile regular expression too.
+    A watchdog outside Python's own threads ends the process at the time limit, even during a
+    hostile regular expression.
     """
     facts, text, limit, timeout_s, endpoints = json.loads(requests.readline())
 
@@ -203,7 +211,7 @@ def answer(
     limit: int = parameters.QUERY_LIMIT,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
-    """Answer *text* over *graph*, without a time limit; see `query_sparql`."""
+    """Answer *text* over *graph* as `query_sparql` does, without a time limit."""
     CUSTOM_EVALS["service"] = partial(_evaluate_service, services)
     try:
         result = graph.query(_parse(text, services))
@@ -220,9 +228,9 @@ def answer(
         raise QueryError("the query is nested too deeply: flatten it") from error
     except ParseException as error:
         raise QueryError(
-            f"the query is no SPARQL query (an update is none): line {error.lineno}: {error.msg}"
+            f"not a SPARQL query (updates are refused): line {error.lineno}: {error.msg}"
         ) from error
-    except _FAULTS as error:
+    except _RDFLIB_ERRORS as error:
         raise QueryError(f"the query cannot be answered: {error}") from error
     finally:
         del CUSTOM_EVALS["service"]
@@ -232,9 +240,9 @@ def answer(
 def _evaluate_service(
     services: Mapping[str, AskService], context: QueryContext, part: CompValue
 ) -> Iterator[FrozenBindings]:
-    """Take the place of rdflib's own SERVICE, which would fetch whatever a query names."""
+    """Replace rdflib's own SERVICE, which would fetch any URL in a query."""
     if part.name != "ServiceGraphPattern":
-        # So rdflib is told that the part is evaluated as usual.
+        # The error tells rdflib to evaluate this part as usual.
         raise NotImplementedError
     written = _SERVICE.fullmatch(str(part.service_string))
     if written is None or written[1] not in services:
@@ -255,11 +263,11 @@ def _parse(text: str, services: Collection[str]) -> Query:
         raise QueryError("the query is nested too deeply: flatten it")
     parsed = parseQuery(text)
     prefixes = set(NAMESPACES)
-    for part in _parts(parsed):
-        if part.name in _REFUSED:
-            raise QueryError(_REFUSED[part.name])
+    for part in _walk(parsed):
+        if part.name in _REFUSED_PARTS:
+            raise QueryError(_REFUSED_PARTS[part.name])
         if part.name == "ServiceGraphPattern" and str(part.term) not in services:
-            raise QueryError("SERVICE is refused: nothing is fetched but from endpoints you name")
+            raise QueryError("SERVICE is refused: only endpoints that you allow are queried")
         if part.name == "PrefixDecl":
             prefixes.add(str(part.get("prefix") or ""))
         if part.name == "pname" and (part.get("prefix") or "") not in prefixes:
@@ -267,7 +275,7 @@ def _parse(text: str, services: Collection[str]) -> Query:
     return translateQuery(parsed, initNs=dict(NAMESPACES))
 
 
-def _parts(parsed: Any) -> Iterator[CompValue]:
+def _walk(parsed: Any) -> Iterator[CompValue]:
     waiting = [parsed]
     while waiting:
         part = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""The cases that are readable without Python: document in, facts or error out."""
+"""Cases in Markdown: documents with their facts, notices or errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: its title, its documents and what is expected of them."""
+    """One case: title, documents and expected results."""
 
     title: str
     documents: tuple[str, ...]
@@ -45,8 +45,7 @@ GOOD = [*cases("statements.md"), *cases("labels.md"), *cases("properties.md")]
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
-def test_a_document_says_what_the_case_lists(case: Case) -> None:
-    """The dialect is defined by these cases."""
+def test_document_has_the_facts_of_the_case(case: Case) -> None:
     documents = [parse(text) for text in case.documents]
 
     stated = [(f.subject, f.predicate, f.object, str(f.line)) for f in extract_facts(documents)]
@@ -55,16 +54,14 @@ def test_a_document_says_what_the_case_lists(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
-def test_a_read_document_survives_writing_and_reading(case: Case) -> None:
-    """What a person wrote and what we write must say the same."""
+def test_parsed_document_is_unchanged_after_rendering_and_parsing(case: Case) -> None:
     documents = [parse(text) for text in case.documents]
 
     assert documents == [parse(render(document)) for document in documents]
 
 
 @pytest.mark.parametrize("case", cases("hostile.md"), ids=lambda case: case.title)
-def test_a_hostile_document_is_refused_at_its_line(case: Case) -> None:
-    """An author can mend only what has a place and a name."""
+def test_hostile_document_is_refused_with_its_line(case: Case) -> None:
     ((line, detail),) = case.expected
 
     with pytest.raises(DocumentError) as caught:
@@ -74,8 +71,8 @@ def test_a_hostile_document_is_refused_at_its_line(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases("notices.md"), ids=lambda case: case.title)
-def test_a_rule_that_cannot_be_read_leaves_a_notice_and_no_error(case: Case) -> None:
-    """One slip in one line must not cost a host its whole file."""
+def test_invalid_rule_leaves_a_notice(case: Case) -> None:
+    """One mistake must not invalidate a whole file."""
     document = parse(case.documents[0])
 
     assert case.expected == tuple((str(n.line), n.code, n.detail) for n in document.notices)

@@ -1,5 +1,3 @@
-"""Prerequisites that no order of calls can meet."""
-
 from __future__ import annotations
 
 import pytest
@@ -10,7 +8,7 @@ from graphs.paths import prerequisite_cycles
 
 
 def edge(pair: str, predicate: str = "requires") -> Fact:
-    """An edge between two nodes that are named by a letter each."""
+    """Return an edge between two nodes whose ids are single letters."""
     return Fact(subject=pair[0], predicate=predicate, object=pair[1], literal=False, declared=True)
 
 
@@ -24,13 +22,15 @@ def edge(pair: str, predicate: str = "requires") -> Fact:
     ],
     ids=["empty", "a chain", "two", "three, and one that needs itself"],
 )
-def test_each_circle_is_named_once(pairs: list[str], expected: tuple[tuple[str, ...], ...]) -> None:
-    """What only leads into a circle is no part of it."""
+def test_each_cycle_is_returned_once(
+    pairs: list[str], expected: tuple[tuple[str, ...], ...]
+) -> None:
+    """Nodes that only lead into a cycle are not part of it."""
     assert expected == prerequisite_cycles(compile_facts(map(edge, pairs)))
 
 
-def test_next_steps_may_go_in_a_circle() -> None:
-    """They are advice, not a condition."""
+def test_cycles_of_next_steps_are_not_reported() -> None:
+    """Next steps are advice, not conditions."""
     facts = [edge("ab", "nextStep"), edge("ba", "nextStep"), edge("ab")]
 
     assert () == prerequisite_cycles(compile_facts(facts))

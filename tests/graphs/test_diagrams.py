@@ -1,5 +1,3 @@
-"""The graph as a picture."""
-
 from __future__ import annotations
 
 from graphs.diagrams import to_dot, to_mermaid
@@ -20,8 +18,8 @@ FACTS = extract_facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\nti
 INDEX = compile_facts(FACTS)
 
 
-def test_a_picture_shows_names_and_predicates() -> None:
-    """Labels cannot break out of their quotes."""
+def test_diagram_contains_names_and_predicates() -> None:
+    """Labels must not break out of their quotes."""
     picture = to_mermaid(INDEX)
 
     assert picture.startswith("graph LR\n")
@@ -29,8 +27,7 @@ def test_a_picture_shows_names_and_predicates() -> None:
     assert "  n0 -->|requires| n2\n" in picture
 
 
-def test_a_picture_can_be_centred() -> None:
-    """A whole catalog is no picture."""
+def test_diagram_contains_only_edges_near_the_centre() -> None:
     expected = 'digraph {\n  rankdir=LR;\n  n0 [label="urn:t:c"];\n  n1 [label="b"];\n'
 
     assert expected + '  n1 -> n0 [label="requires"];\n}\n' == to_dot(INDEX, centre="urn:t:c")
@@ -38,7 +35,6 @@ def test_a_picture_can_be_centred() -> None:
     assert 'graph LR\n  n0["b"]\n' == to_mermaid(INDEX, centre="urn:t:b", hops=0)
 
 
-def test_an_unknown_centre_and_an_empty_graph_draw_nothing() -> None:
-    """An empty catalog is a catalog."""
+def test_unknown_centre_and_empty_graph_give_empty_diagrams() -> None:
     assert "graph LR\n" == to_mermaid(compile_facts([]))
     assert 'graph LR\n  n0["no"]\n' == to_mermaid(INDEX, centre="no")

@@ -1,4 +1,4 @@
-"""docs/markdown-ld.md is a document of the dialect, and names all of it."""
+"""The page docs/markdown-ld.md is itself a document of the dialect, and must be complete."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 DOCUMENT = parse(TEXT, path=PAGE.name)
 
 
-def test_the_page_is_a_document_that_says_what_it_shows() -> None:
-    """Without a single notice."""
+def test_documentation_page_is_a_valid_document() -> None:
     stated = {(fact.predicate, fact.object, fact.language) for fact in extract_facts([DOCUMENT])}
 
     assert () == DOCUMENT.notices
@@ -25,7 +24,7 @@ def test_the_page_is_a_document_that_says_what_it_shows() -> None:
     assert DOCUMENT == parse(render(DOCUMENT), path=PAGE.name)
 
 
-def test_the_example_on_the_page_is_read_without_a_notice() -> None:
+def test_documentation_example_has_no_notices() -> None:
     """People copy it."""
     (example,) = re.findall(r"```markdown\n(.*?)```", TEXT, re.DOTALL)
 
@@ -37,8 +36,7 @@ def test_the_example_on_the_page_is_read_without_a_notice() -> None:
     ]
 
 
-def test_every_key_predicate_prefix_and_code_has_its_line() -> None:
-    """What is not written down does not exist for an author."""
+def test_documentation_lists_every_key_predicate_prefix_and_code() -> None:
     words = set(re.findall(r"`([^`\s]+)`", TEXT))
     keys = {key for names in KEYS.values() for key in names}
 

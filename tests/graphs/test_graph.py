@@ -1,5 +1,3 @@
-"""The compiled graph."""
-
 from __future__ import annotations
 
 from graphs.facts import extract_facts
@@ -21,13 +19,12 @@ INDEX = compile_facts(extract_facts(DOCUMENTS))
 BILLING = "urn:tool-gateway:concept:billing"
 
 
-def test_documents_stand_by_label_before_all_other_nodes() -> None:
-    """Equal scores are ordered by their rows."""
+def test_documents_are_sorted_by_label() -> None:
+    """Equal scores are ordered by row."""
     assert ["urn:t:2", "urn:t:1"] == INDEX.documents
 
 
-def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:
-    """A host reads them as plain data."""
+def test_renamed_network_has_plain_data_with_provenance() -> None:
     network = INDEX.renamed({"urn:t:1": "one"})
     kinds = {node: data["kind"] for node, data in network.nodes(data=True)}
 
@@ -45,8 +42,8 @@ def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:
     assert 3 == network.number_of_edges() == INDEX.network.number_of_edges()
 
 
-def test_only_nodes_with_an_edge_are_in_the_network() -> None:
-    """A document without an edge is still found, named and given to a host."""
+def test_network_contains_only_nodes_with_an_edge() -> None:
+    """A document without an edge can still be found."""
     index = compile_facts(extract_facts([*DOCUMENTS, Document(id="urn:t:3", title="alone")]))
 
     assert {"urn:t:1", "urn:t:2", "urn:t:9", BILLING} == {*index.network}
@@ -55,20 +52,17 @@ def test_only_nodes_with_an_edge_are_in_the_network() -> None:
     assert [] == index.edges_from("urn:t:3")
 
 
-def test_a_node_is_called_by_its_name_or_its_id() -> None:
-    """A diagram needs something to show."""
+def test_label_is_the_name_or_the_id() -> None:
     assert ["send_invoice", "billing", "urn:t:9", "no"] == [
         INDEX.label(node) for node in ("urn:t:1", BILLING, "urn:t:9", "no")
     ]
 
 
 def test_only_labels_without_a_document_are_concepts() -> None:
-    """What one can use must be told from what only names a group."""
     assert [False, True, False] == [INDEX.is_concept(n) for n in ("urn:t:1", BILLING, "urn:t:9")]
 
 
-def test_edges_are_read_from_both_ends_by_role() -> None:
-    """Not by predicate; an unknown node has none."""
+def test_edges_are_returned_from_both_ends_by_role() -> None:
     (out,) = INDEX.edges_from("urn:t:1", "prerequisite")
     (back,) = INDEX.edges_to("urn:t:9", "prerequisite")
 
@@ -77,8 +71,7 @@ def test_edges_are_read_from_both_ends_by_role() -> None:
     assert ["urn:t:1", "urn:t:2"] == [edge.subject for edge in INDEX.members(BILLING, "member")]
 
 
-def test_a_concept_with_too_many_members_has_none_to_show() -> None:
-    """It relates nothing, and must cost nothing."""
+def test_concept_with_too_many_members_returns_none() -> None:
     group = (Link(target="all"),)
     crowd = [Document(id=f"t{n}", title="t", groups=group) for n in range(MAX_GROUP_SIZE + 1)]
 
@@ -88,8 +81,7 @@ def test_a_concept_with_too_many_members_has_none_to_show() -> None:
     assert len(crowd) == len(index.edges_to("urn:tool-gateway:concept:all", "member"))
 
 
-def test_an_empty_graph_has_nothing() -> None:
-    """An empty catalog is a catalog."""
+def test_empty_graph_has_no_nodes_and_edges() -> None:
     empty = compile_facts([])
 
     assert (0, [], ()) == (len(empty.network), empty.documents, empty.facts)

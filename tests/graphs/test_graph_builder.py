@@ -1,5 +1,3 @@
-"""A graph that changes."""
-
 from __future__ import annotations
 
 import random
@@ -21,22 +19,22 @@ ROLES: tuple[Role, ...] = ("related", "next_step", "prerequisite")
 WORDS = ("invoice", "weather", "create", "send", "sea")
 
 
-def same(fresh: GraphIndex, found: GraphIndex) -> None:
-    """Compare all that an answer is made of."""
-    assert nx.utils.graphs_equal(fresh.network, found.network)
-    assert fresh.documents == found.documents
+def assert_same_answers(fresh: GraphIndex, rebuilt: GraphIndex) -> None:
+    """Assert that both graphs give the same answers."""
+    assert nx.utils.graphs_equal(fresh.network, rebuilt.network)
+    assert fresh.documents == rebuilt.documents
     for word in WORDS:
-        assert fresh.texts.match(word).scores.tolist() == found.texts.match(word).scores.tolist()
-        assert search_text(fresh, word, limit=9) == search_text(found, word, limit=9)
+        assert fresh.texts.match(word).scores.tolist() == rebuilt.texts.match(word).scores.tolist()
+        assert search_text(fresh, word, limit=9) == search_text(rebuilt, word, limit=9)
     for role in ROLES:
         seeds = fresh.documents[:3]
         assert expand(fresh, seeds, role=role, hops=2, limit=99) == expand(
-            found, seeds, role=role, hops=2, limit=99
+            rebuilt, seeds, role=role, hops=2, limit=99
         )
 
 
-def test_a_changed_document_answers_like_a_new_build() -> None:
-    """A reader of the graph of before sees no change."""
+def test_rebuild_equals_a_new_build() -> None:
+    """Graphs of earlier builds do not change."""
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
     edges = before.network.number_of_edges()
@@ -46,30 +44,30 @@ def test_a_changed_document_answers_like_a_new_build() -> None:
 
     fresh = compile_facts(extract_facts(changed))
     assert fresh.facts == after.facts
-    same(fresh, after)
+    assert_same_answers(fresh, after)
     assert () == search_text(before, "invoices", limit=5)
     assert edges == before.network.number_of_edges() > after.network.number_of_edges()
 
 
-def test_only_what_a_change_concerns_is_read_again() -> None:
-    """The document itself, and those that have a label which means another node now."""
+def test_rebuild_reads_only_affected_documents() -> None:
+    """A document is also affected if one of its labels refers to another node."""
     builder = GraphBuilder()
     documents = [
         Document(id=f"urn:t:{n}", title=f"tool {n}", requires=(Link(target=f"Tool {n + 1}"),))
         for n in range(50)
     ]
 
-    def reread(number: int, **changes: str) -> list[int]:
+    def reread_positions(number: int, **changes: str) -> list[int]:
         before = list(builder.build(documents).statements())
         documents[number] = replace(documents[number], **changes)  # type: ignore[arg-type]
         after = builder.build(documents).statements()
         pairs = enumerate(zip(before, after, strict=True))
-        return [at for at, (old, new) in pairs if new is not old]
+        return [position for position, (old, new) in pairs if new is not old]
 
-    assert [7] == reread(7, summary="Sends an invoice")
-    assert [6, 7] == reread(7, title="another")
-    assert [6, 7] == reread(7, title="tool 7")
-    assert [7, 8] == reread(8, id="urn:t:new")
+    assert [7] == reread_positions(7, summary="Sends an invoice")
+    assert [6, 7] == reread_positions(7, title="another")
+    assert [6, 7] == reread_positions(7, title="tool 7")
+    assert [7, 8] == reread_positions(8, id="urn:t:new")
 
 
 def random_document(draw: random.Random, number: int) -> Document:
@@ -93,7 +91,7 @@ def random_document(draw: random.Random, number: int) -> Document:
     )
 
 
-def guess(subject: int, target: int) -> Fact:
+def derived_edge(subject: int, target: int) -> Fact:
     return Fact(
         subject=f"urn:t:{subject}",
         predicate="requires",
@@ -105,8 +103,10 @@ def guess(subject: int, target: int) -> Fact:
     )
 
 
-def test_any_way_to_a_graph_gives_the_same_graph() -> None:
-    """Documents and rules come, change and go; statements are shared, banned and stated again."""
+def test_any_sequence_of_changes_gives_the_same_graph() -> None:
+    """Documents and rules are added, changed and removed; statements are shared, forbidden and
+    stated again.
+    """
     draw = random.Random(7)
     builder = GraphBuilder()
     documents: dict[int, Document] = {}
@@ -120,19 +120,18 @@ def test_any_way_to_a_graph_gives_the_same_graph() -> None:
                 documents[number] = random_document(draw, number)
             pair = draw.randrange(4), draw.randrange(4)
             if derived.pop(pair, None) is None:
-                derived[pair] = (guess(*pair),)
+                derived[pair] = (derived_edge(*pair),)
 
-        found = builder.build(documents.values(), derived=derived.values())
+        rebuilt = builder.build(documents.values(), derived=derived.values())
 
         rules = [fact for facts in derived.values() for fact in facts]
         stated = extract_facts(documents.values(), derived=rules)
-        assert stated == found.facts
+        assert stated == rebuilt.facts
         fresh = GraphBuilder().build(documents.values(), derived=derived.values())
-        same(fresh, found)
+        assert_same_answers(fresh, rebuilt)
 
 
-def test_the_network_is_made_anew_only_if_an_edge_changed() -> None:
-    """A change of texts alone must not cost as much as one of edges."""
+def test_network_is_rebuilt_only_if_an_edge_changed() -> None:
     builder = GraphBuilder()
     before = builder.build(DOCUMENTS)
 
@@ -143,17 +142,16 @@ def test_the_network_is_made_anew_only_if_an_edge_changed() -> None:
     assert edge.network is not before.network
 
 
-def test_documents_that_share_a_node_leave_it_one_by_one() -> None:
-    """A node stays as long as anything states it."""
+def test_shared_node_stays_until_its_last_document_is_removed() -> None:
     builder = GraphBuilder()
     group = (Link(target="billing"),)
     first, second = (
         Document(id=f"urn:t:{n}", title=f"tool {n}", groups=group, declared=False) for n in range(2)
     )
 
-    both, one, none = (builder.build(some) for some in ([first, second], [second], []))
+    both, remaining, empty = (builder.build(some) for some in ([first, second], [second], []))
 
-    assert [3, 2, 0] == [len(each.kinds) for each in (both, one, none)]
+    assert [3, 2, 0] == [len(graph.kinds) for graph in (both, remaining, empty)]
     assert ["billing", "billing"] == [
-        each.label("urn:tool-gateway:concept:billing") for each in (both, one)
+        graph.label("urn:tool-gateway:concept:billing") for graph in (both, remaining)
     ]

@@ -1,5 +1,3 @@
-"""Paths and orders along given edges."""
-
 from __future__ import annotations
 
 from graphs import shortest_paths, topological_groups
@@ -12,24 +10,22 @@ def edge(start: str, end: str, predicate: str, weight: float = 1.0) -> Fact:
     )
 
 
-def test_the_cheapest_paths_come_first_in_any_direction() -> None:
-    """Of two edges between the same nodes the cheaper one is named."""
+def test_shortest_paths_are_cheapest_first_in_any_direction() -> None:
     edges = [
         edge("b", "a", "x", 3), edge("a", "b", "y", 1), edge("b", "c", "x", 1),
         edge("c", "a", "z", 5), edge("e", "f", "x"),
     ]  # fmt: skip
 
-    def found(end: str, limit: int = 9) -> list[str]:
-        paths = shortest_paths(edges, "a", end, cost=lambda each: each.weight, limit=limit)
-        return ["".join(each.predicate for each in path) for path in paths]
+    def paths_to(end: str, limit: int = 9) -> list[str]:
+        paths = shortest_paths(edges, "a", end, cost=lambda edge: edge.weight, limit=limit)
+        return ["".join(edge.predicate for edge in path) for path in paths]
 
-    assert ["yx", "z"] == found("c")
-    assert ["yx"] == found("c", limit=1)
-    assert [] == found("f") == found("a") == found("unknown")
+    assert ["yx", "z"] == paths_to("c")
+    assert ["yx"] == paths_to("c", limit=1)
+    assert [] == paths_to("f") == paths_to("a") == paths_to("unknown")
 
 
-def test_what_is_needed_comes_first_and_cycles_stay_together() -> None:
-    """The same order each time."""
+def test_topological_groups_order_needs_first_and_group_cycles() -> None:
     needs = [("d", "c"), ("c", "b"), ("b", "c"), ("d", "a"), ("e", "e")]
 
     order = topological_groups(needs)

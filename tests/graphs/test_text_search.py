@@ -1,5 +1,3 @@
-"""Documents by a text; nodes by words, by what the schema says, and by both."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -27,20 +25,18 @@ INDEX = compile_facts(
 )
 
 
-def test_hybrid_lists_a_node_once_with_its_place() -> None:
-    """What both ways find is one node, whatever its id looks like, and stands first."""
-    found = find(INDEX, "billing", mode="hybrid", limit=5)
+def test_hybrid_search_returns_each_node_once_with_its_line() -> None:
+    nodes = find(INDEX, "billing", mode="hybrid", limit=5)
 
-    assert ["billing"] == [each.label.casefold() for each in found]
-    (node,) = found
+    assert ["billing"] == [item.label.casefold() for item in nodes]
+    (node,) = nodes
     assert ("billing.md", True, True) == (node.path, bool(node.words), bool(node.evidence))
     assert node.line > 0
 
 
-def test_the_schema_says_why() -> None:
-    """A topic is a text of what is about it; the statement is named with file and line."""
+def test_schema_search_returns_evidence() -> None:
     topic, *_ = [
-        each for each in find(INDEX, "invoices", mode="schema", limit=5) if each.label == "Billing"
+        node for node in find(INDEX, "invoices", mode="schema", limit=5) if node.label == "Billing"
     ]
     best, *others = find(INDEX, "send an invoice", mode="schema", limit=5)
 
@@ -48,21 +44,20 @@ def test_the_schema_says_why() -> None:
     assert ("about", "Invoices", "billing.md") == (evidence.predicate, evidence.text, evidence.path)
     assert evidence.line > 0
     assert ("urn:t:2", ()) == (best.node, best.words)
-    assert best.score > max(each.score for each in others)
+    assert best.score > max(node.score for node in others)
 
 
-def test_the_place_is_that_of_the_document_that_names_a_node() -> None:
-    """What is derived names it too, and stands nowhere."""
+def test_found_node_has_the_line_of_its_declared_name() -> None:
+    """A derived name has no line."""
     stated = extract_facts([parse(NOTES, path="billing.md")])
     derived = [replace(fact, path="", line=0, declared=False) for fact in stated]
 
     for facts in ([*stated, *derived], [*derived, *stated]):
-        (found, *_) = find(compile_facts(facts), "billing", mode="hybrid", limit=5)
-        assert "billing.md" == found.path
+        (node, *_) = find(compile_facts(facts), "billing", mode="hybrid", limit=5)
+        assert "billing.md" == node.path
 
 
-def test_bounds_hold_in_every_mode() -> None:
-    """At most as many as wanted, only what is allowed, and nothing for nothing."""
+def test_limit_and_filter_apply_in_every_mode() -> None:
     for mode in ("words", "schema", "hybrid"):
         assert 1 == len(find(INDEX, "invoice", mode=mode, limit=1))
         assert () == find(INDEX, "invoice", mode=mode, limit=5, allowed=lambda _: False)
@@ -70,13 +65,13 @@ def test_bounds_hold_in_every_mode() -> None:
         assert () == find(INDEX, "invoice", mode=mode, limit=0)
 
 
-def test_what_an_excerpt_leaves_out_is_not_found() -> None:
-    """Its texts are still in the index of words."""
+def test_search_ignores_nodes_outside_the_excerpt() -> None:
+    """The word index still contains their texts, so the filter must apply to results."""
     kinds = {node: kind for node, kind in INDEX.kinds.items() if node != "urn:t:2"}
 
     for mode in ("words", "schema", "hybrid"):
-        found = find(replace(INDEX, kinds=kinds), "send an invoice", mode=mode, limit=5)
-        assert "urn:t:2" not in {each.node for each in found}
+        nodes = find(replace(INDEX, kinds=kinds), "send an invoice", mode=mode, limit=5)
+        assert "urn:t:2" not in {item.node for item in nodes}
 
 
 def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Document:
@@ -98,8 +93,8 @@ TOOLS = compile_facts(
 )
 
 
-def names(*found: object) -> list[str]:
-    return [str(getattr(each, "node", each)).rpartition(":")[2] for each in found]
+def names(*matches: object) -> list[str]:
+    return [str(getattr(match, "node", match)).rpartition(":")[2] for match in matches]
 
 
 @pytest.mark.parametrize(
@@ -111,54 +106,49 @@ def names(*found: object) -> list[str]:
         ("прогнозы", "погода"),
     ],
 )
-def test_the_document_that_was_meant_is_first(text: str, best: str) -> None:
-    """Without any model, in every language of the texts."""
+def test_best_document_is_first(text: str, best: str) -> None:
     assert [best] == names(*search_text(TOOLS, text, limit=1))
 
 
-def test_the_matched_words_and_their_share_are_told() -> None:
-    """Evidence is what makes a rank believable."""
-    (found,) = search_text(TOOLS, "send unicorns", limit=5)
+def test_match_has_its_words_and_coverage() -> None:
+    (match,) = search_text(TOOLS, "send unicorns", limit=5)
 
-    assert ("send",) == found.words
-    assert 0 < found.coverage < 1 < found.score
+    assert ("send",) == match.words
+    assert 0 < match.coverage < 1 < match.score
 
 
-def test_a_group_passes_a_share_to_its_members() -> None:
-    """A tool can be found by what it belongs to, after those that say it themselves."""
-    found = search_text(TOOLS, "development", limit=5)
+def test_group_name_finds_its_members() -> None:
+    """Members rank below documents that contain the words themselves."""
+    matches = search_text(TOOLS, "development", limit=5)
 
-    assert ["create_issue", "list_issues"] == names(*found)
-    assert {("development",)} == {each.words for each in found}
+    assert ["create_issue", "list_issues"] == names(*matches)
+    assert {("development",)} == {match.words for match in matches}
 
 
 def test_equal_scores_are_ordered_by_label_and_id() -> None:
-    """The same question always gets the same answer, also where the limit cuts."""
     assert ["a", "b"] == names(*search_text(TOOLS, "same", limit=2))
     assert ["a"] == names(*search_text(TOOLS, "same", limit=1))
 
 
-def test_a_question_decides_before_the_limit_and_is_asked_no_more_than_needed() -> None:
-    """The host's question may be dear."""
-    asked: list[str] = []
+def test_filter_applies_before_the_limit_and_is_called_rarely() -> None:
+    """The host's filter may be slow."""
+    checked: list[str] = []
 
     def allowed(node: str) -> bool:
-        asked.append(node)
+        checked.append(node)
         return node != "urn:t:a"
 
     assert ["b"] == names(*search_text(TOOLS, "same", limit=1, allowed=allowed))
-    assert ["a", "b"] == names(*asked)
+    assert ["a", "b"] == names(*checked)
     assert ["create_issue", "list_issues"] == sorted(
         names(*search_text(TOOLS, "issues", limit=9, allowed=lambda _: True))
     )
 
 
 @pytest.mark.parametrize(("text", "limit"), [("", 5), ("→", 5), ("issues", 0), ("qqqqqq", 5)])
-def test_nothing_asked_or_nothing_known_is_nothing_found(text: str, limit: int) -> None:
-    """Nobody guesses."""
+def test_empty_and_unknown_queries_find_nothing(text: str, limit: int) -> None:
     assert () == search_text(TOOLS, text, limit=limit)
 
 
-def test_an_empty_graph_finds_nothing() -> None:
-    """An empty catalog is a catalog."""
+def test_empty_graph_finds_nothing() -> None:
     assert () == search_text(compile_facts([]), "issues", limit=5)

@@ -1,4 +1,4 @@
-"""Programs that call tools, run in a sandbox."""
+"""Sandboxed programs of a model, which call tools."""
 
 from gateway.runtime.lazy_names import lazy_names
 

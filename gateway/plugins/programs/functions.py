@@ -1,7 +1,7 @@
-"""The functions of one program: the tools that its conversation has found, and search.
+"""Functions of one program: the tools that its conversation has found, search and call.
 
-Each call takes the road of a direct call: arguments are checked, the host is asked where it wants
-to be, and `Gateway.invoke` does the rest for the same caller.
+Calls of a program are treated like direct calls: arguments are checked, the host is asked if
+necessary, and `Gateway.invoke` runs the tool for the same caller.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from gateway.types import Caller, Entity, InvokeResult, JsonObject
 _WORD = re.compile(r"\w+")
 _LINE_CHARS = 90
 _MAX_SHAPES = 10_000
-"""Of how many tools the shape of their results is remembered."""
+"""Maximum number of tools whose result shapes are remembered."""
 Shapes = Cache[JsonObject]
-"""The shape of the results of tools without a schema, by digest of their definitions and caller:
-the keys of a result may be data, which are nobody else's."""
+"""Shapes of the results of tools without an output schema, keyed by caller and digest of the tool.
+The caller is part of the key, because keys of a result may be private data."""
 
 
 def new_shapes() -> Shapes:
-    """Return an empty memory of shapes."""
+    """Return an empty cache of result shapes."""
     return Cache("shapes", max_items=_MAX_SHAPES)
 
 
 @dataclass(kw_only=True, eq=False)
 class ProgramFunctions:
-    """What one program may call.
+    """Functions that one program may call.
 
     Args:
-        gateway: The catalog.
-        caller: The party that the program runs for.
-        names: Of the meta-tools; search and call are functions too.
-        entities: The tools, by the names of their functions.
-        any_tool: Whether the call function takes every tool that the caller may find; otherwise
-            those that are functions, and those that a search of the program has found.
-        shapes: Of results, read and written.
-        task: For the log of calls.
-        call_id: The model's id of the program.
-        can_ask: Whether the host can be asked while the program runs.
-        found: What its searches have found before it waited.
+        gateway: Gateway that finds and runs the tools.
+        caller: Caller for whom the program runs.
+        names: Names of the meta-tools. Search and call are functions too.
+        entities: Tools, keyed by the names of their functions.
+        any_tool: Allow the call function to use every tool that is visible to the caller. If False,
+            only tools in *entities* or found by a search of the program are allowed.
+        shapes: Result shapes, read and updated.
+        task: Task id for the log of calls.
+        call_id: The model's id of the program call.
+        can_ask: True if the host can be asked while the program runs.
+        found: Names of tools that the program's searches found before it paused.
     """
 
     gateway: Gateway
@@ -72,13 +72,13 @@ class ProgramFunctions:
     can_ask: bool
     found: set[str] = field(default_factory=set)
     decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """What became of calls that the host was asked about: the id of the tool, and empty for a yes,
-    else why not."""
+    """Decisions of the host, keyed by call number: the tool id, and the reason for a refusal or an
+    empty text for an approval."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
-    """The tool and arguments of each call that waits, by its number."""
+    """Tool and arguments of each waiting call, keyed by call number."""
 
     def __post_init__(self) -> None:
-        """Declare the tools."""
+        """Declare the functions."""
         chat = self.gateway.options.chat
         self._turns = asyncio.Semaphore(chat.max_parallel_calls)
         self.signatures = {
@@ -93,13 +93,13 @@ class ProgramFunctions:
 
     @property
     def functions(self) -> frozenset[str]:
-        """The names of all functions."""
+        """Names of all functions."""
         return frozenset({self.names.search, self.names.call, *self.entities})
 
     @property
     def stubs(self) -> str:
-        """The declarations of all functions."""
-        own = (
+        """Declarations of all functions."""
+        meta_declarations = (
             'FoundTool = TypedDict("FoundTool", '
             '{"name": str, "server": str, "description": str, "required": list[str]})\n'
             f"async def {self.names.search}(query: str, *, limit: int = ...) -> list[FoundTool]: "
@@ -107,14 +107,14 @@ class ProgramFunctions:
             f"async def {self.names.call}(name: str, arguments: Mapping[str, Any] = ...) -> Any: "
             "...\nprevious: Any\n"
         )
-        return HEADER + own + self.declarations(self.signatures)
+        return HEADER + meta_declarations + self.declarations(self.signatures)
 
     def declarations(self, names: Iterable[str]) -> str:
-        """Return the declarations of some of the tools."""
+        """Return the declarations of the tools *names*."""
         return "".join(self.signatures[name].text for name in names if name in self.signatures)
 
     def named_in(self, code: str) -> list[str]:
-        """Return the tools that *code* names."""
+        """Return the names of functions that occur in *code*."""
         words = {*_WORD.findall(code)}
         return [name for name in self.signatures if name in words]
 
@@ -129,7 +129,7 @@ class ProgramFunctions:
         return {**schema, **inner} if _is_wrapped(schema) and isinstance(inner, dict) else schema
 
     async def answer(self, call: PendingCall) -> CallAnswer:
-        """Answer a call of the program; see `AnswerCall`."""
+        """Answer a call of the program, as an `AnswerCall`."""
         try:
             async with self._turns:
                 return await self._answer(call)
@@ -143,19 +143,21 @@ class ProgramFunctions:
         if call.name == self.names.search:
             return await self._search(call)
         tool, arguments = self._target(call)
-        found = await self.gateway.calls.find(tool, self.caller, arguments)
-        entity = found.entity
+        target = await self.gateway.calls.find(tool, self.caller, arguments)
+        entity = target.entity
         if entity.hints.destructive is True and not self.gateway.options.programs.destructive:
             raise NotApprovedError(
-                f"{entity.exposed_name!r} destroys, and no program may call it: call it directly"
+                f"{entity.exposed_name!r} is destructive, so programs may not call "
+                "it; call it directly"
             )
         confirm = self.gateway.options.chat.confirm
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
-        is_asked |= found.visibility.decide(entity, self.caller).action == "ask"
-        # Taken out: a decision is for one call, whatever number the next one claims to have.
+        is_asked |= target.visibility.decide(entity, self.caller).action == "ask"
+        # Removed, because a decision applies to one call, even if a later call claims the same
+        # number.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:
-            # Nobody is asked about a call that cannot go out.
+            # The host must not be asked about a call with invalid arguments.
             await check_arguments(entity, arguments)
             self.targets[call.id] = entity, arguments
             return CallAnswer(waits=True)
@@ -172,7 +174,7 @@ class ProgramFunctions:
         return self._to_answer(entity, result)
 
     def _target(self, call: PendingCall) -> tuple[str, JsonObject]:
-        """Return the id or name of the tool that *call* means, and its arguments."""
+        """Return the id or name of the called tool, and the arguments."""
         if call.name == self.names.call:
             named = {
                 **dict(zip(("name", "arguments"), call.positional, strict=False)),
@@ -182,8 +184,8 @@ class ProgramFunctions:
             is_known = named.keys() <= {"name", "arguments"}
             if not (is_known and isinstance(tool, str) and isinstance(arguments, dict)):
                 raise InvalidRequestError(f"{call.name} takes a name and an object of arguments")
-            own = {entity.exposed_name for entity in self.entities.values()}
-            if not (self.any_tool or tool in own or tool in self.found):
+            exposed_names = {entity.exposed_name for entity in self.entities.values()}
+            if not (self.any_tool or tool in exposed_names or tool in self.found):
                 raise UnknownToolError(tool, ())
             return tool, arguments
         entity, signature = self.entities[call.name], self.signatures[call.name]
@@ -192,14 +194,14 @@ class ProgramFunctions:
         only = call.positional[0]
         if signature.is_object and isinstance(only, dict) and len(call.positional) == 1:
             return entity.id, {**only, **call.named}
-        raise InvalidRequestError(f"{call.name} takes its arguments by name")
+        raise InvalidRequestError(f"{call.name} takes keyword arguments only")
 
     async def _search(self, call: PendingCall) -> CallAnswer:
         query = call.positional[0] if call.positional else call.named.get("query")
         limit = call.named.get("limit")
         is_known = call.named.keys() <= {"query", "limit"}
         if not (is_known and isinstance(query, str) and isinstance(limit, int | None)):
-            raise InvalidRequestError(f"{call.name} takes a query, a text, and a limit, a number")
+            raise InvalidRequestError(f"{call.name} takes a query (text) and a limit (number)")
         wait = self.gateway.options.search.models_wait
         result = await self.gateway.search(
             query, limit=limit, caller=self.caller, wait=wait, task=self.task
@@ -230,25 +232,25 @@ class ProgramFunctions:
         return CallAnswer(value=value)
 
     async def ask(self, approve: Approve) -> None:
-        """Ask the host about all calls that wait, at the same time, and note its decisions."""
+        """Ask the host about all waiting calls concurrently, and store its decisions."""
         waiting, self.targets = self.targets, {}
         async with asyncio.TaskGroup() as group:
             for id_, (entity, arguments) in waiting.items():
                 call = WaitingCall(
                     id=id_, tool=entity.id, arguments=dict(arguments), digest=entity.digest
                 )
-                group.create_task(self._ask(call, approve))
+                group.create_task(self._request_approval(call, approve))
 
     async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
-        """Note the decision about *calls*; a tool that changed since is refused."""
+        """Store the decision about *calls*. A tool that changed in the meantime is refused."""
         for call in calls:
-            await self._ask(call, lambda _approval: is_approved)
+            await self._request_approval(call, lambda _approval: is_approved)
             if not is_approved:
-                # Also if nobody would be asked about it any more.
+                # A refusal applies even if the host would no longer be asked about the tool.
                 refusal = self.decisions[call.id][1] or f"{call.tool!r} was not approved"
                 self.decisions[call.id] = call.tool, refusal
 
-    async def _ask(self, call: WaitingCall, approve: Approve) -> None:
+    async def _request_approval(self, call: WaitingCall, approve: Approve) -> None:
         refusal = ""
         try:
             entity = await request_approval(
@@ -263,14 +265,15 @@ class ProgramFunctions:
             refusal = str(error)
         else:
             if entity.digest != call.digest:
-                refusal = f"{call.tool!r} is not as it was approved"
+                refusal = f"{call.tool!r} changed after it was approved"
         self.decisions[call.id] = call.tool, refusal
 
 
 def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
-    """Return the tools that a program may call as functions, by the functions' names.
+    """Return the tools that a program may call as functions, keyed by function name.
 
-    Those that its conversation has found; where no conversation is known, those that *code* names.
+    These are the tools that its conversation has found. Without a known conversation, they are the
+    tools that *code* names.
     """
     searchable = tools.searchable
     if searchable is None:
@@ -280,20 +283,20 @@ def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
         words = {*_WORD.findall(code)}
         names = tuple(name for name in searchable.by_name if re.sub(r"\W", "_", name) in words)
     entities = searchable.select(names, tools.host)
-    own = identifiers(
+    function_names = identifiers(
         (entity.exposed_name for entity in entities),
         ("previous", tools.names.search, tools.names.call, "FoundTool"),
     )
-    return {own[entity.exposed_name]: entity for entity in entities}
+    return {function_names[entity.exposed_name]: entity for entity in entities}
 
 
 def _is_wrapped(schema: JsonObject) -> bool:
-    """Return whether results are an object only because MCP wants one: ``{"result": …}``."""
+    """Return whether results are objects only because MCP requires it: ``{"result": …}``."""
     return [*as_object(schema.get("properties"))] == ["result"]
 
 
 def _value_of(result: InvokeResult) -> object:
-    """Return what a tool answered: its structured content, JSON that its text is, or its text."""
+    """Return a tool's structured content, or its text parsed as JSON, or its text."""
     if result.structured is not None:
         return result.structured
     text = result_text(result)

@@ -1,8 +1,10 @@
-"""The sandbox over Monty, an interpreter of a part of Python in Rust, in processes of its own.
+"""Sandbox based on Monty, a Rust interpreter for a subset of Python that runs in separate
+processes.
 
-* Its blocking pool on threads of ours: the asynchronous one aborts the host at exit (version 1.4).
-* A program whose types were right is not checked again while its stubs stay the same.
-* Python that Monty does not know is an error with its line: ``yield``, ``with``, ``match``, most of
+* The blocking pool of Monty runs on threads, because its asynchronous pool aborts the host process
+  at exit (version 1.4).
+* A program with valid types is not checked again while its stubs stay the same.
+* Unsupported Python is reported as an error with its line: ``yield``, ``with``, ``match``, most of
   the standard library.
 """
 
@@ -40,47 +42,47 @@ from gateway.runtime.cache import Cache
 from gateway.runtime.text import digest
 
 _GRACE_S = 0.4
-"""A process that does not end a program itself is killed so long after its time was up."""
-_CHECKED = 256
-"""Of how many programs it is remembered that their types were right."""
+"""Seconds after the time limit until a process that is still running a program is killed."""
+_MAX_CHECKED = 256
+"""Maximum number of programs that are remembered as valid by the type checker."""
 _STEPS_A_CALL = 4
 _FREE_STEPS = 200
-"""Turns to this process that a program may take beside those of its calls: each name that it uses
-as a value takes one."""
+"""Switches to this process that a program may use in addition to its calls. Each function name that
+is used as a value takes one."""
 _RECURSION = 200
 Begin = Callable[[monty.MontySession, monty.CollectString], monty.SyncSnapshot]
 
 
 def monty_sandbox(options: ProgramsOptions) -> MontySandbox:
-    """Return the sandbox of this process for these *options*; its workers are shared.
+    """Return the sandbox of this process for *options*; its worker processes are shared.
 
     Raises:
-        ConfigError: Bubblewrap is required and does not work here.
+        ConfigError: If bubblewrap is required and does not work here.
     """
-    return _shared(os.getpid(), options.processes, options.seconds, options.wrapper)
+    return _shared_sandbox(os.getpid(), options.processes, options.seconds, options.wrapper)
 
 
 @cache
-def _shared(_pid: int, processes: int, seconds: float, wrapper: Wrapper) -> MontySandbox:
-    # By process: a forked child must not write to the workers of its parent.
+def _shared_sandbox(_pid: int, processes: int, seconds: float, wrapper: Wrapper) -> MontySandbox:
+    # One sandbox per process, because a forked child must not write to the workers of its parent.
     return MontySandbox(processes=processes, seconds=seconds, wrapper=wrapper)
 
 
 def wrapper_in_use(wrapper: Wrapper) -> Path | None:
-    """Return what shuts the workers in; None if nothing does."""
+    """Return the wrapper program around the workers; None if they run without a wrapper."""
     return None if wrapper == "none" else wrapped(Path(find_monty_binary(None)))
 
 
 class MontySandbox:
-    """`Sandbox` over one pool of workers.
+    """`Sandbox` with a pool of worker processes.
 
     Args:
-        processes: The most workers.
-        seconds: The longest that a program computes.
-        wrapper: See `ProgramsOptions.wrapper`.
+        processes: Maximum number of workers.
+        seconds: Maximum computing time of a program, in seconds.
+        wrapper: `ProgramsOptions.wrapper`.
 
     Raises:
-        ConfigError: Bubblewrap is required and does not work here.
+        ConfigError: If bubblewrap is required and does not work here.
     """
 
     def __init__(
@@ -89,26 +91,26 @@ class MontySandbox:
         binary = wrapper_in_use(wrapper)
         if binary is None and wrapper == "required":
             raise ConfigError(
-                "ProgramsOptions.wrapper is 'required', and bubblewrap does not work here: install "
+                "ProgramsOptions.wrapper is 'required', but bubblewrap does not work here: install "
                 "it (bwrap) and allow user namespaces, or use 'auto'"
             )
         self._pool = monty.Monty(
             binary_path=binary,
             max_processes=processes,
-            # Bounds what no limit inside counts: the type check, and sleeping with computing.
+            # Also limits type checks and sleeping, which the computing time does not include.
             request_timeout=seconds + _GRACE_S,
             feed_duration_limit_grace=_GRACE_S,
             turn_duration_limit_grace=_GRACE_S,
         )
         self._pool.__enter__()
-        # As many threads as workers: who waits for one waits here, and blocks nobody else's thread.
+        # One thread per worker, so that waiting for a worker blocks no other threads.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="programs")
-        self._checked = Cache[bool]("programs", max_items=_CHECKED)
+        self._checked = Cache[bool]("programs", max_items=_MAX_CHECKED)
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """See `Sandbox.run`."""
+        """Run *program*, as `Sandbox.run` specifies."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             first = session.feed_start(
@@ -122,7 +124,7 @@ class MontySandbox:
 
         key = digest(f"{program.stubs}\0{program.code}")
         is_checked = bool(self._checked.peek(key))
-        return await self._in_thread(_Run(program, call, limits), begin)
+        return await self._in_thread(_ProgramRun(program, call, limits), begin)
 
     async def resume(
         self,
@@ -132,15 +134,15 @@ class MontySandbox:
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """See `Sandbox.resume`."""
+        """Continue from *snapshot*, as `Sandbox.resume` specifies."""
 
         def begin(session: monty.MontySession, printed: monty.CollectString) -> monty.SyncSnapshot:
             return session.load_snapshot(snapshot.state, print_callback=printed)
 
-        run = _Run(program, call, limits, snapshot)
+        run = _ProgramRun(program, call, limits, snapshot)
         return await self._in_thread(run, begin)
 
-    async def _in_thread(self, run: _Run, begin: Begin) -> ProgramResult:
+    async def _in_thread(self, run: _ProgramRun, begin: Begin) -> ProgramResult:
         loop, context = asyncio.get_running_loop(), contextvars.copy_context()
         work = partial(context.run, run.drive, self._pool, begin, loop)
         try:
@@ -150,13 +152,13 @@ class MontySandbox:
             raise
 
     def close(self) -> None:
-        """End the workers; programs that run end first."""
+        """Wait for running programs, then stop the workers."""
         self._threads.shutdown()
         self._pool.__exit__(None, None, None)
 
 
-class _Run:
-    """One program on its way, in one thread; its calls are answered on the caller's loop."""
+class _ProgramRun:
+    """One run of a program in one thread. Its calls are answered on the caller's loop."""
 
     def __init__(
         self,
@@ -179,7 +181,7 @@ class _Run:
         self._loop: asyncio.AbstractEventLoop
 
     def cancel(self) -> None:
-        """End it: its result is not wanted any more. From any thread."""
+        """Cancel the run and its calls. May be called from any thread."""
         self._cancelled = True
         for future in [*self._open.values()]:
             future.cancel()
@@ -187,43 +189,43 @@ class _Run:
     def drive(
         self, pool: monty.Monty, begin: Begin, loop: asyncio.AbstractEventLoop
     ) -> ProgramResult:
-        """Run it to its end; blocks."""
+        """Run the program until it ends or pauses. Blocks the thread."""
         self._loop = loop
         try:
             return self._drive(pool, begin)
         except monty.MontyTypingError as error:
-            return self._failed("the types are wrong; nothing was called", _problems(error))
+            return self._failed_result("the types are wrong; nothing was called", _problems(error))
         except monty.MontyCrashedError as error:
-            why = "took too long" if error.timed_out else "took more than it may"
-            return self._failed(f"the program {why} and was ended")
+            why = "took too long" if error.timed_out else "used too many resources"
+            return self._failed_result(f"the program {why} and was stopped")
         except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
-            return self._failed(_described(error))
+            return self._failed_result(_error_text(error))
         except (monty.MontyError, ValueRefusedError, RecursionError) as error:
-            return self._failed(str(error))
+            return self._failed_result(str(error))
         finally:
             for future in self._open.values():
                 future.cancel()
 
     def _drive(self, pool: monty.Monty, begin: Begin) -> ProgramResult:
         if self._cancelled or time.monotonic() > self._deadline:
-            return self._failed("other programs took too long: there was no turn for this one")
+            return self._failed_result("other programs took too long, so this one did not start")
         with self._session(pool) as session:
             step = begin(session, self._printed)
             for call in self._before.waiting if self._before else ():
                 self._start(call)
             while not isinstance(step, monty.MontyComplete):
                 if self._cancelled:
-                    return self._failed("cancelled")
+                    return self._failed_result("cancelled")
                 if not isinstance(step, monty.FutureSnapshot):
                     step = self._next(step)
                     continue
                 answers = self._answers(step.pending_call_ids)
                 if answers is None:
-                    return self._failed(f"it took longer than {self._limits.wall_s:g} s")
+                    return self._failed_result(f"it took longer than {self._limits.wall_s:g} s")
                 if not answers:
-                    return self._paused(step)
+                    return self._paused_result(step)
                 step = step.resume(answers)
-            return replace(self._failed(""), value=to_json(step.output))
+            return replace(self._failed_result(""), value=to_json(step.output))
 
     def _session(self, pool: monty.Monty) -> monty.MontySession:
         limits, stubs = self._limits, self._program.stubs
@@ -243,22 +245,22 @@ class _Run:
     def _next(self, step: monty.FunctionSnapshot | monty.NameLookupSnapshot) -> monty.SyncSnapshot:
         if isinstance(step, monty.NameLookupSnapshot):
             return self._look_up(step)
-        return self._called(step)
+        return self._handle_call(step)
 
     def _look_up(self, step: monty.NameLookupSnapshot) -> monty.SyncSnapshot:
         if step.object_id is not None or step.variable_name not in self._program.functions:
             return step.resume()
 
         def function() -> None:
-            """Stand for a function of the program, which is called by its name."""
+            """Placeholder of a function of the program, which is called by its name."""
 
         function.__name__ = step.variable_name
         return step.resume(value=function)
 
-    def _called(self, step: monty.FunctionSnapshot) -> monty.SyncSnapshot:
+    def _handle_call(self, step: monty.FunctionSnapshot) -> monty.SyncSnapshot:
         name = step.function_name
         if step.is_os_function:
-            # No file, no environment and no module of the host.
+            # The program has no access to files, environment variables or modules of the host.
             return step.resume_not_handled()
         if step.object_id is not None or name not in self._program.functions:
             return step.resume({"exc_type": "NameError", "message": f"name {name!r} is unknown"})
@@ -282,26 +284,26 @@ class _Run:
         self._open[call.id] = asyncio.run_coroutine_threadsafe(answer, self._loop)
 
     def _answers(self, ids: Collection[int]) -> dict[int, Any] | None:
-        """Wait for one of the calls *ids* at least.
+        """Wait for an answer to at least one of the calls *ids*.
 
         Returns:
-            The answers that there are; none if all wait for a person, None if time is up.
+            The available answers. Empty if all calls wait for a person, None at the time limit.
         """
         answers: dict[int, Any] = {}
-        while not answers and (left := [id_ for id_ in ids if id_ in self._open]):
+        while not answers and (open_ids := [id_ for id_ in ids if id_ in self._open]):
             if self._cancelled:
                 return None
             remaining = max(0.0, self._deadline - time.monotonic())
-            done = wait((self._open[id_] for id_ in left), remaining, FIRST_COMPLETED).done
+            done = wait((self._open[id_] for id_ in open_ids), remaining, FIRST_COMPLETED).done
             if not done:
                 return None
-            for id_ in left:
+            for id_ in open_ids:
                 if self._open[id_] in done:
                     answer = self._result(self._open.pop(id_))
                     if answer.waits:
                         self._waiting[id_] = self._pending[id_]
                     else:
-                        answers[id_] = _settled(answer)
+                        answers[id_] = _monty_answer(answer)
         return answers
 
     def _result(self, future: Future[CallAnswer]) -> CallAnswer:
@@ -310,15 +312,15 @@ class _Run:
         except CancelledError:
             return CallAnswer(error="cancelled")
 
-    def _paused(self, step: monty.FutureSnapshot) -> ProgramResult:
+    def _paused_result(self, step: monty.FutureSnapshot) -> ProgramResult:
         waiting = tuple(self._waiting[id_] for id_ in step.pending_call_ids)
-        result = self._failed("")
+        result = self._failed_result("")
         snapshot = ProgramSnapshot(
             state=step.dump(), waiting=waiting, calls=self._calls, printed=result.printed
         )
         return replace(result, snapshot=snapshot)
 
-    def _failed(self, error: str, problems: tuple[Problem, ...] = ()) -> ProgramResult:
+    def _failed_result(self, error: str, problems: tuple[Problem, ...] = ()) -> ProgramResult:
         before, most = self._before.printed if self._before else "", self._limits.output_chars
         return ProgramResult(
             error=error[:most],
@@ -328,13 +330,13 @@ class _Run:
         )
 
 
-def _settled(answer: CallAnswer) -> Mapping[str, object]:
+def _monty_answer(answer: CallAnswer) -> Mapping[str, object]:
     if answer.error:
         return {"exc_type": answer.error_type, "message": answer.error}
     return {"return_value": answer.value}
 
 
-def _described(error: monty.MontySyntaxError | monty.MontyRuntimeError) -> str:
+def _error_text(error: monty.MontySyntaxError | monty.MontyRuntimeError) -> str:
     lines = [frame.line for frame in error.traceback()]
     text = error.display("type-msg")
     return f"line {lines[-1]}: {text}" if lines else text

@@ -1,4 +1,4 @@
-"""The plugin ``programs``: a meta-tool that runs programs of models over the found tools."""
+"""The plugin ``programs``, a meta-tool that runs programs of a model over the found tools."""
 
 from __future__ import annotations
 

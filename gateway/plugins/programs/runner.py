@@ -1,10 +1,10 @@
 """`ProgramRunner`: the meta-tool that runs programs of a model over the tools of a gateway.
 
-* A program that is wrong costs one turn and no call: its types are checked first, and the answer
-  names lines, near names and the declarations of the tools that it uses.
-* Calls that the host is asked about end the run with a snapshot. With ``approve`` the host is asked
-  at once, and no worker waits meanwhile; without it the program is kept until
-  `ProgramRunner.decide`, and goes on in whichever process is asked next.
+* The types of a program are checked before it runs, so a wrong program calls no tool. The error
+  contains lines, similar names and the declarations of the used tools.
+* A call that needs approval ends the run with a snapshot. With ``approve``, the host is asked at
+  once, and no worker waits meanwhile. Otherwise, the program is stored until
+  `ProgramRunner.decide`, and any process that shares the store can resume it.
 """
 
 from __future__ import annotations
@@ -53,35 +53,35 @@ R = TypeVar("R", WaitingProgram, KeptValue)
 
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
-_LONG = ("printed", "functions", "waits_for", "problems", "result", "error")
-"""What may be long in an answer, in the order in which it is cut."""
+_LONG_FIELDS = ("printed", "functions", "waits_for", "problems", "result", "error")
+"""Fields of an answer that may be long, in the order in which they are shortened."""
 _MAX_ROW_CHARS = 8 * 1024 * 1024
-_FEW_TOOLS = 8
-"""Up to so many declarations are shown for a program that names none of the tools."""
+_MAX_DECLARED_TOOLS = 8
+"""Maximum number of tools that are all declared to a program that names none of them."""
 
 
 class ProgramRequest(StrictModel):
-    """What a model wants of the meta-tool."""
+    """Arguments of the meta-tool."""
 
     code: str = ""
     keep: bool = False
-    """Keep the value for the next programs instead of sending it to the model."""
+    """Store the value for later programs instead of returning it to the model."""
     previous: str = ""
-    """The key of a value that was kept."""
+    """Key of a stored value."""
     resume: str = ""
-    """The key of a program that waits."""
+    """Key of a waiting program."""
 
 
 class ProgramRunner:
-    """Runs programs over one gateway. Any number at once, from any loop.
+    """Runs programs over one gateway, concurrently and from any loop.
 
     Args:
-        gateway: The catalog. `Options.programs` sets the limits.
-        sandbox: Where programs run; None is Monty in processes of its own.
+        gateway: Gateway with the tools. `Options.programs` sets the limits.
+        sandbox: Sandbox for the programs; None uses Monty in separate processes.
 
     Raises:
-        MissingExtraError: Monty is not installed.
-        ConfigError: Bubblewrap is required and does not work here.
+        MissingExtraError: If Monty is not installed.
+        ConfigError: If bubblewrap is required and does not work here.
     """
 
     def __init__(self, gateway: Gateway, sandbox: Sandbox | None = None) -> None:
@@ -93,7 +93,7 @@ class ProgramRunner:
             raise MissingExtraError("programs", "programs")
 
     def sandbox(self) -> Sandbox:
-        """Return where programs run; it starts when it is first needed."""
+        """Return the sandbox, which starts at first use."""
         if self._sandbox is None:
             from gateway.plugins.programs.monty import monty_sandbox  # noqa: PLC0415  (an optional extra)
 
@@ -127,22 +127,23 @@ class ProgramRunner:
         approve: Approve | None = None,
         task: str = "",
     ) -> JsonObject:
-        """Run a program, or go on with one that waits.
+        """Run a program, or resume a waiting one.
 
         Args:
             request: The program.
-            tools: Those of the conversation, and the party that it is with.
+            tools: Tools and caller of the conversation.
             call_id: The model's id of the call, for telemetry.
-            approve: Asked about calls as `ChatOptions.confirm` says; None keeps the program.
-            task: As for `Gateway.invoke`; a program without one is a task of its own.
+            approve: Function that is asked about calls, according to `ChatOptions.confirm`. None
+                stores the program instead.
+            task: Task id, as for `Gateway.invoke`. A program without one is a task of its own.
 
         Returns:
-            What the model is told: ``result`` or ``kept``, ``waiting`` or ``error``.
+            Answer for the model: ``result`` or ``kept``, ``waiting`` or ``error``.
 
         Raises:
-            InvalidRequestError: It is too long, or nothing waits or was kept under the key for
-                this caller.
-            StoreError: What was kept cannot be read.
+            InvalidRequestError: If the program is too long, or the caller has no program or value
+                with the given key.
+            StoreError: If stored data cannot be read.
         """
         if len(request.code) > self._options.max_code_chars:
             raise InvalidRequestError(
@@ -186,7 +187,9 @@ class ProgramRunner:
         *,
         keep_value: bool,
     ) -> JsonObject:
-        """Go on until the program has ended, or waits for a decision that cannot be had now."""
+        """Resume the program until it ends, or until it needs a decision that is not available
+        now.
+        """
         while result.snapshot is not None:
             if approve is None:
                 return await self._pause(functions, result.snapshot, keep_value=keep_value)
@@ -210,20 +213,22 @@ class ProgramRunner:
         key, store = new_key(row.caller), program_store(self._gateway.store)
         text = row.model_dump_json()
         if len(text) > _MAX_ROW_CHARS:
-            raise InvalidRequestError("the program holds too much to be kept: hold less in it")
+            raise InvalidRequestError(
+                "the value or program is too large to be stored; make it smaller"
+            )
         await in_thread(store.put, key, text, keep_s=self._options.keep_s, most=MAX_ROWS)
         return key
 
     async def _row(self, key: str, caller: Caller, kind: type[R]) -> R:
         _, row = await in_thread(read_row, program_store(self._gateway.store), key) or ("", None)
         if not isinstance(row, kind) or row.caller != caller_row(caller):
-            raise InvalidRequestError(f"nothing is kept under {key!r} for that, or no longer")
+            raise InvalidRequestError(f"unknown or expired key {key!r}")
         return row
 
     async def _pause(
         self, functions: ProgramFunctions, snapshot: ProgramSnapshot, *, keep_value: bool
     ) -> JsonObject:
-        """Keep a program until there is a decision."""
+        """Store a program until there is a decision."""
         waiting = WaitingProgram(
             caller=dict(caller_row(functions.caller)),
             functions={name: entity.id for name, entity in functions.entities.items()},
@@ -246,7 +251,7 @@ class ProgramRunner:
         if row.approved is None:
             return _waiting_body(key, row)
         if await in_thread(program_store(self._gateway.store).take, key) is None:
-            raise InvalidRequestError(f"the program {key!r} went on elsewhere")
+            raise InvalidRequestError(f"the program {key!r} was already resumed elsewhere")
         snapshot = await self._gateway.snapshot()
         positions = snapshot.eligibility.by_id
         functions: ProgramFunctions = make(
@@ -267,11 +272,17 @@ class ProgramRunner:
         return await self._finish(program, functions, result, approve, keep_value=row.keep_value)
 
     async def waiting(self) -> dict[str, WaitingProgram]:
-        """Return the programs that wait for a decision; see `waiting_programs`."""
+        """Return the programs that wait for a decision, keyed by their key, oldest first."""
         return await in_thread(waiting_programs, program_store(self._gateway.store))
 
     async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
-        """Decide about a program that waits; see `gateway.plugins.programs.store.decide`."""
+        """Approve or refuse all calls of a waiting program, and record the change.
+
+        The program continues when its conversation resumes it.
+
+        Raises:
+            InvalidRequestError: If no program waits under *key*, or there is already a decision.
+        """
         store = program_store(self._gateway.store)
         tools = await in_thread(waiting_tools, store, key)
         action = "program.approve" if approved else "program.refuse"
@@ -279,25 +290,29 @@ class ProgramRunner:
             return await in_thread(decide, store, key, is_approved=approved)
 
     def _text(self, body: JsonObject) -> str:
-        """Write an answer for the model; what is long in it is cut."""
+        """Return an answer for the model as JSON, with long fields shortened."""
         limit, text = self._options.output_chars, json.dumps(body, ensure_ascii=False)
-        for key in _LONG:
+        for key in _LONG_FIELDS:
             if len(text) <= limit:
                 break
             if key in body:
                 value = body[key]
-                whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                cut = f"{key} has {len(whole)} characters; return or print less, or keep it "
-                rest = {name: item for name, item in body.items() if name not in {key, "cut"}}
-                rest["cut"] = f"{cut}for the next program"
-                room = limit - len(json.dumps({key: "", **rest}, ensure_ascii=False))
-                body = {key: _cut(whole, room), **rest}
+                full_text = (
+                    value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                )
+                cut = f"{key} has {len(full_text)} characters; return or print less, or keep it "
+                other_fields = {
+                    name: item for name, item in body.items() if name not in {key, "cut"}
+                }
+                other_fields["cut"] = f"{cut}for the next program"
+                room = limit - len(json.dumps({key: "", **other_fields}, ensure_ascii=False))
+                body = {key: _shorten(full_text, room), **other_fields}
                 text = json.dumps(body, ensure_ascii=False)
         return text
 
 
-def _cut(text: str, room: int) -> str:
-    """Return the beginning of *text* that takes at most *room* characters as JSON."""
+def _shorten(text: str, room: int) -> str:
+    """Return the longest beginning of *text* that takes at most *room* characters as JSON."""
     text = text[: max(0, room)]
     while (size := len(json.dumps(text, ensure_ascii=False)) - 2) > max(0, room):
         text = text[: len(text) * room // size]
@@ -305,7 +320,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def program_tool(runner: ProgramRunner, name: str) -> MetaTool:
-    """Return the meta-tool that runs programs by *runner*."""
+    """Return the meta-tool that runs programs with *runner*."""
     description = (
         "Run a Python program over tools that {search} has found, all in one turn. Use it "
         "for several calls that feed each other, for loops and for long results; for one call, "
@@ -353,26 +368,26 @@ def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
 def _problems(
     code: str, functions: ProgramFunctions, problems: tuple[Problem, ...]
 ) -> dict[str, object]:
-    """Return what is wrong with the types, each with its line, and what the tools take."""
+    """Return the type errors with their lines, and the declarations of the tools concerned."""
     if not problems:
         return {}
     rows = [_problem(functions, problem) for problem in problems[:_MAX_PROBLEMS]]
     named = functions.named_in(code)
-    if not named and len(functions.signatures) <= _FEW_TOOLS:
+    if not named and len(functions.signatures) <= _MAX_DECLARED_TOOLS:
         named = [*functions.signatures]
     near_names = {name for row in rows for name in row.get("near", ())}
-    shown = functions.declarations(dict.fromkeys([*named, *sorted(near_names)]))
-    return {"problems": rows, **({"functions": shown} if shown else {})}
+    declarations = functions.declarations(dict.fromkeys([*named, *sorted(near_names)]))
+    return {"problems": rows, **({"functions": declarations} if declarations else {})}
 
 
 def _problem(functions: ProgramFunctions, problem: Problem) -> dict[str, Any]:
     row: dict[str, Any] = {"line": problem.line, "problem": problem.message}
     names = _QUOTED.findall(problem.message)
-    found: tuple[str, ...] = ()
+    near_names: tuple[str, ...] = ()
     if names and problem.code == "unresolved-reference":
-        found = near(names[0], functions.functions)
+        near_names = near(names[0], functions.functions)
         row["hint"] = "only tools that a search of this conversation has found are functions"
     elif len(names) > 1 and problem.code == "unknown-argument":
         signature = functions.signatures.get(names[-1])
-        found = near(names[0], signature.parameters) if signature else ()
-    return {**row, "near": [*found]} if found else row
+        near_names = near(names[0], signature.parameters) if signature else ()
+    return {**row, "near": [*near_names]} if near_names else row

@@ -1,13 +1,11 @@
-"""Where a program runs: out of this process, with nothing but the calls that it is given.
+"""Sandboxes, which run programs in other processes with access only to the given functions.
 
-A program is Python. The functions that it may call are answered here, one `PendingCall` at a time;
-several may be open at once. A call that has to wait for a person ends the run with a snapshot, from
-which any sandbox of the same kind goes on.
+A program is Python code. Its calls are answered in this process as `PendingCall`s; several may be
+open at once. A call that has to wait for a person ends the run with a snapshot, from which any
+sandbox of the same kind can continue.
 
-Bubblewrap around the processes of programs, where it works: a second wall.
-
-Inside there is no network, no file but the binary and the system's libraries, no capability and no
-other process; the user is nobody.
+If bubblewrap works, it isolates the processes a second time: without network, capabilities, other
+processes, or files except the binary and the system's libraries, and as the user nobody.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from gateway.types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A call that a program made and that has no answer."""
+    """An unanswered call of a program."""
 
     id: int
-    """Its number in the program."""
+    """Number of the call in the program."""
     name: str
     positional: tuple[object, ...] = ()
     named: JsonObject = field(default_factory=dict)
@@ -40,79 +38,79 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """What the program gets for a call."""
+    """Answer to a call of a program."""
 
     value: object = None
-    """JSON."""
+    """Result, as JSON."""
     error: str = ""
-    """Not empty: the call raises this in the program."""
+    """Error message that the call raises in the program; empty for a result."""
     error_type: str = "RuntimeError"
-    """A built-in exception of Python."""
+    """Name of a built-in Python exception."""
     waits: bool = False
-    """True if there is no answer until somebody has decided."""
+    """True if the call has to wait for a decision."""
 
 
 AnswerCall = Callable[[PendingCall], Awaitable[CallAnswer]]
-"""Answers a call. It raises nothing for what a program did."""
+"""Function that answers a call. It must not raise errors that a program can cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What a type checker says of a program."""
+    """Error message of the type checker."""
 
     line: int
-    """From 1."""
+    """Line number, from 1."""
     message: str
     code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSnapshot:
-    """A program that waits."""
+    """State of a waiting program."""
 
     state: bytes
-    """Opaque; for sandboxes of this kind and version. It holds what the program has seen."""
+    """Opaque state for sandboxes of the same kind and version. It contains the program's data."""
     waiting: tuple[PendingCall, ...]
     calls: int
-    """How many it has made."""
+    """Number of calls so far."""
     printed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult:
-    """How a run ended: with a value, an error or a snapshot."""
+    """Result of a run: a value, an error or a snapshot."""
 
     value: object = None
-    """The value of the last expression, as JSON."""
+    """Value of the last expression, as JSON."""
     printed: str = ""
     calls: int = 0
     error: str = ""
-    """Why there is no value, with the line where that is known."""
+    """Reason for a missing value, with the line if known."""
     problems: tuple[Problem, ...] = ()
-    """Not empty if the type checker refused it: then nothing ran."""
+    """Errors of the type checker. If there are any, nothing ran."""
     snapshot: ProgramSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is run."""
+    """A program and its functions."""
 
     code: str
     functions: Collection[str]
-    """The names of the functions that it may call; each is asynchronous."""
+    """Names of the functions that the program may call. All are asynchronous."""
     stubs: str = ""
-    """Their declarations, for the type checker."""
+    """Declarations of the functions, for the type checker."""
     inputs: Mapping[str, object] = field(default_factory=dict)
-    """Values that it finds as globals, as JSON."""
+    """Values of the program's global variables, as JSON."""
 
 
 class Sandbox(Protocol):
-    """Runs programs. Used from any loop and any thread."""
+    """Runs programs. May be used from any loop and any thread."""
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        """Check and run *program*; nothing is called before its types are right."""
+        """Check and run *program*. Calls are made only if its types are valid."""
 
     async def resume(
         self,
@@ -122,40 +120,40 @@ class Sandbox(Protocol):
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        """Go on from *snapshot*; its waiting calls are answered first.
+        """Continue from *snapshot*, beginning with the answers to its waiting calls.
 
         Args:
-            program: Its functions; the snapshot holds the rest.
-            snapshot: From a run.
-            call: Is asked about the waiting calls once more.
-            limits: As before; computing time begins anew.
+            program: The program's functions; the snapshot contains the rest.
+            snapshot: Snapshot of an earlier run.
+            call: Function that answers calls; it is asked again about the waiting calls.
+            limits: Limits, as before. The computing time starts again at zero.
         """
 
 
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 _BINARY = "/program"
-_TEST_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 @cache
 def wrapped(binary: Path) -> Path | None:
-    """Return an executable that runs *binary* in bubblewrap; None if that does not work here.
+    """Return an executable that runs *binary* in bubblewrap; None if bubblewrap does not work here.
 
-    It was tried once with ``--version``, since some systems forbid user namespaces. The file is
-    deleted when this process ends.
+    The command is tested with ``--version``, because some systems forbid user namespaces. The
+    executable is deleted when this process ends.
     """
     program = shutil.which("bwrap")
     if program is None:
         return None
     command = _command(program, binary)
     try:
-        subprocess.run([*command, "--version"], capture_output=True, check=True, timeout=_TEST_S)  # noqa: S603  (a fixed command line)
+        subprocess.run([*command, "--version"], capture_output=True, check=True, timeout=_TIMEOUT_S)  # noqa: S603  (a fixed command line)
     except (OSError, subprocess.SubprocessError):
         return None
     folder = Path(tempfile.mkdtemp(prefix="gateway-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "program"
-    # The sandbox takes one path, so that the arguments need a file.
+    # The sandbox takes a single path, so a script has to add the arguments.
     script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
     script.chmod(0o700)
     return script

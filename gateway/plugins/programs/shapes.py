@@ -1,8 +1,9 @@
-"""The shape of the results that a tool has given so far, as a JSON Schema. Pure.
+"""Shapes of tool results as JSON Schemas, and conversion of sandbox values to JSON. Pure functions.
 
-It is the narrowest that all of them fit: what was in each is required, what differed is a choice.
+A shape is the narrowest schema that all results so far match: keys in every result are required,
+and different types become alternatives.
 
-What crosses the border of a sandbox, as JSON of bounded size and depth. Pure.
+Values that enter or leave a sandbox are JSON of limited size and depth.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 MAX_KEYS = 32
-"""An object with more keys is data by key, not a record."""
+"""Maximum number of keys of a record. An object with more keys is a mapping."""
 MAX_CHOICES = 4
 _MAX_ITEMS = 50
-"""How many items of a list are looked at."""
+"""Maximum number of list items that are examined."""
 _MAX_DEPTH = 6
 ANY: JsonObject = {}
 Shape = JsonObject
 
 
 def shape_of(value: object, depth: int = _MAX_DEPTH) -> Shape:
-    """Return the shape of one JSON value; `ANY` below a depth of six."""
+    """Return the shape of a JSON value; `ANY` for values nested deeper than *depth*."""
     if depth <= 0:
         return ANY
     if isinstance(value, Mapping):
@@ -44,7 +45,7 @@ def shape_of(value: object, depth: int = _MAX_DEPTH) -> Shape:
 
 
 def join(first: Shape, second: Shape) -> Shape:
-    """Return the narrowest shape that holds what either of two holds."""
+    """Return the narrowest shape that includes both shapes."""
     if first == second:
         return first
     if not first or not second:
@@ -67,7 +68,7 @@ def _choices(shape: Shape) -> Sequence[Shape]:
 
 
 def _same_kind(first: Mapping[str, Any], second: Mapping[str, Any]) -> Shape | None:
-    """Return one shape for two of the same kind; None if they are of different kinds."""
+    """Return one shape for two shapes of the same type; None if the types differ."""
     kinds = {first.get("type"), second.get("type")}
     if kinds == {"integer", "number"}:
         return {"type": "number"}
@@ -100,12 +101,12 @@ MAX_DEPTH = 64
 MAX_VALUES = 100_000
 MAX_CHARS = 4 * 1024 * 1024
 _MAX_BITS = 4096
-_PLAIN = (str, bool, int, float)
-_TEXTS = (datetime, date, time, Decimal)
+_PLAIN_TYPES = (str, bool, int, float)
+_TEXT_TYPES = (datetime, date, time, Decimal)
 
 
 class ValueRefusedError(ValueError):
-    """A value that is no JSON, or too large or too deep; a circular one is too deep."""
+    """The value is not JSON, too large, or nested too deeply (also if it contains itself)."""
 
 
 class _Budget:
@@ -122,34 +123,35 @@ class _Budget:
 
 
 def to_json(value: object) -> object:
-    """Return *value* as JSON: tuples and sets become lists, dates and decimals become texts.
+    """Convert *value* to JSON: tuples and sets become lists, dates and decimals become texts.
 
-    Only the built-in types themselves are read: nothing of a foreign class is called.
+    Only exact built-in types are accepted, so no code of other classes runs.
 
     Raises:
-        ValueRefusedError: It holds another type or no finite number, or is too large or too deep.
+        ValueRefusedError: If the value contains another type or a number that is not finite, is too
+            large, or is nested too deeply.
     """
     return _convert(value, MAX_DEPTH, _Budget())
 
 
 def _convert(value: object, depth: int, budget: _Budget) -> object:
     kind = type(value)
-    if value is None or kind in _PLAIN:
-        return _plain(value, budget)
-    if kind in _TEXTS:
+    if value is None or kind in _PLAIN_TYPES:
+        return _convert_plain(value, budget)
+    if kind in _TEXT_TYPES:
         budget.take()
         return str(value)
     if depth <= 0:
-        raise ValueRefusedError(f"the value is deeper than {MAX_DEPTH}")
+        raise ValueRefusedError(f"the value is nested deeper than {MAX_DEPTH} levels")
     budget.take()
     if isinstance(value, dict) and kind is dict:
         return {_key(key, budget): _convert(item, depth - 1, budget) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_convert(item, depth - 1, budget) for item in value]
-    raise ValueRefusedError(f"a value of type {kind.__name__} is no JSON")
+    raise ValueRefusedError(f"a value of type {kind.__name__} is not JSON")
 
 
-def _plain(value: object, budget: _Budget) -> object:
+def _convert_plain(value: object, budget: _Budget) -> object:
     if isinstance(value, str):
         budget.take(len(value))
     elif isinstance(value, int):
@@ -157,11 +159,11 @@ def _plain(value: object, budget: _Budget) -> object:
         if value.bit_length() > _MAX_BITS:
             raise ValueRefusedError("an integer is too large")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueRefusedError(f"{value} is no JSON")
+        raise ValueRefusedError(f"{value} is not JSON")
     return value
 
 
 def _key(key: object, budget: _Budget) -> str:
-    if key is not None and type(key) not in _PLAIN:
-        raise ValueRefusedError("the keys of an object are texts")
-    return str(_plain(key, budget))
+    if key is not None and type(key) not in _PLAIN_TYPES:
+        raise ValueRefusedError("the keys of an object must be texts")
+    return str(_convert_plain(key, budget))

@@ -1,4 +1,4 @@
-"""What outlives a program: values that it keeps, and programs that wait for a person."""
+"""Storage of programs: stored values, and programs that wait for a person."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ from gateway.storage.protocol import TableStore
 from gateway.types import Caller, JsonObject
 
 MAX_ROWS = 200
-"""So many rows of one caller are kept: a model in a loop must not fill the disk."""
+"""Maximum number of rows of one caller, so that a model in a loop cannot fill the disk."""
 
 
 class ProgramStore(Protocol):
-    """Rows of JSON by key. Used from any thread, and by several processes at once."""
+    """Rows of JSON, keyed by text. May be used from any thread and by several processes at once."""
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """Keep *row*; delete all that was put longer ago than *keep_s*.
+        """Store *row*, and delete rows older than *keep_s* seconds.
 
-        Of keys with the same beginning up to a point, the newest *most* stay.
+        Of the keys with the same prefix before the point, only the newest *most* stay.
         """
 
     def read(self, key: str) -> str | None:
-        """Return a row; None if there is none."""
+        """Return a row; None if it does not exist."""
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """Put *new* in the place of *old*, if that is still there; return whether it was."""
+        """Replace *old* by *new*. Return False if the row is no longer *old*."""
 
     def take(self, key: str) -> str | None:
-        """Delete a row and return it: of several takers, to one alone."""
+        """Delete a row and return it. Of concurrent calls, only one gets the row."""
 
     def rows(self) -> Mapping[str, str]:
-        """Return all rows by key, the oldest first."""
+        """Return all rows, keyed by their key, oldest first."""
 
 
 @runtime_checkable
 class KeepsPrograms(Protocol):
-    """A `gateway.storage.protocol.Store` that keeps programs too."""
+    """A `gateway.storage.protocol.Store` that also stores programs."""
 
     @property
     def programs(self) -> ProgramStore:
-        """The rows of programs."""
+        """Rows of programs."""
 
 
 def program_store(store: object) -> ProgramStore:
-    """Return where programs are kept.
+    """Return the store for programs in *store*.
 
     Raises:
-        ConfigError: *store* keeps none.
+        ConfigError: If *store* does not store programs.
     """
     if isinstance(store, KeepsPrograms):
         return store.programs
     if isinstance(store, TableStore):
         return SqlPrograms(store.tables(PROGRAMS), wall=store.wall)
-    raise ConfigError("the store keeps no programs: give it 'tables', or 'programs'")
+    raise ConfigError("the store cannot store programs: it needs 'tables' or 'programs'")
 
 
 def new_key(caller: JsonObject) -> str:
-    """Return a key that cannot be guessed, with the beginning of all keys of *caller*."""
+    """Return a random key that cannot be guessed. All keys of *caller* have the same prefix."""
     return f"{digest(json.dumps(caller))[:12]}.{secrets.token_urlsafe(18)}"
 
 
@@ -74,12 +74,12 @@ class WaitingCall(StrictModel):
     """A call of a program that waits for a person."""
 
     id: int
-    """Its number in the program."""
+    """Number of the call in the program."""
     tool: str
-    """The canonical id."""
+    """Canonical id of the tool."""
     arguments: dict[str, object]
     digest: str
-    """Of the tool's definition, as it is asked about."""
+    """Digest of the tool's definition at the time of the call."""
 
 
 class WaitingProgram(StrictModel):
@@ -89,23 +89,23 @@ class WaitingProgram(StrictModel):
 
     kind: Literal["program"] = "program"
     caller: dict[str, object]
-    """The party that it runs for; see `caller_row`."""
+    """Caller for whom the program runs, in the form of `caller_row`."""
     functions: dict[str, str]
-    """The ids of its tools, by the functions' names."""
+    """Tool ids, keyed by function name."""
     calls: tuple[WaitingCall, ...]
     snapshot: ProgramSnapshot
-    """From which it goes on."""
+    """State in which the program continues."""
     task: str
     keep_value: bool
     any_tool: bool
     found: tuple[str, ...] = ()
-    """The names of tools that its searches have found."""
+    """Names of tools that the program's searches have found."""
     approved: bool | None = None
-    """None until somebody has decided."""
+    """The decision; None while there is no decision."""
 
 
 class KeptValue(StrictModel):
-    """The value of a program, for the next ones."""
+    """A value that a program stored for later programs."""
 
     kind: Literal["value"] = "value"
     caller: dict[str, object]
@@ -117,13 +117,13 @@ _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="kind")]
 
 
 def read_row(store: ProgramStore, key: str) -> tuple[str, Row] | None:
-    """Return a row of *store*, as it stands there and read; None if there is none."""
+    """Return a row of *store* as text and parsed; None if it does not exist."""
     text = store.read(key)
     return None if text is None else (text, _ROW.validate_json(text))
 
 
 def caller_row(caller: Caller) -> JsonObject:
-    """Return *caller* as JSON: what a program keeps is for an equal caller alone."""
+    """Return *caller* as JSON. Stored rows are available only to an equal caller."""
     return {
         "user": caller.user,
         "tenant": caller.tenant,
@@ -133,7 +133,7 @@ def caller_row(caller: Caller) -> JsonObject:
 
 
 def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
-    """Return the programs that wait for a decision, of all callers, by key, oldest first."""
+    """Return the waiting programs of all callers, keyed by their key, oldest first."""
     rows = ((key, _ROW.validate_json(text)) for key, text in store.rows().items())
     return {
         key: row for key, row in rows if isinstance(row, WaitingProgram) and row.approved is None
@@ -141,23 +141,23 @@ def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
 
 
 def waiting_tools(store: ProgramStore, key: str) -> list[str]:
-    """Return the tools that the program under *key* wants to call; none if nothing waits there."""
+    """Return the tools that the program under *key* wants to call; empty if no program waits."""
     _, row = read_row(store, key) or ("", None)
     return [call.tool for call in row.calls] if isinstance(row, WaitingProgram) else []
 
 
 def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgram:
-    """Decide about all calls of a program that waits.
+    """Approve or refuse all calls of a waiting program.
 
-    It goes on when its conversation asks for it, in any process that shares the store.
+    The program continues when its conversation resumes it, in any process that shares the store.
 
     Raises:
-        InvalidRequestError: No program waits under *key*, or there is a decision already.
+        InvalidRequestError: If no program waits under *key*, or there is already a decision.
     """
     text, row = read_row(store, key) or ("", None)
     if not isinstance(row, WaitingProgram) or row.approved is not None:
         raise InvalidRequestError(f"no program {key!r} waits for a decision")
     decided = row.model_copy(update={"approved": is_approved})
     if not store.replace(key, text, decided.model_dump_json()):
-        raise InvalidRequestError(f"somebody else has decided about {key!r}")
+        raise InvalidRequestError(f"there is already a decision about {key!r}")
     return decided

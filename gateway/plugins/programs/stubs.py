@@ -1,12 +1,14 @@
-"""Declarations of tools in Python, from their JSON Schemas, for type checker and model. Pure.
+"""Python declarations of tools, made from their JSON Schemas for type checker and model. Pure
+functions.
 
     SendInvoiceResult = TypedDict("SendInvoiceResult", {"id": str, "total": NotRequired[float]})
     async def send_invoice(*, customer: str, amount: float = ...) -> SendInvoiceResult: ...
 
-* What cannot be written is ``Any``. Objects and lists that a program gives are declared loosely: it
-  builds them from parts, whose types it does not state. They are checked when the call is made.
-* An argument that the schema does not name is wrong, unless it says that there may be others.
-* Names that Python does not allow become others; arguments with such names are given as one object.
+* Types that Python cannot express are ``Any``. Objects and lists in arguments have loose types,
+  because a program builds them from untyped parts. Arguments are checked when the call is made.
+* An argument that the schema does not contain is an error, unless the schema allows others.
+* Names that are invalid in Python are changed. Arguments with invalid names are given as one
+  object.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from gateway.types import JsonObject
 
 MAX_DEPTH = 8
 MAX_CLASSES = 60
-"""How many classes the declaration of one tool may need; what is beyond is a plain ``dict``."""
+"""Maximum number of classes in the declaration of one tool; further objects are a plain ``dict``.
+"""
 _MAX_LITERALS = 40
 _DOC_CHARS = 160
 HEADER = """\
@@ -39,21 +42,21 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A tool as a function of Python."""
+    """A tool as a Python function."""
 
     name: str
-    """The function's name."""
+    """Name of the function."""
     parameters: tuple[str, ...]
-    """The names of its arguments."""
+    """Names of the arguments."""
     is_object: bool
-    """Whether the arguments are given as one object, since Python does not allow their names."""
+    """True if the arguments are given as one object, because their names are invalid in Python."""
     text: str
-    """The declaration, with the classes that it needs before it."""
+    """Declaration, after the classes that it needs."""
 
 
 def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return a name of Python for each of *names*, none of them twice or among *reserved*."""
-    used, found = {*_RESERVED, *reserved}, dict[str, str]()
+    """Return a unique Python identifier for each of *names*, different from *reserved*."""
+    used, identifier_of = {*_RESERVED, *reserved}, dict[str, str]()
     for name in names:
         base = re.sub(r"\W", "_", name)
         base = base if base.isidentifier() and base not in _RESERVED else f"tool_{base}"
@@ -62,20 +65,20 @@ def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str,
             number += 1
             chosen = f"{base}_{number}"
         used.add(chosen)
-        found[name] = chosen
-    return found
+        identifier_of[name] = chosen
+    return identifier_of
 
 
 def declare(
     name: str, input_schema: JsonObject, result: JsonObject | None, *, doc: str = ""
 ) -> Signature:
-    """Declare one tool.
+    """Return the declaration of one tool.
 
     Args:
-        name: The function's name.
-        input_schema: Of its arguments.
-        result: The schema of its result; None if nothing is known of it.
-        doc: What it does.
+        name: Name of the function.
+        input_schema: Schema of the arguments.
+        result: Schema of the result; None if unknown.
+        doc: Description of the tool.
     """
     prefix = "".join(part.capitalize() for part in name.split("_"))
     properties = as_object(input_schema.get("properties"))
@@ -85,7 +88,7 @@ def declare(
         arguments = _arguments(input_schema, properties)
     results = _Writer(root=result or {}, is_input=False)
     returned = results.type_of(result, f"{prefix}Result")
-    body = f'\n    """{_quoted(doc)}"""\n' if doc else " ...\n"
+    body = f'\n    """{_doc_text(doc)}"""\n' if doc else " ...\n"
     head = f"async def {name}({arguments}) -> {returned}:"
     return Signature(
         name=name,
@@ -110,7 +113,7 @@ def _is_open(schema: Mapping[str, object]) -> bool:
     return extra is True or isinstance(extra, Mapping)
 
 
-def _quoted(doc: str) -> str:
+def _doc_text(doc: str) -> str:
     line = "".join(char if char.isprintable() else " " for char in one_line(doc, limit=_DOC_CHARS))
     return line.replace("\\", "\\\\").replace('"', "'")
 
@@ -121,16 +124,18 @@ def _is_argument(name: str) -> bool:
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes the types of one schema, with the classes of its objects."""
+    """Writer for the types of one schema, with the classes of its objects."""
 
     root: JsonObject
     is_input: bool
     classes: dict[str, str] = field(default_factory=dict)
     _open: set[str] = field(default_factory=set)
-    """The references that are being followed: an object may hold its own kind."""
+    """References that are being resolved. They detect objects that contain their own type."""
 
     def type_of(self, schema: object, name: str, depth: int = MAX_DEPTH) -> str:
-        """Return the type of *schema*; an object becomes a class called *name*, or similar."""
+        """Return the type of *schema*. An object becomes a class with the name *name* or a similar
+        one.
+        """
         if not isinstance(schema, Mapping) or depth <= 0:
             return "Any"
         if "$ref" in schema:
@@ -166,7 +171,9 @@ class _Writer:
         item = self.type_of(schema.get("items"), f"{name}Item", depth - 1)
         if not self.is_input:
             return f"list[{item}]"
-        # A list of a program is of the types that it was made with; a text is no list of texts.
+        # Programs give lists of their own element types, so only a sequence matches all of them. A
+        # text is a
+        # sequence of texts too, so lists of texts stay lists.
         return "list[str]" if item == "str" or "Literal" in item else f"Sequence[{item}]"
 
     def _object(self, schema: Mapping[str, object], name: str, depth: int) -> str:
@@ -177,26 +184,29 @@ class _Writer:
             return f"dict[str, {self.type_of(extra, name, depth - 1)}]"
         if not properties or _is_open(schema) or len(self.classes) >= MAX_CLASSES:
             return _DICT
-        own, number = name, 1
-        while own in self.classes:
+        class_name, number = name, 1
+        while class_name in self.classes:
             number += 1
-            own = f"{name}_{number}"
-        self.classes[own] = ""
+            class_name = f"{name}_{number}"
+        self.classes[class_name] = ""
         required, rows = {*as_texts(schema.get("required"))}, []
         for key, value in properties.items():
             part = re.sub(r"\W", "", key.title())
-            kind = self.type_of(value, f"{own}{part}", depth - 1)
+            kind = self.type_of(value, f"{class_name}{part}", depth - 1)
             rows.append(f"{json.dumps(key)}: {kind if key in required else f'NotRequired[{kind}]'}")
-        # Behind the classes that it needs; as a call, since keys may be any text.
-        del self.classes[own]
-        self.classes[own] = f'{own} = TypedDict("{own}", {{{", ".join(rows)}}})\n'
-        return own
+        # Move the class after the classes that it needs. Keys may be any text, so the call syntax
+        # is used.
+        del self.classes[class_name]
+        self.classes[class_name] = (
+            f'{class_name} = TypedDict("{class_name}", {{{", ".join(rows)}}})\n'
+        )
+        return class_name
 
 
 def _literal(values: object) -> str:
-    listed = values if isinstance(values, list) else []
-    simple = [value for value in listed if value is None or type(value) in {str, int, bool}]
-    if not simple or len(simple) < len(listed) or len(simple) > _MAX_LITERALS:
-        kinds = {type(value) for value in listed}
+    choices = values if isinstance(values, list) else []
+    simple = [value for value in choices if value is None or type(value) in {str, int, bool}]
+    if not simple or len(simple) < len(choices) or len(simple) > _MAX_LITERALS:
+        kinds = {type(value) for value in choices}
         return "str" if kinds == {str} else "int" if kinds == {int} else "Any"
     return f"Literal[{', '.join(map(repr, simple))}]"

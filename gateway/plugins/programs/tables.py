@@ -1,4 +1,4 @@
-"""Rows of programs; see `gateway.plugins.programs.store.ProgramStore`."""
+"""Database table of programs, which implements `gateway.plugins.programs.store.ProgramStore`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class SqlPrograms:
     """A `ProgramStore` in a database.
 
     Args:
-        database: The place of `PROGRAMS`.
-        wall: Seconds since the epoch.
+        database: Database with the table `PROGRAMS`.
+        wall: Clock that returns seconds since the epoch.
     """
 
     def __init__(self, database: Database, *, wall: Clock = time.time) -> None:
@@ -39,9 +39,9 @@ class SqlPrograms:
         self._wall = wall
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
-        """See `ProgramStore.put`."""
+        """Store *row*, as `ProgramStore.put` specifies."""
         now = self._wall()
-        # One by one: two writers that delete the same rows never wait in a circle.
+        # Separate statements, so that two writers that delete the same rows cannot deadlock.
         self._database.write("DELETE FROM programs WHERE at < ?", (now - keep_s,))
         self._database.write(
             """INSERT INTO programs VALUES (?, ?, ?)
@@ -49,7 +49,7 @@ class SqlPrograms:
             (key, now, row),
         )
         if owner := key.rpartition(".")[0]:
-            # A slash is the next character after a point.
+            # The character after a point is a slash.
             bound = {"first": f"{owner}.", "end": f"{owner}/", "most": most}
             query = """DELETE FROM programs WHERE key >= :first AND key < :end
                 AND key NOT IN (SELECT key FROM programs WHERE key >= :first AND key < :end
@@ -57,26 +57,26 @@ class SqlPrograms:
             self._database.write(query, bound)
 
     def read(self, key: str) -> str | None:
-        """See `ProgramStore.read`; no file is made for it."""
+        """Return a row. A missing database file is not created."""
         if not self._database.is_made():
             return None
         rows = self._database.rows("SELECT row FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def replace(self, key: str, old: str, new: str) -> bool:
-        """See `ProgramStore.replace`."""
+        """Replace *old* by *new*, as `ProgramStore.replace` specifies."""
         query = "UPDATE programs SET row = ? WHERE key = ? AND row = ?"
         return self._database.write(query, (new, key, old)) > 0
 
     def take(self, key: str) -> str | None:
-        """See `ProgramStore.take`."""
+        """Delete a row and return it, as `ProgramStore.take` specifies."""
         with self._database.transaction() as session:
             rows = session.rows("SELECT row FROM programs WHERE key = ? FOR UPDATE", (key,))
             session.write("DELETE FROM programs WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def rows(self) -> Mapping[str, str]:
-        """See `ProgramStore.rows`; no file is made for it."""
+        """Return all rows. A missing database file is not created."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT key, row FROM programs ORDER BY at, key"))

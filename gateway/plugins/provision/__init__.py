@@ -1,4 +1,4 @@
-"""Servers that are found in registries and installed with consent."""
+"""Discovery of MCP servers in registries, and their installation with consent."""
 
 from gateway.runtime.lazy_names import lazy_names
 

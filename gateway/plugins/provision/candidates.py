@@ -1,11 +1,11 @@
-"""Servers outside the catalog: the bundled list and a registry, ranked by the gateway's own search.
+"""Servers that the catalog lacks: the bundled list and a registry, ranked by the gateway's search.
 
-* Nothing is fetched that the host did not configure. A registry is asked once a day; while it
-  cannot be reached, its last answer serves, however old.
-* Names and descriptions become a catalog of their own, searched with the gateway's strategy and
-  embedder: a confidence means here what it means there.
-* The bundled list has the shape of a registry's answer. Name, version and purpose of each entry
-  were looked up; that is no promise that a server is safe.
+* Only the registry that the host configured is fetched, at most once a day. While it cannot be
+  reached, the last stored answer is used, whatever its age.
+* Names and descriptions form a separate catalog, searched with the gateway's strategy and embedder,
+  so confidences are comparable with those of tools.
+* The bundled list has the format of a registry's answer. The name, version and purpose of each
+  entry were checked, but not its safety.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from gateway.types import (
 from gateway.types.listing import Listing
 
 _BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
-_SERVER = "mcp-server"
-"""Every entry has these words, so that they distinguish none."""
+_SOURCE_NAME = "mcp-server"
+"""Source name of the entries. All ids contain it, so it does not affect the ranking."""
 
 
 @cache
 def bundled_servers() -> tuple[RegistryEntry, ...]:
-    """Return the bundled list, in its order."""
+    """Return the entries of the bundled list, in file order."""
     raw = json.loads(_BUNDLED_FILE.read_text(encoding="utf-8"))
     return tuple(parse_entry(item, source=BUNDLED) for item in raw)
 
@@ -54,17 +54,17 @@ def bundled_servers() -> tuple[RegistryEntry, ...]:
 async def available_servers(
     options: ProvisionOptions, upstream: UpstreamOptions, folder: Path
 ) -> tuple[list[RegistryEntry], list[Diagnostic]]:
-    """Return the entries of the bundled list and of the configured registry, one for each name.
+    """Return the entries of the bundled list and the configured registry, without duplicate names.
 
-    The bundled list wins, since it was checked.
+    If both have a name, the bundled entry is used, because it was checked.
 
     Args:
-        options: Where to look.
+        options: Registry, limits, and whether the bundled list is used.
         upstream: Limits of a connection.
-        folder: Of the registries' last answers.
+        folder: Folder with the stored answers of registries.
 
     Raises:
-        ConfigError: The registry's address is not allowed.
+        ConfigError: If the URL of the registry is not allowed.
     """
     entries = {entry.name: entry for entry in (bundled_servers() if options.known else ())}
     diagnostics: list[Diagnostic] = []
@@ -86,8 +86,8 @@ async def _registry_answer(
     folder: Path,
     diagnostics: list[Diagnostic],
 ) -> Sequence[object]:
-    """Return the items of the registry: its last answer, or a new one if that is old."""
-    shown = origin(options.registry)
+    """Return the items of the registry: the stored answer, or a new one if that is too old."""
+    registry_origin = origin(options.registry)
     path = folder / f"{hashlib.sha256(options.registry.encode()).hexdigest()[:16]}.json"
     stored = _read_answer(path)
     age_s = time.time() - path.stat().st_mtime if stored is not None else math.inf
@@ -102,15 +102,18 @@ async def _registry_answer(
     except UpstreamError as error:
         note("registry_unavailable", str(error))
         if stored is not None:
-            note("registry_stale", f"{shown}: read {age_s / 3600:.0f} hours ago")
+            note("registry_stale", f"{registry_origin}: read {age_s / 3600:.0f} hours ago")
         return stored or ()
     if answer.cut:
-        note("registry_truncated", f"{shown}: {answer.cut}; {len(answer.raw)} entries were read")
+        note(
+            "registry_truncated",
+            f"{registry_origin}: {answer.cut}; {len(answer.raw)} entries were read",
+        )
         return answer.raw
     try:
         write_atomically(path, json.dumps(answer.raw))
     except OSError as error:
-        detail = f"the answer of {shown} is not stored: {error.strerror}"
+        detail = f"the answer of {registry_origin} is not stored: {error.strerror}"
         note("catalog_unavailable", detail, stage="store")
     return answer.raw
 
@@ -125,30 +128,31 @@ def _read_answer(path: Path) -> list[object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCandidate:
-    """An entry and the confidence that it serves the intent."""
+    """An entry, and the confidence that it serves the intent."""
 
     entry: RegistryEntry
     confidence: float
-    """Calibrated, 0 to 1, like that of a match."""
+    """Calibrated confidence, 0 to 1, as for a match."""
 
 
 async def rank_servers(
     gateway: Gateway, entries: Sequence[RegistryEntry], intent: str, *, limit: int, max_ranked: int
 ) -> tuple[ServerCandidate, ...]:
-    """Return up to *limit* of *entries* for *intent*, best first; none if none is likely to serve.
+    """Return up to *limit* of *entries* for *intent*, best first; empty if no entry is likely to
+    serve.
 
     Args:
-        gateway: Its strategy and embedder rank.
-        entries: In any order; ties go by name.
-        intent: What is wanted.
-        limit: How many.
-        max_ranked: Of more entries, words alone preselect so many: embedding a whole registry
-            would take minutes.
+        gateway: Gateway whose strategy and embedder rank.
+        entries: Entries in any order; equal scores are ordered by name.
+        intent: Task that the server should serve.
+        limit: Maximum number of candidates.
+        max_ranked: Maximum number of entries to embed, preselected by words. Embedding a whole
+            registry would take minutes.
     """
     embedder = gateway.embedder if gateway.strategy != "graph" else None
     if embedder is not None and len(entries) > max_ranked:
-        found = await _search(gateway.options, entries, intent, limit=max_ranked)
-        entries = [candidate.entry for candidate in found]
+        preselected = await _search(gateway.options, entries, intent, limit=max_ranked)
+        entries = [candidate.entry for candidate in preselected]
     return await _search(
         gateway.options,
         entries,
@@ -170,7 +174,7 @@ async def _search(
 ) -> tuple[ServerCandidate, ...]:
     by_name: dict[str, RegistryEntry] = {}
     for entry in sorted(entries, key=lambda entry: entry.name):
-        # Of two publishers' servers of one name, the second gets the whole name.
+        # If two publishers use one short name, the second entry gets its full name.
         by_name[entry.name if entry.short in by_name else entry.short] = entry
     search = replace(options.search, max_limit=max(options.search.max_limit, limit))
     options = replace(options, search=search)
@@ -179,7 +183,7 @@ async def _search(
         result = await catalog.search(intent, limit=limit)
     return tuple(
         ServerCandidate(
-            entry=by_name[match.id.removeprefix(f"{_SERVER}/")], confidence=match.confidence
+            entry=by_name[match.id.removeprefix(f"{_SOURCE_NAME}/")], confidence=match.confidence
         )
         for match in result.matches
     )
@@ -187,7 +191,9 @@ async def _search(
 
 @dataclass(frozen=True, slots=True)
 class _BorrowedEmbedder:
-    """Another gateway's embedder, run on that gateway's loop, to which its connections belong."""
+    """Another gateway's embedder, run on that gateway's loop, because its connections belong to
+    it.
+    """
 
     embedder: Embedder
     bridge: Bridge
@@ -202,12 +208,12 @@ class _BorrowedEmbedder:
 
 @dataclass(frozen=True)
 class _EntrySource:
-    """The entries as a source of tools, which is never called."""
+    """Entries as a source of tools, which is only ranked and never called."""
 
     by_name: Mapping[str, RegistryEntry]
-    server = _SERVER
+    server = _SOURCE_NAME
     trusted = True
-    # Entries are ranked, and nothing else: a server's tools are checked when it lists them.
+    # True, because entries are only ranked. A server's tools are scanned when it lists them.
 
     async def list_tools(self) -> Listing:
         definitions = tuple(
@@ -225,4 +231,4 @@ class _EntrySource:
         raise AssertionError(tool, arguments, tool_id)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing; the source holds no resources."""

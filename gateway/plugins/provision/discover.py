@@ -1,6 +1,6 @@
-"""What the catalog can do: servers and tools with state, confidence and schema.
+"""Overview of the catalog: servers and tools with state, confidence and schema.
 
-It reads the local catalog alone, never a registry.
+Only the local catalog is read, never a registry.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from gateway.types import (
 )
 
 LIMIT = 20
-"""How many tools are returned by default."""
-_UNCONNECTED = "local"
+"""Default maximum number of tools."""
+_NO_CONNECTION = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class ServerSummary:
     """``idle``, ``connecting``, ``active``, ``failed`` or ``closed``; ``local`` for functions and
     other sources without a connection."""
     tools: int
-    """How many of its tools can be found."""
+    """Number of visible tools of the server."""
     confidence: float | None = None
-    """That of its best tool; None without an intent."""
+    """Confidence of the server's best tool; None without an intent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,29 +49,29 @@ class ToolSummary:
 
     id: str
     name: str
-    """The name that a model calls."""
+    """Name under which a model calls the tool."""
     server: str
     state: str
-    """That of its server."""
+    """State of the tool's server."""
     description: str
     confidence: float | None = None
-    """Calibrated, 0 to 1; None without an intent."""
+    """Calibrated confidence, 0 to 1; None without an intent."""
     score: float | None = None
-    """The ranking's own number; None without an intent."""
+    """Ranking score; None without an intent."""
     schema: JsonObject = field(default_factory=dict)
-    """The schema of its arguments."""
+    """JSON schema of the arguments."""
     suspicious: bool = False
-    """Whether its definition looks like an attack on a model: no model may read it."""
+    """True if the definition may contain a prompt injection. A model must not read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOverview:
-    """What the catalog can do."""
+    """Servers and tools of the catalog."""
 
     servers: tuple[ServerSummary, ...]
-    """With an intent those of the tools, best first; without one all, by name."""
+    """With an intent, the servers of *tools*, best first. Without one, all servers, by name."""
     tools: tuple[ToolSummary, ...]
-    """Best first; by name without an intent."""
+    """With an intent, best first. Without one, by name."""
     mode: RankingMode
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -84,47 +84,47 @@ async def discover(
     filters: Filters | None = None,
     caller: Caller | None = None,
 ) -> CatalogOverview:
-    """Return what the catalog of *gateway* can do.
+    """Return an overview of *gateway*'s catalog.
 
     Args:
         gateway: The gateway.
-        intent: What is wanted, in any language; None or blank returns everything.
-        limit: Tools at most, 1 to `SearchOptions.max_limit`.
-        filters: Which tools count; None is enabled, active tools that need no scope.
-        caller: The party that asks, which reads of no server that it may not see; None is the
-            host, which reads of each server and why it could not be listed.
+        intent: Task in any language; None or blank returns everything.
+        limit: Maximum number of tools, 1 to `SearchOptions.max_limit`.
+        filters: Filters for the tools; None selects enabled, active tools that require no scope.
+        caller: Caller, who gets only visible servers. None is the host, who gets all servers and
+            the reasons why servers could not be listed.
 
     Returns:
-        An overview in every case; its diagnostics name what could not be listed.
+        An overview, even if servers fail. The diagnostics name servers that could not be listed.
 
     Raises:
-        InvalidRequestError: An argument is outside what is allowed.
+        InvalidRequestError: If an argument is out of range.
         ClosedError: After `Gateway.aclose`.
     """
     party = caller or ANYONE
     result = await gateway.search(intent, limit=limit, filters=filters, caller=party)
-    listed = await gateway.list_tools(filters, caller=party)
-    entities = {entity.id: entity for entity in listed}
+    visible_tools = await gateway.list_tools(filters, caller=party)
+    entities = {entity.id: entity for entity in visible_tools}
     states: dict[str, str] = dict(gateway.server_states())
     if caller is not None:
         servers = replace(filters or Filters(), kinds=SERVER_KINDS)
-        visible = {each.server for each in await gateway.list_tools(servers, caller=caller)}
-        visible |= {each.server for each in listed}
+        visible = {item.server for item in await gateway.list_tools(servers, caller=caller)}
+        visible |= {entity.server for entity in visible_tools}
         states = {name: state for name, state in states.items() if name in visible}
     has_intent = bool(intent and intent.strip())
     tools = tuple(
         _summarize_tool(
             match,
             entities[match.id],
-            state=states.get(match.server, _UNCONNECTED),
+            state=states.get(match.server, _NO_CONNECTION),
             has_intent=has_intent,
         )
         for match in result.matches
         if match.id in entities
     )
-    noted = (await gateway.report(wait=False)).diagnostics if caller is None else ()
-    # The search's own diagnostics include the progress of the index.
-    diagnostics = (item for item in noted if item.code != "index_building")
+    own_diagnostics = (await gateway.report(wait=False)).diagnostics if caller is None else ()
+    # The progress of the index is already part of the search's diagnostics.
+    diagnostics = (item for item in own_diagnostics if item.code != "index_building")
     return CatalogOverview(
         servers=_summarize_servers(tools if has_intent else None, entities.values(), states),
         tools=tools,
@@ -158,7 +158,7 @@ def _summarize_servers(
     return tuple(
         ServerSummary(
             name=name,
-            state=states.get(name, _UNCONNECTED),
+            state=states.get(name, _NO_CONNECTION),
             tools=counts[name],
             confidence=best.get(name),
         )
@@ -167,12 +167,12 @@ def _summarize_servers(
 
 
 def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str, object]:
-    """Return an overview as JSON for a model; of a suspicious tool only what a call needs.
+    """Return an overview as JSON for a model. Suspicious tools have no description or schema.
 
     Args:
         overview: The overview.
-        max_chars: About how long all tools together may be; the last ones are left out, and
-            ``omitted`` counts them.
+        max_chars: Approximate maximum length of all tools. The remaining tools are counted in
+            ``omitted``.
     """
     tools: list[dict[str, object]] = []
     room = max_chars
@@ -193,7 +193,7 @@ def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str
 
 
 def _row(summary: ServerSummary | ToolSummary, *fields: str) -> dict[str, object]:
-    """Return *fields* without what is None, numbers short."""
+    """Return *fields* as a dict, without None and with rounded numbers."""
     values = {field: getattr(summary, field) for field in fields}
     return {
         key: round(value, 4) if isinstance(value, float) else value

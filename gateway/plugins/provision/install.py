@@ -1,8 +1,9 @@
-"""Install a package, and read from its files which program is the server. Runs nothing of it.
+"""Installation of a package, and search for the server's program among its files. Runs no package
+code.
 
 An install command gets no shell, few variables, no input and a time limit. The user's settings of
-pip, uv and npm apply: mirrors, proxies, certificates, caches. It gets nothing else of the
-environment, so an installer cannot leak a secret.
+pip, uv and npm apply (mirrors, proxies, certificates, caches). All other environment variables are
+withheld, so that an installer cannot leak a secret.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gateway.plugins.provision.plan import Plan, Programs, bin_folder
 from gateway.plugins.provision.registry_schema import Package
 from gateway.runtime.text import clean
 
-_INHERITED = frozenset({
+_INHERITED_VARIABLES = frozenset({
     "PATH", "SYSTEMROOT", "PIP_CACHE_DIR", "PIP_CERT", "PIP_CONFIG_FILE", "PIP_DEFAULT_TIMEOUT",
     "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY",
     "PIP_TRUSTED_HOST", "UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_INDEX",
@@ -36,7 +37,7 @@ _INHERITED = frozenset({
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR", "SSL_CERT_FILE",
 })  # fmt: skip
-"""The variables that an installer inherits, beside HOME and its like."""
+"""Environment variables that an installer inherits, in addition to HOME and similar ones."""
 
 _UMASK = 0o077
 _MESSAGE_CHARS = 600
@@ -51,17 +52,17 @@ async def install(
     """Run the install commands of *plan* and find the server's program.
 
     Args:
-        plan: Of a package; its folder exists and is empty.
-        programs: What installs here.
-        limit_s: For each command.
+        plan: Plan for a package. Its folder exists and is empty.
+        programs: Installers of this machine.
+        limit_s: Time limit of each command, in seconds.
 
     Returns:
-        The plan with the exact command of the server, and ``name==version`` of everything in the
-        folder, by name.
+        The plan with the exact command of the server, and all packages in the folder as
+        ``name==version``, sorted by name.
 
     Raises:
-        UpstreamError: A command failed, or the package has no program.
-        UpstreamTimeoutError: A command took too long.
+        UpstreamError: If a command fails, or the package has no program.
+        UpstreamTimeoutError: If a command exceeds the time limit.
     """
     route, folder = plan.route, plan.folder
     if not isinstance(route, Package) or folder is None:
@@ -81,24 +82,25 @@ async def install(
 async def run_command(
     server: str, command: Sequence[str], *, folder: Path, path: str, limit_s: float
 ) -> None:
-    """Run *command* to its end.
+    """Run *command* and wait until it ends.
 
     Args:
-        server: For messages.
+        server: Name of the server, for messages.
         command: Program and arguments.
-        folder: Its working folder.
-        path: Put before the search path that it inherits.
-        limit_s: Its time limit; then its whole process group is ended.
+        folder: Working folder.
+        path: Folder to search for programs before the inherited ``PATH``.
+        limit_s: Time limit in seconds, after which the process group is killed.
 
     Raises:
-        UpstreamError: It cannot be started, or failed; the message holds the end of its output.
-        UpstreamTimeoutError: It took too long.
+        UpstreamError: If the command cannot be started, or fails. The message contains the end of
+            its output.
+        UpstreamTimeoutError: If the command exceeds the time limit.
     """
     from gateway.mcp.stdio import start_process, stop_process  # noqa: PLC0415  (mcp is heavy, and a plan needs none)
 
     program, *args = command
     name = Path(program).name
-    inherited = variables(_INHERITED)
+    inherited = variables(_INHERITED_VARIABLES)
     parts = (path, inherited.pop("PATH", os.defpath))
     env = {**inherited, "PATH": os.pathsep.join(part for part in parts if part)}
     target = StdioServer(program, tuple(args), env=env, cwd=folder)
@@ -117,24 +119,26 @@ async def run_command(
         finally:
             await stop_process(process, grace_s=0.2)
         if process.returncode != 0:
-            raise UpstreamError(server, f"{name} failed ({process.returncode}): {_tail(errors)}")
+            raise UpstreamError(
+                server, f"{name} failed ({process.returncode}): {_output_tail(errors)}"
+            )
 
 
-def _tail(errors: TextIO) -> str:
+def _output_tail(errors: TextIO) -> str:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(errors.tell() - _TAIL_BYTES, 0))
     output = _USERINFO.sub("://***@", errors.read())[-2 * _MESSAGE_CHARS :]
-    return clean(output, limit=2 * _MESSAGE_CHARS)[-_MESSAGE_CHARS:] or "it said nothing"
+    return clean(output, limit=2 * _MESSAGE_CHARS)[-_MESSAGE_CHARS:] or "no output"
 
 
 def _find_python_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
-    """Return the package's program, and all packages of the environment."""
+    """Return the package's program, and all packages of the virtual environment."""
     paths = [str(path) for path in folder.glob("[Ll]ib*/**/site-packages")]
     by_name = {_normalize(item.name): item for item in distributions(path=paths)}
-    own = by_name.get(_normalize(package.identifier))
-    if own is None:
-        raise UpstreamError(server, f"{package.identifier!r} is not there after its install")
-    scripts = [item.name for item in own.entry_points if item.group == "console_scripts"]
+    distribution = by_name.get(_normalize(package.identifier))
+    if distribution is None:
+        raise UpstreamError(server, f"{package.identifier!r} is missing after its installation")
+    scripts = [item.name for item in distribution.entry_points if item.group == "console_scripts"]
     packages = (f"{item.name}=={item.version}" for item in by_name.values())
     name = _select_program(server, scripts, package.identifier)
     suffix = ".exe" if sys.platform == "win32" else ""
@@ -156,7 +160,7 @@ def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path
         detail = "package.json of the installed package cannot be read"
         raise UpstreamError(server, detail) from error
     if version != package.version:
-        raise UpstreamError(server, f"{package.identifier!r} came in another version")
+        raise UpstreamError(server, f"{package.identifier!r} was installed in another version")
     own_name = package.identifier.rpartition("/")[2]
     if isinstance(programs, str):
         programs = {own_name: programs}
@@ -165,27 +169,27 @@ def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path
 
 
 def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
-    """Return the file *name* of *home*, links resolved.
+    """Return the file *name* in *home*, with links resolved.
 
     Raises:
-        UpstreamError: It is no file in *home*, or that does not lie in *folder*.
+        UpstreamError: If it is not a file in *home*, or *home* is not in *folder*.
     """
     resolved = home.resolve()
     path = (resolved / name).resolve()
     is_inside = path.is_relative_to(resolved) and resolved.is_relative_to(folder.resolve())
     if not is_inside or not path.is_file():
-        raise UpstreamError(server, "the package's program is not a file of its own")
+        raise UpstreamError(server, "the package's program is not a file in its folder")
     return path
 
 
 def _select_program(server: str, names: Sequence[str], wanted: str) -> str:
-    """Return the program with the package's own name, or its only one."""
+    """Return the program that is named like the package, or the only program."""
     alike = [name for name in names if _normalize(name) == _normalize(wanted)]
     for choices in ([wanted] if wanted in names else alike, names):
         if len(choices) == 1:
             return choices[0]
-    listed = ", ".join(sorted(names))
-    detail = f"has the programs {listed}: none is called like it" if names else "has none"
+    all_names = ", ".join(sorted(names))
+    detail = f"has the programs {all_names}, but none has its name" if names else "has no program"
     raise UpstreamError(server, f"the package {detail}")
 
 

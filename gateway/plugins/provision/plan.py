@@ -1,9 +1,9 @@
-"""The plan for one server: every command whole, before a person is asked. Pure.
+"""Plan for the installation of one server, with every command in full. Pure functions.
 
-* A package gets a folder of its own; nothing enters the environment that the gateway runs in.
-* A command is a list of arguments: no shell ever reads it.
-* Nothing of a package runs while it is installed: wheels alone from PyPI, no scripts from npm.
-* Secrets stand in a plan as references: ``${NAME}``, ``env:NAME``, ``keyring:SERVICE/NAME``.
+* A package gets its own folder and is not installed into the gateway's environment.
+* A command is a list of arguments, and no shell is used.
+* Installing runs no package code: only wheels from PyPI, and no scripts from npm.
+* Secrets are references: ``${NAME}``, ``env:NAME``, ``keyring:SERVICE/NAME``.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Commands = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """The programs that install and run packages on this machine; None if one is missing."""
+    """Programs of this machine that install and run packages; None if a program is missing."""
 
     python: str = sys.executable
     pip: str | None = None
-    """The file that runs *python*'s pip in another interpreter."""
+    """Path of the file that runs *python*'s pip in another interpreter."""
     uv: str | None = None
     npm: tuple[str, ...] | None = None
-    """npm's program, and its first arguments."""
+    """npm and its first arguments."""
     node: str | None = None
 
     @classmethod
     def find(cls) -> Programs:
-        """Search ``PATH``."""
+        """Search ``PATH`` for the programs."""
         pip = importlib.util.find_spec("pip")
         runner = Path(pip.origin or "").with_name("__pip-runner__.py") if pip else None
         uv, npm, node = (_which(name) for name in ("uv", "npm", "node"))
@@ -52,7 +52,9 @@ class Programs:
         )
 
     def pypi_commands(self, package: Package, folder: Path) -> Commands:
-        """Return the commands that make *folder* a virtual environment with *package* in it."""
+        """Return the commands that create a virtual environment in *folder* and install
+        *package*.
+        """
         inside = str(bin_folder(folder) / ("python.exe" if sys.platform == "win32" else "python"))
         wheel = ("--only-binary", ":all:", f"{package.identifier}=={package.version}")
         if self.uv:
@@ -61,61 +63,60 @@ class Programs:
             return ((*venv, str(folder)), (*pip, *wheel))
         if self.pip is None:
             return ()
-        # Compiling what is never imported would take most of an install's time.
+        # Compiling unused modules would take most of the installation time.
         flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
-        # Isolated: a file called venv.py in the current folder must not run.
+        # Isolated, so that a file venv.py in the current folder cannot run.
         venv = (self.python, "-I", "-m", "venv", "--without-pip", str(folder))
         return (venv, (inside, "-I", str(_RUN_PIP), self.pip, "install", *flags, *wheel))
 
     def npm_commands(self, package: Package, folder: Path) -> Commands:
-        """Return the command that installs *package* into *folder* without running any script."""
+        """Return the command that installs *package* into *folder* without running scripts."""
         if self.npm is None:
             return ()
-        # Without scripts, and without git: its own settings name programs that it runs.
+        # No scripts, and no git, because its settings can name programs to run.
         safe = ("--ignore-scripts", "--allow-git=none")
         flags = (*safe, "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
-        wanted = f"{package.identifier}@{package.version}"
-        return ((*self.npm, "install", "--prefix", str(folder), *flags, wanted),)
+        requirement = f"{package.identifier}@{package.version}"
+        return ((*self.npm, "install", "--prefix", str(folder), *flags, requirement),)
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The difference between an entry's inputs and what the host provides."""
+    """Inputs of an entry that the host still has to provide or confirm."""
 
     missing: tuple[str, ...] = ()
     """Required inputs without a value."""
     unsafe: tuple[str, ...] = ()
-    """Why a value may not be used as it is."""
+    """Reasons why values may not be used as given."""
     handed: tuple[str, ...] = ()
-    """Variables of this environment that the entry would get although the host did not name them.
-    """
+    """Environment variables that the server would get although the host did not name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One way to one server."""
+    """One way to install and run a server."""
 
     entry: RegistryEntry
     route: Package | Remote
     server: str
-    """Its name in the catalog."""
+    """Name of the server in the catalog."""
     folder: Path | None = None
-    """The folder of the package; None for a remote server."""
+    """Folder of the package; None for a remote server."""
     install: Commands = ()
-    """The commands that install it, in order."""
+    """Install commands, in order."""
     command: tuple[str, ...] = ()
-    """The server's command; empty while only the installed package can tell."""
+    """Command of the server; empty if it is known only after the installation."""
     args: tuple[str, ...] = ()
-    """The arguments after the command."""
+    """Arguments after the command."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """The variables of the server's process; secrets as references."""
+    """Environment variables of the server's process. Secrets are references."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     needs: Needs = field(default_factory=Needs)
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Program and arguments of the server; empty if remote or not known yet."""
+        """Program and arguments of the server; empty if remote or not yet known."""
         return (*self.command, *self.args) if self.command else ()
 
     @property
@@ -143,16 +144,16 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     environment: Mapping[str, str],
     programs: Programs,
 ) -> Plan:
-    """Plan how *entry* is installed by *route*.
+    """Plan the installation of *entry* by *route*.
 
     Args:
         entry: The server.
         route: One of its packages or remotes.
-        server: Its name in the catalog.
-        folder: Used by no other package.
-        inputs: Values by name: arguments, variables, headers, placeholders.
-        environment: The environment variables that are set.
-        programs: What installs and runs here.
+        server: Name of the server in the catalog.
+        folder: Folder for this package only.
+        inputs: Values of arguments, variables, headers and placeholders, keyed by name.
+        environment: Environment variables that are set.
+        programs: Installers of this machine.
     """
     values = _InputValues(inputs, environment)
     plan = Plan(entry=entry, route=route, server=server)
@@ -175,7 +176,9 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
 
 
 def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
-    """Return a name for *entry* that is not in *used*: its own, with a number if need be."""
+    """Return a name for *entry* that is not in *used*: its short name, with a number if
+    necessary.
+    """
     base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
     folded = {name.casefold() for name in used}
     number, name = 2, base
@@ -190,29 +193,29 @@ def bin_folder(folder: Path) -> Path:
 
 
 def _which(program: str) -> str | None:
-    """Return the absolute path of *program*: an install runs in a folder of its own."""
+    """Return the absolute path of *program*, because installing changes the working folder."""
     path = shutil.which(program)
     return str(Path(path).absolute()) if path else None
 
 
 class _InputValues:
-    """Fills the inputs of an entry with the host's values, and collects what is missing."""
+    """Fills the inputs of an entry with the host's values, and collects missing inputs."""
 
     def __init__(self, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._inputs = inputs
         self._environment = environment
         self._missing: list[str] = []
         self._unsafe: list[str] = []
-        self._handed: list[str] = []
+        self._environment_names: list[str] = []
 
     def needs(self) -> Needs:
-        lists = (self._missing, self._unsafe, self._handed)
+        lists = (self._missing, self._unsafe, self._environment_names)
         return Needs(*(tuple(dict.fromkeys(items)) for items in lists))
 
     def fill_each(
         self, inputs: Sequence[Input], *, from_environment: bool = False
     ) -> list[tuple[Input, str]]:
-        """Return the inputs that have a value, each with it."""
+        """Return the inputs that have a value, each with its value."""
         values: list[tuple[Input, str]] = []
         for item in inputs:
             self._check(item.flag or item.name)
@@ -220,7 +223,7 @@ class _InputValues:
             is_set = from_environment and item.name in self._environment
             if value is None and item.required and is_set:
                 value = f"${{{item.name}}}"
-                self._handed.append(item.name)
+                self._environment_names.append(item.name)
             if value is not None:
                 values.append((item, value))
             elif item.required:
@@ -228,7 +231,7 @@ class _InputValues:
         return values
 
     def fill(self, template: str, variables: Sequence[Input]) -> str:
-        """Return *template* with its placeholders filled; undeclared ones stay."""
+        """Return *template* with its placeholders filled. Undeclared placeholders stay."""
         self._check(template)
         values = {item.name: self._value(item) for item in variables}
         self._missing += [
@@ -244,18 +247,20 @@ class _InputValues:
             self._check(item.default or "")
             return item.default
         if item.secret and not is_reference(value):
-            self._unsafe.append(f"{item.name} is a secret: give ${{NAME}}, env:NAME or keyring:…")
+            self._unsafe.append(
+                f"{item.name} is a secret; use a reference (${{NAME}}, env:NAME or keyring:…)"
+            )
         return value
 
     def _check(self, text: str) -> None:
-        # A reference of the entry would be expanded with the host's own secrets.
+        # A reference in the entry would be replaced by the host's own secrets.
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
-        # A person must see all of a command.
+        # A person must be able to see the whole command.
         if not is_visible(text):
-            self._unsafe.append("the entry holds characters that are invisible")
+            self._unsafe.append("the entry contains invisible characters")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a configuration would replace *text* by a value from elsewhere."""
+    """Return whether a configuration would replace *text* with a value from elsewhere."""
     return "${" in text or text.startswith(("env:", "keyring:"))

@@ -1,12 +1,14 @@
-"""What may come in: policy checks of a plan, and the consent of a person.
+"""Policy checks of a plan, and consent of a person.
 
-Each check says pass, ask or refuse. ``refuse`` is final; ``ask`` is a doubt that a person may
-settle and ``--yes`` may not. All checks are reported: a plan is judged by reading it.
+Each check passes, asks or refuses. ``refuse`` is final. ``ask`` is a doubt that a person may
+settle, but ``--yes`` may not. All checks run and are reported.
 
-A person is asked up to three times, each time with commands whole, never cut (as the protocol's
-security practices for installing local servers demand): before the install, which runs nothing of
-the package; before the server runs for the first time; and before it stays, if its tools look like
-an attack.
+A person is asked up to three times, always with the full commands, as the protocol's security
+practices for the installation of local servers require:
+
+* before the installation, which runs no package code,
+* before the server runs for the first time,
+* before the server is kept, if its tools may contain a prompt injection.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from gateway.plugins.provision.plan import Plan, Programs
 from gateway.plugins.provision.registry_schema import BUNDLED, Package, RegistryEntry, Remote
 
 Verdict = Literal["pass", "ask", "refuse"]
-_Finding: TypeAlias = tuple[Verdict, str]
-"""A verdict and its reason."""
+_CheckResult: TypeAlias = tuple[Verdict, str]
+"""Verdict and reason."""
 
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _NPM_NAME = re.compile(r"(@[a-z0-9~][a-z0-9._~-]{0,98}/)?[a-z0-9~][a-z0-9._~-]{0,98}")
@@ -35,7 +37,7 @@ _PYPI_VERSION = re.compile(
     re.ASCII,
 )
 _NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
-_FORMS = {"pypi": (_PYPI_NAME, _PYPI_VERSION), "npm": (_NPM_NAME, _NPM_VERSION)}
+_FORMATS = {"pypi": (_PYPI_NAME, _PYPI_VERSION), "npm": (_NPM_NAME, _NPM_VERSION)}
 _TRANSPORTS = frozenset({"streamable-http", "http"})
 
 
@@ -56,14 +58,14 @@ def check_plan(
     programs: Programs,
     private_hosts: tuple[str, ...],
 ) -> tuple[PolicyCheck, ...]:
-    """Judge *plan*.
+    """Run all policy checks of *plan*.
 
     Args:
-        plan: What would be done.
-        confidence: The probability that the server is what was asked for, 0 to 1.
+        plan: The plan.
+        confidence: Probability that the server serves the intent, 0 to 1.
         options: The policy.
-        programs: What installs here.
-        private_hosts: Hosts of the host's own network that may be used.
+        programs: Installers of this machine.
+        private_hosts: Hosts of the private network that may be used.
     """
     entry, route = plan.entry, plan.route
     if isinstance(route, Package):
@@ -72,14 +74,17 @@ def check_plan(
         route_checks = _check_remote(route, plan.url, private_hosts)
     suspicions = ", ".join(entry.suspicions)
     confident: Verdict = "pass" if confidence >= options.min_confidence else "ask"
-    findings: dict[str, _Finding] = {
+    findings: dict[str, _CheckResult] = {
         "status": _check_status(entry.status),
         "source": _check_source(entry, options),
         **route_checks,
-        "confidence": (confident, f"{confidence:.2f}, wanted {options.min_confidence:.2f}"),
-        "text": ("refuse", f"its description {suspicions}")
+        "confidence": (
+            confident,
+            f"{confidence:.2f}, at least {options.min_confidence:.2f} is required",
+        ),
+        "text": ("refuse", f"possible prompt injection: the description {suspicions}")
         if suspicions
-        else ("pass", "nothing suspicious in its description"),
+        else ("pass", "the description is not suspicious"),
         "inputs": _check_inputs(plan),
     }
     return tuple(PolicyCheck(name, *finding) for name, finding in findings.items())
@@ -90,46 +95,46 @@ Stage = Literal["install", "run", "keep"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a person is asked to agree to."""
+    """Question that a person has to agree to."""
 
     stage: Stage
     plan: Plan
     commands: tuple[tuple[str, ...], ...] = ()
-    """The commands that run now, whole: program and arguments of each."""
+    """Commands that run now, each with its program and all arguments."""
     launch: tuple[str, ...] = ()
-    """The command that runs as the server: before the install as the plan has it, before the run by
-    the absolute path of a file in the package's folder. Empty for a remote server, and while only
-    the installed package can tell."""
+    """Command of the server. Before the installation, it is the planned command. Before the first
+    run, it has the absolute path of a file in the package's folder. Empty for a remote server, or
+    if it is known only after the installation."""
     gates: tuple[PolicyCheck, ...] = ()
-    """The policy checks of the plan."""
+    """Policy checks of the plan."""
     warnings: tuple[str, ...] = ()
-    """What else speaks against it."""
+    """Further reasons against it, such as suspicious tools."""
 
 
 Consent = Callable[[Question], Awaitable[bool]]
-"""Returns whether it may be done."""
+"""Function that returns True if the step may be done."""
 
 
 async def by_policy(question: Question) -> bool:
-    """Agree where every check passes and there is no warning: what ``--yes`` means."""
+    """Agree if every check passes and there is no warning, as ``--yes`` does."""
     return all(check.verdict == "pass" for check in question.gates) and not question.warnings
 
 
 async def refuse_all(question: Question) -> bool:
-    """Agree to nothing."""
+    """Refuse every question."""
     del question
     return False
 
 
-def _check_status(status: str) -> _Finding:
+def _check_status(status: str) -> _CheckResult:
     if status == "active":
         return "pass", "active"
     if status == "deprecated":
-        return "ask", "deprecated: its publisher says to use something else"
-    return "refuse", f"{status!r}: it was taken out of the registry"
+        return "ask", "deprecated: its publisher advises against it"
+    return "refuse", f"{status!r}: it was removed from the registry"
 
 
-def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> _Finding:
+def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> _CheckResult:
     if entry.source == BUNDLED:
         return "pass", "on the bundled list of well-known servers"
     if {f"{entry.namespace}/*", entry.name} & set(options.namespaces):
@@ -139,21 +144,21 @@ def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> _Finding:
 
 def _check_package(
     package: Package, programs: Programs, options: ProvisionOptions
-) -> dict[str, _Finding]:
+) -> dict[str, _CheckResult]:
     kind, version = package.kind, package.version
-    if kind not in _FORMS:
-        reason = f"packages of kind {kind!r} are not installed here: pypi and npm are"
+    if kind not in _FORMATS:
+        reason = f"packages of type {kind!r} are not supported, only pypi and npm"
         return {"package": ("refuse", reason)}
-    name_form, version_form = _FORMS[kind]
-    faults = {
-        "no name of a package": not name_form.fullmatch(package.identifier),
-        f"speaks {package.transport!r}: stdio is what is run": package.transport != "stdio",
-        "wants arguments for the program that runs it": package.runtime_arguments,
-        "gives a file's hash, which is not checked for this kind": package.sha256,
+    name_form, version_form = _FORMATS[kind]
+    problems = {
+        "not a package name": not name_form.fullmatch(package.identifier),
+        f"its transport is {package.transport!r}, but must be stdio": package.transport != "stdio",
+        "it requires arguments for the program that runs it": package.runtime_arguments,
+        "it has a file hash, which cannot be checked for this type": package.sha256,
         "neither uv nor pip is installed": kind == "pypi" and not (programs.uv or programs.pip),
         "npm is not installed": kind == "npm" and not (programs.npm and programs.node),
     }
-    fault = next((reason for reason, is_wrong in faults.items() if is_wrong), "")
+    fault = next((reason for reason, is_wrong in problems.items() if is_wrong), "")
     return {
         "package": ("refuse", f"{package.identifier!r}: {fault}")
         if fault
@@ -165,41 +170,43 @@ def _check_package(
     }
 
 
-def _check_index(index: str, options: ProvisionOptions) -> _Finding:
-    """Check the index that the entry names; packages come from this machine's index alone."""
+def _check_index(index: str, options: ProvisionOptions) -> _CheckResult:
+    """Check the index that the entry names. Packages come only from the index of this machine."""
     if not index or index in {url.rstrip("/") for url in options.indexes}:
-        return "pass", "the index that this machine is set to"
-    reason = f"the entry means {index}; what is fetched is what this machine's index has"
-    return "ask", f"{reason} of that name"
+        return "pass", "the index of this machine"
+    reason = f"the entry names {index}, but the package of that name is fetched from"
+    return "ask", f"{reason} this machine's index"
 
 
-def _check_remote(remote: Remote, url: str, private_hosts: tuple[str, ...]) -> dict[str, _Finding]:
+def _check_remote(
+    remote: Remote, url: str, private_hosts: tuple[str, ...]
+) -> dict[str, _CheckResult]:
     if remote.transport not in _TRANSPORTS:
-        reason = f"speaks {remote.transport!r}: streamable HTTP is what is spoken"
+        reason = f"its transport is {remote.transport!r}, but must be streamable HTTP"
         return {"transport": ("refuse", reason)}
-    reason = "a remote server has no version: it may change at any time"
+    reason = "a remote server has no version and may change at any time"
     return {"address": _check_url(url, private_hosts), "version": ("ask", reason)}
 
 
-def _check_url(url: str, private_hosts: tuple[str, ...]) -> _Finding:
+def _check_url(url: str, private_hosts: tuple[str, ...]) -> _CheckResult:
     try:
-        shown = HttpServer(url).origin
-        # The addresses of a name are checked when it is connected to.
+        url_origin = HttpServer(url).origin
+        # The IP addresses of a host name are checked when connecting.
         check_url(url, private_hosts)
     except ConfigError as error:
         return "refuse", str(error)
     if "@" in urlsplit(url).netloc or "{" in url:
         return "refuse", "the address of the server cannot be used"
-    return "pass", shown
+    return "pass", url_origin
 
 
-def _check_inputs(plan: Plan) -> _Finding:
+def _check_inputs(plan: Plan) -> _CheckResult:
     needs = plan.needs
     if needs.unsafe:
         return "refuse", "; ".join(needs.unsafe)
     if needs.missing:
-        return "refuse", f"needs {', '.join(needs.missing)}: give it by name"
+        return "refuse", f"needs {', '.join(needs.missing)}, but no value is given"
     if needs.handed:
-        return "ask", f"would be given {', '.join(needs.handed)} of this environment"
+        return "ask", f"it would get {', '.join(needs.handed)} from this environment"
     names = ", ".join(sorted({*plan.env, *plan.headers}))
-    return "pass", f"gives it {names}" if names else "needs none"
+    return "pass", f"it gets {names}" if names else "no inputs are required"

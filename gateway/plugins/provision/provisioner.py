@@ -1,10 +1,10 @@
-"""`Provisioner`: from a need to callable tools, with consent or not at all.
+"""`Provisioner`: installs servers for tools that the catalog lacks, with consent.
 
     local catalog -> bundled list and registry -> ranking -> policy checks -> plan
     plan -> consent -> install -> consent -> probe -> consent -> configuration -> index
 
-Dry by default: the second line happens only on demand. Each of its steps has a line in the audit,
-and a failed step undoes all earlier ones.
+By default, only the first line runs. Each step of the second line is recorded in the audit, and a
+failed step undoes all earlier ones.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from gateway.runtime.text import near
 from gateway.servers.servers import LOCAL
 from gateway.types import ANYONE, Caller
 
-_HOPELESS = 2
+_UNUSABLE = 2
 _JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
 
 
 class Provisioner(Setup):
-    """Finds servers for what the catalog cannot do, and installs them.
+    """Finds and installs servers for tools that the catalog lacks.
 
     Args:
-        gateway: The gateway whose catalog grows.
-        options: Where to look, the policy and the limits.
-        config: The ``mcp.json`` that a new server is written into; None keeps it in memory.
-        consent: Asked before anything is installed or run; by default it refuses.
-        programs: What installs and runs packages; None searches ``PATH``.
+        gateway: Gateway that gets the new server.
+        options: Registry, policy and limits.
+        config: The ``mcp.json`` that gets the new server; None keeps it in memory.
+        consent: Asked before anything is installed or run. The default refuses.
+        programs: Programs that install and run packages; None searches ``PATH``.
         progress: Called at each step.
     """
 
     @property
     def folder(self) -> Path:
-        """The folder of packages and the audit."""
+        """Folder of the packages and the audit."""
         folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
         return folder.resolve()
 
@@ -68,28 +68,28 @@ class Provisioner(Setup):
         inputs: Mapping[str, str] | None = None,
         caller: Caller = ANYONE,
     ) -> ProvisionResult:
-        """Find a server for *intent*; install it only with *apply*.
+        """Find a server for *intent*. Install it only if *apply* is true.
 
         Args:
-            intent: What is wanted, in any language that the search understands.
-            apply: Install and configure, after consent; False only plans.
-            pick: The name of the wanted entry; then the local catalog is not searched.
-            inputs: The server's inputs by name: arguments, variables, headers. A secret is given
-                as a reference, never as itself.
-            caller: The party that asks: what it may not see of the catalog does not count.
+            intent: Task, in any language that the search understands.
+            apply: Install and configure, after consent. False only plans.
+            pick: Name of the wanted entry. If given, the local catalog is not searched.
+            inputs: Values of arguments, variables and headers, keyed by name. A secret must be a
+                reference.
+            caller: Caller; tools that it may not see do not count as existing.
 
         Returns:
-            A result in every case; see `Outcome`.
+            A result, even if a step fails; see `Outcome`.
 
         Raises:
-            InvalidRequestError: *intent* is blank, or no entry has the name *pick*.
-            ConfigError: The registry's address is not allowed, or the configuration cannot be
+            InvalidRequestError: If *intent* is blank, or no entry has the name *pick*.
+            ConfigError: If the URL of the registry is not allowed, or the configuration cannot be
                 read.
-            StoreError: The audit cannot be written.
-            ClosedError: The gateway was closed.
+            StoreError: If the audit cannot be written.
+            ClosedError: If the gateway is closed.
         """
         if not intent.strip():
-            raise InvalidRequestError("say what the tools are wanted for")
+            raise InvalidRequestError("the intent is empty: describe the task of the tools")
         values = dict(inputs or {})
         audit = Audit(
             path=self.folder / "audit.jsonl" if apply else None,
@@ -100,9 +100,11 @@ class Provisioner(Setup):
         digest = hashlib.sha256(intent.encode("utf-8", "replace")).hexdigest()[:16]
         audit.record("asked", intent=intent if is_captured else digest)
         if not pick:
-            found = await self.gateway.search(intent, limit=self.options.candidates, caller=caller)
+            matches = await self.gateway.search(
+                intent, limit=self.options.candidates, caller=caller
+            )
             local = tuple(
-                match for match in found.matches if match.confidence >= self.options.enough
+                match for match in matches.matches if match.confidence >= self.options.enough
             )
             about = ", ".join(match.id for match in local)
             audit.record("local", about=about, found=len(local))
@@ -117,7 +119,7 @@ class Provisioner(Setup):
     async def _plan(
         self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
     ) -> ProvisionResult:
-        """Rank the servers outside the catalog, and judge the plans of those that may serve."""
+        """Rank the servers that the catalog lacks, and check the plans of likely ones."""
         options, upstream = self.options, self.gateway.options.upstream
         folder = environment().cache_dir / "registries"
         entries, diagnostics = await available_servers(options, upstream, folder)
@@ -131,7 +133,7 @@ class Provisioner(Setup):
         audit.record("ranked", about=", ".join(names), candidates=names)
         result = ProvisionResult(
             outcome="none",
-            reason=f"none of {len(entries)} servers is likely to serve",
+            reason=f"no server is likely to serve (servers checked: {len(entries)})",
             candidates=candidates,
             diagnostics=tuple(diagnostics),
         )
@@ -163,7 +165,7 @@ class Provisioner(Setup):
         entry = candidate.entry
         server = server_name(entry, names_in_use)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
-        judged = []
+        judged_plans = []
         routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
         for route in routes:
             plan = make_plan(
@@ -182,8 +184,8 @@ class Provisioner(Setup):
                 programs=self.programs,
                 private_hosts=self.gateway.options.upstream.private_hosts,
             )
-            judged.append((plan, checks))
-        return judged
+            judged_plans.append((plan, checks))
+        return judged_plans
 
     def _names_in_use(self) -> frozenset[str]:
         registered = frozenset(self.gateway.server_states()) | {LOCAL}
@@ -206,20 +208,20 @@ class Provisioner(Setup):
 
 
 def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
-    """Return the best of each candidate's plans.
+    """Return the best plan of the best candidate that has a usable plan.
 
-    A candidate that only lacks an input is not skipped for a worse one: the host learns what it
-    lacks.
+    A candidate that only lacks inputs is not skipped, so that the host learns which inputs are
+    missing.
     """
-    best = [min(alternatives, key=_hindrance) for alternatives in plans if alternatives]
-    usable = (plan for plan in best if _hindrance(plan) < _HOPELESS)
+    best = [min(alternatives, key=_obstacle_level) for alternatives in plans if alternatives]
+    usable = (plan for plan in best if _obstacle_level(plan) < _UNUSABLE)
     return next(usable, best[0] if best else None)
 
 
-def _hindrance(judged: _JudgedPlan) -> int:
-    """Return 0 if no check refuses the plan, 1 if an input of the host may settle it, else 2."""
+def _obstacle_level(judged: _JudgedPlan) -> int:
+    """Return 0 if no check refuses the plan, 1 if only missing inputs prevent it, else 2."""
     refused = {check.name for check in judged[1] if check.verdict == "refuse"}
-    return _HOPELESS if refused - {"inputs"} else len(refused)
+    return _UNUSABLE if refused - {"inputs"} else len(refused)
 
 
 def _find_candidate(
@@ -230,8 +232,8 @@ def _find_candidate(
         if entry.name == name:
             return by_name.get(name) or ServerCandidate(entry=entry, confidence=0.0)
     names = near(name, [entry.name for entry in entries])
-    hint = f"; near names: {', '.join(names)}" if names else ""
-    raise InvalidRequestError(f"no server is called {name!r}{hint}")
+    hint = f"; similar names: {', '.join(names)}" if names else ""
+    raise InvalidRequestError(f"unknown server {name!r}{hint}")
 
 
 def result_for_model(result: ProvisionResult) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""An MCP registry: ``GET {base}/v0.1/servers``, page by page.
+"""Client of an MCP registry: ``GET {base}/v0.1/servers``, page by page.
 
-* Requests and redirects go only where `gateway.mcp.ssrf_guard` allows.
-* Pages, bytes, entries and time have caps. An entry that cannot be parsed is left out with a
+* Requests and redirects go only to addresses that `gateway.mcp.ssrf_guard` allows.
+* Pages, bytes, entries and time are limited. An entry that cannot be parsed is skipped with a
   diagnostic.
-* Failures that may pass (no connection, 429, 5xx) are tried again with back-off.
+* Temporary failures (no connection, 429, 5xx) are retried with back-off.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.retry import retry_connect
 
 _PAGE_SIZE = 100
-"""Entries of a page: the most that the official registry allows."""
+"""Entries per page; the maximum of the official registry."""
 _MAX_CURSOR_CHARS = 2000
 _TOO_MANY_REQUESTS = 429
 
@@ -47,25 +47,25 @@ class _Page(BaseModel):
 
 @dataclass(slots=True)
 class RegistryAnswer:
-    """The answer of a registry."""
+    """Answer of a registry."""
 
     raw: list[object] = field(default_factory=list)
-    """The items of ``servers`` of all pages, as decoded JSON."""
+    """Items of ``servers`` of all pages, as decoded JSON."""
     cut: str = ""
-    """Why pages are missing; empty if none is."""
+    """Reason why pages are missing; empty if the answer is complete."""
 
 
 def origin(base: str) -> str:
-    """Return scheme, host and port of a registry's address, which may be shown.
+    """Return the scheme, host and port of a registry's URL, for display.
 
     Raises:
-        ConfigError: It is no address of a registry.
+        ConfigError: If *base* is not the URL of a registry.
     """
     try:
-        shown = HttpServer(base).origin
+        registry_origin = HttpServer(base).origin
         parts = urlsplit(base)
         if "@" not in parts.netloc and not parts.query and not parts.fragment:
-            return shown
+            return registry_origin
     except ConfigError:
         pass
     raise ConfigError(
@@ -78,11 +78,12 @@ def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryE
     """Parse the items of ``servers``.
 
     Args:
-        raw: The decoded JSON.
-        source: See `RegistryEntry.source`.
+        raw: Decoded JSON.
+        source: `RegistryEntry.source` of the entries.
 
     Returns:
-        The newest version of each name, in their order, and why some cannot be parsed.
+        The newest version of each name, in the order of *raw*, and the reason why items were
+        skipped.
     """
     entries: dict[str, RegistryEntry] = {}
     faults: list[str] = []
@@ -95,7 +96,7 @@ def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryE
         other = entries.get(entry.name)
         if other is None or (other.latest, other.updated) < (entry.latest, entry.updated):
             entries[entry.name] = entry
-    more = f"; {len(faults) - 1} more cannot be read" if len(faults) > 1 else ""
+    more = f"; {len(faults) - 1} more entries cannot be read" if len(faults) > 1 else ""
     return list(entries.values()), f"{faults[0]}{more}" if faults else ""
 
 
@@ -103,15 +104,15 @@ async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions)
     """Fetch every page.
 
     Args:
-        base: The registry's address; ``/v0.1`` is added if it names no version.
-        options: Caps.
-        upstream: Retries, and which hosts may be private.
+        base: URL of the registry; ``/v0.1`` is added if it contains no version.
+        options: Limits.
+        upstream: Retries and allowed private hosts.
 
     Raises:
-        UpstreamError: Not even the first page could be read.
-        ConfigError: The address is not allowed.
+        UpstreamError: If the first page cannot be read.
+        ConfigError: If the URL is not allowed.
     """
-    shown, answer = origin(base), RegistryAnswer()
+    registry_origin, answer = origin(base), RegistryAnswer()
     client = httpx2.AsyncClient(
         transport=guarded_transport(base, upstream.private_hosts),
         follow_redirects=True,
@@ -120,13 +121,13 @@ async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions)
         headers={"accept": "application/json", "user-agent": f"tool-gateway/{VERSION}"},
     )
     try:
-        with quiet_libraries(shown):
+        with quiet_libraries(registry_origin):
             async with asyncio.timeout(options.fetch_timeout_s), client:
                 await _fetch_pages(client, base, options, upstream, answer)
     except TimeoutError as error:
         answer.cut = f"did not answer within {options.fetch_timeout_s} s"
         if not answer.raw:
-            raise UpstreamTimeoutError(shown, answer.cut, sent=False) from error
+            raise UpstreamTimeoutError(registry_origin, answer.cut, sent=False) from error
     except UpstreamError as error:
         if not answer.raw:
             raise
@@ -162,24 +163,28 @@ async def _fetch_pages(
 async def _fetch_page(
     client: httpx2.AsyncClient, url: str, query: Mapping[str, str], max_bytes: int
 ) -> _Page:
-    shown, body = origin(url), bytearray()
+    registry_origin, body = origin(url), bytearray()
     try:
         async with client.stream("GET", url, params=query) as response:
             status = response.status_code
             if status == _TOO_MANY_REQUESTS or response.is_server_error:
-                raise UpstreamError(shown, f"answered {status}", kind="connect")
+                raise UpstreamError(registry_origin, f"answered {status}", kind="connect")
             if not response.is_success:
-                raise UpstreamError(shown, f"answered {status}: is it a registry?")
+                raise UpstreamError(registry_origin, f"answered {status}: is it a registry?")
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > max_bytes:
-                    raise UpstreamError(shown, f"sent a page of more than {max_bytes} bytes")
+                    raise UpstreamError(
+                        registry_origin, f"sent a page of more than {max_bytes} bytes"
+                    )
     except httpx2.TransportError as error:
         detail = f"cannot be reached: {type(error).__name__}"
-        raise UpstreamError(shown, detail, kind="connect") from error
+        raise UpstreamError(registry_origin, detail, kind="connect") from error
     except httpx2.HTTPError as error:
-        raise UpstreamError(shown, f"cannot be read: {type(error).__name__}") from error
+        raise UpstreamError(registry_origin, f"cannot be read: {type(error).__name__}") from error
     try:
         return _Page.model_validate_json(bytes(body))
     except ValidationError as error:
-        raise UpstreamError(shown, "sent a page that no registry sends") from error
+        raise UpstreamError(
+            registry_origin, "sent a page that is not in the format of a registry"
+        ) from error

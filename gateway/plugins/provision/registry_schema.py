@@ -1,8 +1,8 @@
-"""The schema of a registry's servers: JSON of the official MCP registry as values.
+"""Schema of registry entries: JSON of the official MCP registry as dataclasses.
 
-The format is `server.json` beside the registry's own metadata in ``_meta`` (API v0.1,
-docs/reference/api of modelcontextprotocol/registry). All text is untrusted: it is shown, ranked and
-checked, never run as it is.
+The format is `server.json` with the registry's own metadata in ``_meta`` (API v0.1,
+docs/reference/api of modelcontextprotocol/registry). All text is untrusted. It is shown, ranked and
+checked, but never run unchecked.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gateway.runtime.json_models import validation_message
 from gateway.runtime.text import clean
 
 BUNDLED = "known"
-"""The source of an entry of the bundled list."""
+"""`RegistryEntry.source` of an entry of the bundled list."""
 OFFICIAL = "io.modelcontextprotocol.registry/official"
-"""The key of ``_meta`` under which a registry adds its own metadata."""
+"""Key of ``_meta`` for the registry's own metadata."""
 
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _TITLE_CHARS = 100
 _DESCRIPTION_CHARS = 1000
 _MAX_TEXT_CHARS = 2000
 _MAX_ITEMS = 50
-"""No entry needs more packages, remotes, arguments or variables."""
+"""Maximum number of packages, remotes, arguments or variables of an entry."""
 _CONFIG = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
 
-def _argument(raw: object) -> object:
-    """Return an argument of a command line with the keys of `Input`."""
+def _from_argument(raw: object) -> object:
+    """Convert a command-line argument to the keys of `Input`."""
     if not isinstance(raw, Mapping):
         return raw
     name = raw.get("name")
@@ -52,8 +52,8 @@ def _argument(raw: object) -> object:
     raise ValueError("an argument is neither 'positional' nor 'named'")
 
 
-def _named_input(raw: object) -> object:
-    """Return a variable or a header, which has no flag."""
+def _from_named_input(raw: object) -> object:
+    """Convert a variable or header, which has no flag."""
     if not isinstance(raw, Mapping):
         return raw
     if not raw.get("name"):
@@ -62,7 +62,7 @@ def _named_input(raw: object) -> object:
 
 
 def _placeholders(raw: object) -> object:
-    """Return the placeholders of a template; deeper ones are dropped, since no entry nests them."""
+    """Convert the placeholders of a template. Nested placeholders are dropped."""
     if not isinstance(raw, Mapping):
         return raw or ()
     return tuple(
@@ -88,15 +88,15 @@ IsTrue = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Input:
-    """One argument, environment variable, header or placeholder."""
+    """An argument, environment variable, header or placeholder."""
 
     name: Text
-    """The hint of a positional argument."""
+    """Name. For a positional argument, its ``valueHint``."""
     description: Description = ""
     flag: Text = ""
-    """The option before the value on a command line, such as ``--port``; empty for none."""
+    """Command-line option before the value, such as ``--port``; empty for a positional argument."""
     value: OptionalText = None
-    """Fixed by the entry; ``{name}`` in it stands for one of *variables*."""
+    """Value fixed by the entry. ``{name}`` is replaced by the value of that item in *variables*."""
     default: OptionalText = None
     required: IsTrue = Field(default=False, validation_alias="isRequired")
     secret: IsTrue = Field(default=False, validation_alias="isSecret")
@@ -104,8 +104,8 @@ class Input:
 
 
 Placeholders = Annotated[Items[Input], BeforeValidator(_placeholders)]
-NamedInputs = Items[Annotated[Input, BeforeValidator(_named_input)]]
-Arguments = Items[Annotated[Input, BeforeValidator(_argument)]]
+NamedInputs = Items[Annotated[Input, BeforeValidator(_from_named_input)]]
+Arguments = Items[Annotated[Input, BeforeValidator(_from_argument)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
@@ -113,7 +113,7 @@ class Package:
     """A package of a public index that contains the server."""
 
     kind: RequiredText = Field(validation_alias="registryType")
-    """``pypi``, ``npm``, ``oci`` … as the registry has it."""
+    """Type of package in the registry: ``pypi``, ``npm``, ``oci`` …"""
     identifier: RequiredText
     version: Text = ""
     transport: RequiredText = Field(validation_alias=AliasPath("transport", "type"))
@@ -122,9 +122,9 @@ class Package:
     runtime_arguments: Annotated[bool, BeforeValidator(bool)] = Field(
         default=False, validation_alias="runtimeArguments"
     )
-    """Whether the entry has arguments for the program that runs the package."""
+    """True if the entry has arguments for the program that runs the package."""
     base_url: Text = Field(default="", validation_alias="registryBaseUrl")
-    """The index, if the entry names one."""
+    """URL of the package index, if the entry names one."""
     sha256: Text = Field(default="", validation_alias="fileSha256")
 
 
@@ -140,10 +140,10 @@ class Remote:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class RegistryEntry:
-    """One server of a registry, at one version."""
+    """One version of a server in a registry."""
 
     name: RequiredText
-    """``namespace/name``; the registry verified the namespace."""
+    """``namespace/name``. The registry verified the namespace."""
     title: Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))] = ""
     description: Description = ""
     version: Text = ""
@@ -151,22 +151,22 @@ class RegistryEntry:
     """``active``, ``deprecated`` or ``deleted``."""
     latest: bool = True
     updated: Text = ""
-    """The time of the last change, RFC 3339; empty if the registry has none."""
+    """Time of the last change, RFC 3339; empty if unknown."""
     source: str = BUNDLED
-    """`BUNDLED`, or the registry's origin."""
+    """`BUNDLED`, or the origin of the registry's URL."""
     packages: Items[Package] = ()
     remotes: Items[Remote] = ()
     suspicions: tuple[str, ...] = ()
-    """Why its text looks like an attack on a model."""
+    """Reasons why the text may contain a prompt injection."""
 
     @property
     def namespace(self) -> str:
-        """The part of the name before the slash."""
+        """Part of the name before the slash."""
         return self.name.partition("/")[0]
 
     @property
     def short(self) -> str:
-        """The part of the name after the slash."""
+        """Part of the name after the slash."""
         return self.name.partition("/")[2]
 
 
@@ -177,30 +177,30 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
     """Parse one item of ``servers``.
 
     Args:
-        raw: The decoded JSON.
-        source: See `RegistryEntry.source`.
+        raw: Decoded JSON.
+        source: `RegistryEntry.source` of the entry.
 
     Raises:
-        ValueError: It cannot be used. The message holds no text of the entry but its name.
+        ValueError: If the item cannot be used. The message contains only the name of the entry.
     """
     item = _object(raw)
     server = _object(item.get("server"))
-    own = _object(_object(item.get("_meta", {})).get(OFFICIAL, {}))
+    official = _object(_object(item.get("_meta", {})).get(OFFICIAL, {}))
     name = server.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError("it has no name of the form namespace/name")
-    # These keys are ours: whatever the server says under them is overwritten.
+        raise ValueError("the name does not have the form namespace/name")
+    # The gateway sets these keys, and overwrites any values from the server.
     trusted = {
         "packages": server.get("packages") or (),
         "remotes": server.get("remotes") or (),
-        "status": own.get("status") or server.get("status") or "active",
-        "latest": own.get("isLatest") is not False,
-        "updated": own.get("updatedAt") or own.get("publishedAt"),
+        "status": official.get("status") or server.get("status") or "active",
+        "latest": official.get("isLatest") is not False,
+        "updated": official.get("updatedAt") or official.get("publishedAt"),
         "source": source,
         "suspicions": scan_definition({key: server.get(key) for key in ("title", "description")}),
     }
     try:
-        # Only the keys of the registry count, never the names of our fields.
+        # Only the registry's keys are accepted, not the field names.
         return _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError(f"{name!r}: {validation_message(error)}") from None

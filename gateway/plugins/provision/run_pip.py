@@ -1,9 +1,10 @@
-"""A program: run pip so that it starts no other program and imports nothing of what it installs.
+"""Script that runs pip and prevents it from starting other programs or importing installed
+packages.
 
-``--only-binary`` alone is not enough: pip builds a dependency that a package names by its address,
-and a build runs the dependency's code. A build needs a process of its own, and so does git.
+``--only-binary`` is not enough, because pip builds a dependency that is given by URL, and a build
+runs the dependency's code. Both a build and git need a new process, which the script refuses.
 
-Started by the interpreter of the new environment: ``python -I run_pip.py RUNNER ARGUMENT…``, where
+The interpreter of the new environment runs it: ``python -I run_pip.py RUNNER ARGUMENT…``, where
 RUNNER is pip's ``__pip-runner__.py``.
 """
 
@@ -12,13 +13,15 @@ from __future__ import annotations
 import runpy
 import sys
 
-_STARTS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
-_LOADER = "ld-musl"
-"""Where libc is musl, pip starts its loader to see the version."""
+_PROGRAM_STARTS = frozenset(
+    {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
+)
+_MUSL_LOADER = "ld-musl"
+"""On systems with musl, pip starts the loader of libc to read its version."""
 
 
 def main() -> None:
-    """Run pip with the arguments of this program."""
+    """Run pip with the arguments of this script."""
     del sys.argv[0]
     sys.path[:] = [path for path in sys.path if not path.startswith(sys.prefix)]
     sys.addaudithook(refuse_programs)
@@ -26,9 +29,9 @@ def main() -> None:
 
 
 def refuse_programs(event: str, arguments: tuple[object, ...]) -> None:
-    """Raise if *event* of the interpreter is the start of a program."""
-    if event in _STARTS and _LOADER not in str(arguments[0]):
-        raise PermissionError("pip may start no program here: only wheels are installed")
+    """Raise an error if the audit *event* is the start of a program."""
+    if event in _PROGRAM_STARTS and _MUSL_LOADER not in str(arguments[0]):
+        raise PermissionError("pip must not start programs, because only wheels are installed")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The steps that install one planned server; a failed step undoes all earlier ones.
+"""Installation steps of one planned server. A failed step undoes all earlier ones.
 
-Each step that leaves something behind first registers how to remove it. A failure, a refusal or a
-cancellation runs these in reverse order.
+Each step registers its undo action before it leaves something behind. A failure, a refusal or a
+cancellation runs the undo actions in reverse order.
 
-The audit has a line of JSON for each step, appended to a file, without secrets. The intent is
-content: the audit holds only its hash, unless the gateway captures content. Of variables and
-headers it holds names, of addresses the origin.
+The audit is a file with one line of JSON per step, without secrets. It contains only a hash of the
+intent, unless the gateway captures content, only the names of variables and headers, and only the
+origin of URLs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gateway.types.listing import Listing
 
 
 class DeclinedError(GatewayError):
-    """A step was not agreed to."""
+    """A person declined a step."""
 
 
 Step = Literal[
@@ -51,21 +51,21 @@ Step = Literal[
 ]  # fmt: skip
 StepOutcome = Literal["ok", "refused", "failed"]
 OnStep = Callable[[Step, StepOutcome, str], None]
-"""Called with a step, its outcome and a text for people."""
+"""Function that is called with a step, its outcome and a text for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The lines of one provisioning."""
+    """Audit of one provisioning run."""
 
     path: Path | None
-    """The file; None writes none, as for a dry run."""
+    """Path of the file; None writes nothing, as in a dry run."""
     on_step: OnStep | None = None
-    """Called at each step as well."""
+    """Callback for each step."""
     secrets: tuple[str, ...] = ()
-    """Texts that are removed from every line: values of the host that may be secret."""
+    """Values of the host that may be secret. They are removed from every line."""
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
-    """Marks the lines that belong together."""
+    """Id that the lines of one run share."""
 
     def record(
         self, step: Step, outcome: StepOutcome = "ok", about: str = "", **facts: object
@@ -73,20 +73,20 @@ class Audit:
         """Write one line.
 
         Args:
-            step: Which.
+            step: The step.
             outcome: Its outcome.
-            about: For people; passed to `on_step` and not written.
+            about: Text for people, passed to `on_step` and not written.
             facts: JSON values without secrets.
 
         Raises:
-            StoreError: The file cannot be written: what cannot be audited is not done.
+            StoreError: If the file cannot be written. Then the step must not be done.
         """
         if self.on_step is not None:
             self.on_step(step, outcome, about)
         if self.path is None:
             return
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"at": at, "run": self.run, "step": step, "outcome": outcome, **facts}
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": timestamp, "run": self.run, "step": step, "outcome": outcome, **facts}
         line = {key: self._redact(value) for key, value in line.items()}
         try:
             make_private_file(self.path)
@@ -105,35 +105,41 @@ class Audit:
 
 
 Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
-"""*local*: the catalog has it. *none*: no server is likely to serve. *planned*: a dry run.
-*refused*: a policy check refuses it. *declined*: a step was not agreed to. *failed*: a step failed,
-everything is undone. *installed*: its tools can be called."""
+"""Outcome of a run:
+
+* *local*: The catalog already has a tool.
+* *none*: No server is likely to serve.
+* *planned*: A dry run ended with a plan.
+* *refused*: A policy check refuses the plan.
+* *declined*: A person declined a step.
+* *failed*: A step failed and everything was undone.
+* *installed*: The server's tools can be called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionResult:
-    """The result of a provisioning."""
+    """Result of a provisioning run."""
 
     outcome: Outcome
     reason: str = ""
     local: tuple[Match, ...] = ()
-    """The tools of the catalog that serve already."""
+    """Tools of the catalog that already serve the intent."""
     candidates: tuple[ServerCandidate, ...] = ()
     plan: Plan | None = None
     gates: tuple[PolicyCheck, ...] = ()
-    """The policy checks of the plan."""
+    """Policy checks of the plan."""
     server: str = ""
-    """The new server's name in the catalog."""
+    """Name of the new server in the catalog."""
     tools: tuple[Entity, ...] = ()
-    """Its tools, which can be called."""
+    """Tools of the new server."""
     packages: tuple[str, ...] = ()
-    """What was installed, as ``name==version``."""
+    """Installed packages, as ``name==version``."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
 class Setup:
-    """What servers are searched for, and installed, with; see `Provisioner`."""
+    """Gateway, options and callbacks of a `Provisioner`."""
 
     gateway: Gateway
     _: KW_ONLY
@@ -146,28 +152,28 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps, and what they work on."""
+    """Installation steps, with their gateway and audit."""
 
     setup: Setup
     audit: Audit
     planned: ProvisionResult
-    """The result of the planning; its policy checks are shown with each question."""
+    """Result of the planning. Its policy checks are part of each question."""
 
     async def provision_server(self, plan: Plan) -> ProvisionResult:
-        """Install, probe, index and configure *plan*.
+        """Install, probe, configure and index the server of *plan*.
 
         Args:
-            plan: Not refused by any check.
+            plan: Plan that no check refuses.
 
         Returns:
-            The result of the whole.
+            The result of the whole run.
 
         Raises:
-            DeclinedError: A step was not agreed to.
-            UpstreamError: A command failed, or the server does not work.
-            ConfigError: The server or the configuration cannot be used.
-            StoreError: The audit cannot be written.
-            OSError: The folder cannot be made.
+            DeclinedError: If a person declines a step.
+            UpstreamError: If a command fails, or the server does not work.
+            ConfigError: If the server or the configuration cannot be used.
+            StoreError: If the audit cannot be written.
+            OSError: If the folder cannot be created.
         """
         async with AsyncExitStack() as undo:
             undo.callback(self.audit.record, "rollback", "failed")
@@ -195,7 +201,7 @@ class Steps:
         return replace(
             self.planned,
             outcome="installed",
-            reason=f"{len(tools)} tools can be called",
+            reason=f"{len(tools)} tool{'s' * (len(tools) != 1)} can be called",
             plan=plan,
             server=plan.server,
             tools=tools,
@@ -236,7 +242,7 @@ class Steps:
         return replace(manifest, origin=path, installation=installation), target
 
     async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
-        """Start the server once, as it would run, and list its tools."""
+        """Start the server once, as it would run later, and list its tools."""
         options = replace(self.setup.gateway.options.upstream, connect_attempts=1)
         source = McpSource(plan.server, target, bridge=self.setup.gateway.bridge, options=options)
         try:
@@ -244,7 +250,7 @@ class Steps:
         finally:
             await source.close()
         if not listing.tools:
-            raise UpstreamError(plan.server, "offers no tool that can be used")
+            raise UpstreamError(plan.server, "has no usable tools")
         names = [tool.name for tool in listing.tools]
         self.audit.record("probe", about=", ".join(names), tools=names)
         suspicions = listing.suspicions.items()
@@ -256,13 +262,13 @@ class Steps:
     def _store_listing(
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
-        """Store the probe's listing, so that the index starts nothing, and approve its content."""
+        """Store and approve the probed listing, so that indexing does not restart the server."""
         records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
         key = approval_key(self.setup.gateway.options)
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
         pins = {**launch, **listing.digests} if owner else {}
-        # Without the store the index lists the server itself.
+        # If the store fails, the index lists the server itself.
         with suppress(StoreError):
             records.keep(target.fingerprint, server, listing)
             records.record_seen(owner, pins)
@@ -276,12 +282,12 @@ class Steps:
             self.audit.record("configure", about=str(config), file=str(config))
             await gateway.reload()
         if plan.server not in gateway.server_states():
-            # The gateway does not read this file, or there is none.
+            # The gateway does not read this file, or there is no file.
             gateway.add_config(manifest)
 
     async def _index(self, server: str) -> tuple[Entity, ...]:
         tools = await self.setup.gateway.list_tools(Filters(servers=frozenset({server})))
         self.audit.record("index", "ok" if tools else "failed", f"{len(tools)} tools")
         if not tools:
-            raise UpstreamError(server, "none of its tools came into the catalog")
+            raise UpstreamError(server, "none of its tools was added to the catalog")
         return tools

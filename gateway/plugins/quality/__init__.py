@@ -1,4 +1,4 @@
-"""Is what people ask for found in a catalog? Test requests, evaluations and comparisons."""
+"""Search quality: test requests, evaluations, comparisons, linting and tuning."""
 
 from gateway.runtime.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Two evaluations of the same requests: what changed, and how sure that is. Pure."""
+"""Comparison of two evaluations of the same requests, with confidence intervals. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from gateway.plugins.quality.report import EvalReport, Outcome
 from gateway.runtime.gains import measure_gain
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
-"""The figures that decide whether an evaluation got worse."""
+"""Figures that decide whether an evaluation got worse."""
 _LOW_IS_GOOD = frozenset({"false_accepts", "false_rejects"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureChange:
-    """How one figure changed over the requests that both have."""
+    """Change of one figure over the requests that are in both evaluations."""
 
     before: float
     after: float
     difference: float
     low: float
     high: float
-    """The middle 95 % of the resampled differences lie between *low* and *high*."""
+    """Upper end of the 95 % interval of the bootstrap; *low* is the lower end."""
     worse: bool
-    """Whether it is judged and worse by more than is tolerated."""
+    """True if the figure is in `JUDGED` and got worse by more than the tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """A request whose tools stand elsewhere."""
+class RankChange:
+    """A request whose tools rank differently in the two evaluations."""
 
     request: str
     tools: tuple[str, ...]
     before: tuple[int | None, ...]
-    """Places, from 1; None if a tool is not found."""
+    """Ranks of *tools*, from 1; None if a tool is not found."""
     after: tuple[int | None, ...]
     difference: float
-    """Of nDCG@10, -1 to 1."""
+    """Change of nDCG@10, -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What changed from one evaluation to another."""
+    """Changes from one evaluation to another."""
 
     requests: int
-    """How many both have; the others are left out."""
+    """Number of requests in both evaluations. *left_out* counts the other requests."""
     left_out: int
     changes: Mapping[str, FigureChange]
-    wins: tuple[Moved, ...]
-    """The largest first; so are the losses."""
-    losses: tuple[Moved, ...]
+    wins: tuple[RankChange, ...]
+    """Requests that improved, largest gain first. *losses* has the same order."""
+    losses: tuple[RankChange, ...]
     lost_tools: tuple[str, ...]
-    """Found before by some request, and now by none."""
+    """Tools that at least one request found before, and that no request finds now."""
     gained_tools: tuple[str, ...]
     degraded: bool
-    """Whether a search of one of them went without something, such as vectors."""
+    """True if a search of either evaluation ran without an optional stage, such as vectors."""
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The judged figures that got worse by more than is tolerated."""
+        """Names of the judged figures that got worse by more than the tolerance."""
         return tuple(name for name, change in self.changes.items() if change.worse)
 
 
@@ -70,54 +70,57 @@ def compare(
     """Compare two evaluations, request by request.
 
     Args:
-        before: The one to compare with.
-        after: The newer one.
-        tolerance: How much worse a judged figure may get, as a share of 1.
-        other_catalog: Compare also if the catalogs differ, as when descriptions were mended: the
-            requests are the same, but another set of tools may be easier or harder.
+        before: The earlier evaluation.
+        after: The newer evaluation.
+        tolerance: Maximum accepted loss of a judged figure, as a share of 1.
+        other_catalog: Compare even if the catalogs differ, for example after descriptions were
+            improved. The requests are the same, but the other tools may be easier or harder to
+            find.
 
     Raises:
-        InvalidRequestError: The catalogs differ, or no request is in both.
+        InvalidRequestError: If the catalogs differ, or no request is in both evaluations.
     """
     if not other_catalog and (difference := _catalog_difference(before.catalog, after.catalog)):
         raise InvalidRequestError(
-            f"these are evaluations of different catalogs: {difference} "
-            "(to compare them all the same: --other-catalog)"
+            f"the evaluations are of different catalogs: {difference} "
+            "(to compare them anyway, add --other-catalog)"
         )
     old = {outcome.request.key: outcome for outcome in before.outcomes}
     new = {outcome.request.key: outcome for outcome in after.outcomes}
     pairs = [(old[key], new[key]) for key in new if key in old]
     if not pairs:
-        raise InvalidRequestError("no request is in both evaluations: run both with the same file")
-    moved = sorted((_moved(*pair) for pair in pairs), key=_by_size)
-    found = [{tool.id for tool in each.tools if tool.findable} for each in (before, after)]
+        raise InvalidRequestError("no request is in both evaluations; run both with the same file")
+    rank_changes = sorted((_rank_change(*pair) for pair in pairs), key=_rank_change_key)
+    findable = [{tool.id for tool in report.tools if tool.findable} for report in (before, after)]
     return Comparison(
         requests=len(pairs),
         left_out=len({*old} ^ {*new}),
         changes=_changes(pairs, tolerance),
-        wins=tuple(each for each in moved if each.difference > 0),
-        losses=tuple(each for each in moved if each.difference < 0),
-        lost_tools=tuple(sorted(found[0] - found[1])),
-        gained_tools=tuple(sorted(found[1] - found[0])),
+        wins=tuple(change for change in rank_changes if change.difference > 0),
+        losses=tuple(change for change in rank_changes if change.difference < 0),
+        lost_tools=tuple(sorted(findable[0] - findable[1])),
+        gained_tools=tuple(sorted(findable[1] - findable[0])),
         degraded=bool(before.degraded or after.degraded),
     )
 
 
 def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Return in words how two catalogs differ; empty if they do not."""
+    """Describe how two catalogs differ, in words. Return an empty text if they are equal."""
     counts = {
         "added": len(after.keys() - before.keys()),
         "removed": len(before.keys() - after.keys()),
         "changed": sum(after[key] != before[key] for key in before.keys() & after.keys()),
     }
-    return ", ".join(f"{count} tools {word}" for word, count in counts.items() if count)
+    return ", ".join(
+        f"{count} tool{'s' * (count != 1)} {word}" for word, count in counts.items() if count
+    )
 
 
 def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict[str, FigureChange]:
     served = [pair for pair in pairs if pair[0].figures and pair[1].figures]
     unserved = [pair for pair in pairs if not pair[0].figures]
     rows = {
-        name: [(one.figures[name], other.figures[name]) for one, other in served]
+        name: [(first.figures[name], other.figures[name]) for first, other in served]
         for name in (served[0][0].figures if served else ())
     }
     rows["false_rejects"] = [(float(not a.accepted), float(not b.accepted)) for a, b in served]
@@ -139,8 +142,8 @@ def _change(name: str, values: Sequence[tuple[float, float]], tolerance: float) 
     )
 
 
-def _moved(before: Outcome, after: Outcome) -> Moved:
-    return Moved(
+def _rank_change(before: Outcome, after: Outcome) -> RankChange:
+    return RankChange(
         request=after.request.text,
         tools=after.tools,
         before=before.places,
@@ -149,5 +152,5 @@ def _moved(before: Outcome, after: Outcome) -> Moved:
     )
 
 
-def _by_size(moved: Moved) -> tuple[float, str]:
-    return -abs(moved.difference), moved.request
+def _rank_change_key(change: RankChange) -> tuple[float, str]:
+    return -abs(change.difference), change.request

@@ -1,6 +1,6 @@
-"""Tools of other people, to see what is still found among many more. Pure but for the file.
+"""Distractors: tools from other domains, which enlarge a catalog to test its search.
 
-The distractor curve: what test requests find in a catalog that grows by others' tools.
+The distractor curve measures the same test requests in catalogs of growing size.
 """
 
 from __future__ import annotations
@@ -30,47 +30,48 @@ _TEXTS: Mapping[str, str] = {
 
 
 class FixedSource:
-    """A server that only lists; nothing calls it.
+    """A source with a fixed list of tools, which cannot be called.
 
     Args:
-        server: Its name.
-        tools: What it lists.
+        server: Name of the server.
+        tools: Tools that the server lists.
     """
 
     trusted = True
-    """It is ranked as it is."""
+    """True, as if the host itself had written the definitions."""
 
     def __init__(self, server: str, tools: Collection[ToolDefinition]) -> None:
         self.server = server
         self._tools = tuple(tools)
 
     async def list_tools(self) -> Listing:
-        """Return the tools."""
+        """Return the fixed tools."""
         return Listing(definitions=self._tools)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Refuse."""
+        """Raise `ConfigError`, because the tools can only be listed."""
         del arguments
-        raise ConfigError(f"{tool!r} ({tool_id}) is only listed")
+        raise ConfigError(f"{tool!r} ({tool_id}) can only be listed")
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing; the source holds no resources."""
 
 
 def as_sources(tools: Iterable[Entity]) -> tuple[FixedSource, ...]:
-    """Return the servers of *tools*, to be listed once more in another gateway."""
+    """Group *tools* by server into sources that another gateway can list."""
     by_server: defaultdict[str, list[ToolDefinition]] = defaultdict(list)
     for tool in tools:
         by_server[tool.server].append(tool.definition)
-    return tuple(FixedSource(server, listed) for server, listed in by_server.items())
+    return tuple(FixedSource(server, definitions) for server, definitions in by_server.items())
 
 
 def distractors(count: int, *, without: Collection[str] = ()) -> tuple[FixedSource, ...]:
-    """Return servers of ``distractors.md`` with *count* tools in all, or fewer if it holds fewer.
+    """Return servers of ``distractors.md`` with *count* tools in total, or all if the file has
+    fewer.
 
     Args:
-        count: How many tools.
-        without: The names of servers that are there already.
+        count: Number of tools.
+        without: Names of servers to leave out, because the catalog has them already.
     """
     text = Path(__file__).with_name("distractors.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
@@ -100,7 +101,7 @@ def _tools(about: str, nouns: Collection[str]) -> Iterator[ToolDefinition]:
 
 
 FACTORS = (3, 10)
-"""How many times as many tools there are."""
+"""Catalog sizes of the curve, as multiples of the original size."""
 
 
 async def with_curve(
@@ -109,15 +110,16 @@ async def with_curve(
     documents: Path | None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Return *report* with the same requests' figures in gateways that list more tools.
+    """Return *report* with its curve: the figures of the same requests in larger catalogs.
 
-    Names of tools are pinned in a catalog that is thrown away; vectors are kept with the others.
+    The digests of tool names are written to a temporary catalog. Vectors are written to the vector
+    store of *original*.
 
     Args:
-        report: Of *original*. Its requests are asked again, `FACTORS` times.
-        original: What it was measured with; it is left as it is.
-        documents: The folder of its own graph documents.
-        progress: As for `evaluate`, and of each index build.
+        report: Report of *original*. Its requests are evaluated once for each of `FACTORS`.
+        original: The gateway that the report describes; it does not change.
+        documents: Folder of the gateway's own graph documents.
+        progress: Progress callback, as for `evaluate`; also called by each index build.
     """
     snapshot = await original.snapshot()
     entities = [tool for tool in snapshot.entities if tool.id in report.catalog]

@@ -1,7 +1,6 @@
-"""An evaluation of a gateway that is in use: in the background, with progress.
+"""Evaluation of a running gateway in the background, with progress.
 
-Its requests are the host's own and those of rules. They are searches as all others, but none is
-noted as use.
+The requests are the host's own and generated ones. Their searches are not recorded as usage.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.types import ANYONE, Caller, Filters
 
 UNANSWERABLE = 20
-"""So many requests are asked again with their tools held out."""
+"""Maximum number of requests that are repeated without the tools that serve them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """How far a run is, or how it ended."""
+    """Progress of a run, or its result."""
 
     running: bool = True
     stage: str = "catalog"
-    """``catalog`` while that is read and requests are made, then ``requests``; or of an index
-    build."""
+    """``catalog`` while the catalog is read and requests are generated, then ``requests``; or a
+    stage of the index build."""
     done: int = 0
     total: int = 0
-    """0 if it is not known yet."""
+    """Number of steps of the stage; 0 if unknown."""
     error: str = ""
-    """Why it ended without a report."""
+    """Reason why the run ended without a report."""
     report: str = ""
-    """The name of the report that it kept."""
+    """File name of the saved report."""
 
 
 class EvalRun:
-    """One evaluation on the background loop of a gateway; searches go on meanwhile.
+    """One evaluation on a gateway's background loop. Searches continue meanwhile.
 
     Args:
-        bridge: The loop. Its end is the end of the run.
-        evaluate: Returns the report; it says how far it is.
-        folder: Where the report is kept.
+        bridge: The background loop. Closing it ends the run.
+        evaluate: Function that returns the report and calls its argument with the progress.
+        folder: Folder where the report is saved.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class EvalRun:
         self.work = bridge.submit(partial(self._run, evaluate, folder))
 
     def cancel(self) -> None:
-        """End the run, if it still goes on; nothing is kept."""
+        """Cancel a run that has not finished. Nothing is saved."""
         if self.work.cancel():
             self.progress = replace(self.progress, running=False, error="it was cancelled")
 
@@ -87,17 +86,18 @@ async def evaluate_catalog(
     tokens: TokenCounter | None = None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Ask *own* requests, up to three by rules for each tool, and some that no tool serves.
+    """Evaluate *own* requests, up to three generated requests per tool, and requests without a
+    tool.
 
     Args:
-        gateway: A `Gateway`, as it is.
-        own: Their tools may be gone: then they are missed.
-        caller: As for `evaluate`.
-        tokens: As for `evaluate`.
-        progress: As for `evaluate`.
+        gateway: The `Gateway` to evaluate.
+        own: Requests of the host. A tool that no longer exists counts as missed.
+        caller: Caller of the searches, as for `evaluate`.
+        tokens: Token counter, as for `evaluate`.
+        progress: Progress callback, as for `evaluate`.
 
     Raises:
-        InvalidRequestError: Several tools have a name that a request of *own* gives.
+        InvalidRequestError: If several tools have a name that a request of *own* contains.
     """
     snapshot = await gateway.snapshot(vectors=True)
     requests = await in_thread(_make_requests, own, snapshot, caller.filters())
@@ -108,5 +108,5 @@ def _make_requests(own: Iterable[EvalRequest], snapshot: Snapshot, filters: Filt
     tools = snapshot.visible(filters)
     requests = [*own, *offline_requests(tools)]
     frozen = freeze(requests, snapshot, filters, strict=False)
-    held = hold_out(frozen.requests, tools, count=UNANSWERABLE)
-    return replace(frozen, requests=(*frozen.requests, *held))
+    unanswerable = hold_out(frozen.requests, tools, count=UNANSWERABLE)
+    return replace(frozen, requests=(*frozen.requests, *unanswerable))

@@ -1,7 +1,6 @@
-"""Ask a gateway every test request, and say what was found.
+"""Evaluation: run test requests on a gateway and report which tools are found.
 
-It searches as a caller does, so the figures are those of the whole gateway with its options, graph
-and hints. What ranks and explains is the search's own.
+The searches are ordinary searches, so the figures include the gateway's options, graph and hints.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from gateway.runtime.background_loop import in_thread
 from gateway.search.results import lacking_words
 from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
 
-_AT_ONCE = 8
-"""How many requests are asked together: the two workers of the embedded model take four each. Of
-more at once the last would wait for the others, on a busy machine for too long."""
-_WEAK = frozenset({"no_match", "low_confidence_results"})
+_MAX_CONCURRENT = 8
+"""Number of concurrent searches. The two workers of the embedding model take four each; with more,
+the last searches could time out on a busy machine."""
+_WEAK_CODES = frozenset({"no_match", "low_confidence_results"})
 
 
 class Searchable(Protocol):
-    """What is evaluated: a `Gateway`."""
+    """The parts of a `Gateway` that an evaluation uses."""
 
     @property
     def options(self) -> Options:
@@ -49,7 +48,7 @@ class Searchable(Protocol):
 
     @property
     def strategy(self) -> Strategy:
-        """What ranks."""
+        """Ranking strategy."""
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index."""
@@ -68,7 +67,7 @@ class Searchable(Protocol):
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*."""
+        """Suggest tools to use after *tools*."""
 
 
 async def evaluate(
@@ -79,23 +78,23 @@ async def evaluate(
     tokens: TokenCounter | None = None,
     progress: Progress = lambda *_: None,
 ) -> EvalReport:
-    """Ask *gateway* every request.
+    """Run every request on *gateway* and report the results.
 
     Args:
-        gateway: A `Gateway`, as it is.
-        requests: Frozen (`freeze`): their tools are ids.
-        caller: What may be seen; the requests are its own.
-        tokens: What counts tokens; None leaves the cost out.
-        progress: Called with ``requests``, how many are asked and how many there are.
+        gateway: The `Gateway` to evaluate.
+        requests: Requests that name their tools by id, as `freeze` returns them.
+        caller: Caller of the searches, which decides the visible tools.
+        tokens: Token counter for the cost; None leaves the cost out.
+        progress: Called with ``requests``, the number of finished requests and their total number.
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
-    wanted = {key for each in requests.requests for group in each.wanted for key in group}
-    # In a thread, since searches may run on this loop: of thousands of tools it takes a while.
-    twins = await in_thread(find_twins, tools, wanted)
+    wanted_ids = {key for request in requests.requests for group in request.wanted for key in group}
+    # In a thread, because searches may share this loop, and thousands of tools take a while.
+    twins = await in_thread(find_twins, tools, wanted_ids)
     run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
     outcomes = await run.ask_all(requests.requests, progress)
-    return await in_thread(run.report, outcomes, tools, wanted)
+    return await in_thread(run.report, outcomes, tools, wanted_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,27 +110,31 @@ class _Evaluation:
         return self.gateway.options.search.limit
 
     async def ask_all(self, requests: Sequence[EvalRequest], progress: Progress) -> list[Outcome]:
-        """Ask all, and once more those whose search had to do without something."""
+        """Run all requests. Repeat a request if its search ran without an optional stage."""
         outcomes: list[Outcome] = []
-        for start in range(0, len(requests), _AT_ONCE):
+        for start in range(0, len(requests), _MAX_CONCURRENT):
             progress("requests", start, len(requests))
-            outcomes += await asyncio.gather(*map(self.ask, requests[start : start + _AT_ONCE]))
+            outcomes += await asyncio.gather(
+                *map(self.ask, requests[start : start + _MAX_CONCURRENT])
+            )
         progress("requests", len(requests), len(requests))
-        # On a busy machine a model may have been late.
-        return [await self.ask(each.request) if each.degraded else each for each in outcomes]
+        # A model may have timed out on a busy machine.
+        return [
+            await self.ask(outcome.request) if outcome.degraded else outcome for outcome in outcomes
+        ]
 
     def report(
         self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
     ) -> EvalReport:
-        """Return what the outcomes say of *tools*, of which requests want those with these ids."""
+        """Build the report on *tools*. *wanted* contains the ids of the wanted tools."""
         digests = catalog_digests(tools)
         return EvalReport(
             catalog=digests,
             strategy=self.gateway.strategy,
             limit=self.limit,
             summary=summarize(outcomes),
-            by_source=_by(outcomes, lambda request: request.source),
-            by_language=_by(outcomes, lambda request: request.language or "und"),
+            by_source=_summaries_by(outcomes, lambda request: request.source),
+            by_language=_summaries_by(outcomes, lambda request: request.language or "und"),
             tools=report_tools(outcomes, limit=self.limit),
             untested=tuple(sorted(digests.keys() - wanted)),
             unknown=tuple(sorted(wanted - digests.keys())),
@@ -144,26 +147,26 @@ class _Evaluation:
     async def ask(self, request: EvalRequest) -> Outcome:
         result = await self._search(request)
         groups = with_twins(request, self.twins)
-        found = tuple(match.id for match in result.matches)
-        if any(group.isdisjoint(found) for group in groups):
-            # Where it stands beyond what a search gives.
+        ranked = tuple(match.id for match in result.matches)
+        if any(group.isdisjoint(ranked) for group in groups):
+            # Determine the rank beyond the usual limit.
             deep = await self._search(request, self.gateway.options.search.max_limit)
-            found = tuple(dict.fromkeys((*found, *(match.id for match in deep.matches))))
-        places = tuple(_place(found, group) for group in groups)
-        tools = tuple(_counted_for(found, group) for group in request.wanted)
-        is_late = [place is None or place > self.limit for place in places]
+            ranked = tuple(dict.fromkeys((*ranked, *(match.id for match in deep.matches))))
+        places = tuple(_rank(ranked, group) for group in groups)
+        tools = tuple(_best_of_group(ranked, group) for group in request.wanted)
+        is_late = [rank is None or rank > self.limit for rank in places]
         missed = [tool for tool, is_behind in zip(tools, is_late, strict=True) if is_behind]
         answer, schemas = self.tokens.count(result) if self.tokens else (0, 0)
         return Outcome(
             request=request,
-            found=found[:DEPTH],
+            found=ranked[:DEPTH],
             places=places,
             tools=tools,
             missed=bool(missed),
-            accepted=_WEAK.isdisjoint(note.code for note in result.diagnostics),
+            accepted=_WEAK_CODES.isdisjoint(note.code for note in result.diagnostics),
             confidence=max((match.confidence for match in result.matches), default=0.0),
-            figures=judge(found, groups) if groups else {},
-            # The phrases of the rules are nobody's own words.
+            figures=judge(ranked, groups) if groups else {},
+            # Generated requests do not contain a user's own words.
             missing_words={}
             if request.source == "rules"
             else self._missing_words(request.text, missed),
@@ -177,8 +180,8 @@ class _Evaluation:
         first = request.wanted[0][0] if request.ordered and request.wanted[1:] else ""
         if first not in self.snapshot.eligibility.by_id:
             return None
-        found = await self.gateway.next_steps([first], query=request.text, caller=self.caller)
-        return any(match.id in groups[1] for match in found)
+        next_steps = await self.gateway.next_steps([first], query=request.text, caller=self.caller)
+        return any(match.id in groups[1] for match in next_steps)
 
     async def _search(self, request: EvalRequest, limit: int | None = None) -> SearchResult:
         filters = Filters(without=request.without)
@@ -187,56 +190,60 @@ class _Evaluation:
         )
 
     def _missing_words(self, text: str, tools: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        at = {key: self.snapshot.eligibility.by_id.get(key) for key in tools}
-        positions = {key: position for key, position in at.items() if position is not None}
+        all_positions = {key: self.snapshot.eligibility.by_id.get(key) for key in tools}
+        positions = {
+            key: position for key, position in all_positions.items() if position is not None
+        }
         words = lacking_words(self.snapshot, text, [*positions.values()])
         return dict(zip(positions, words, strict=True))
 
 
-def _place(found: Sequence[str], group: frozenset[str]) -> int | None:
-    return next((place for place, key in enumerate(found, 1) if key in group), None)
+def _rank(found: Sequence[str], group: frozenset[str]) -> int | None:
+    return next((rank for rank, key in enumerate(found, 1) if key in group), None)
 
 
-def _counted_for(found: Sequence[str], group: Sequence[str]) -> str:
-    """Return which of the alternatives in *group* is found, or else the first."""
+def _best_of_group(found: Sequence[str], group: Sequence[str]) -> str:
+    """Return the best ranked of the alternatives in *group*, or the first if none is found."""
     return next((key for key in found if key in group), group[0])
 
 
 def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
-    """Return the figures of one ranking; shares of 1.
+    """Return the figures of one ranking, as shares of 1.
 
     Args:
-        found: Ids, best first.
-        groups: For each tool wanted, what serves in its place; at least one.
+        found: Tool ids, best first.
+        groups: For each wanted tool, the ids that count as found. At least one group.
     """
-    judged = score(found, groups)
+    scores = score(found, groups)
     return {
-        "hit@1": judged["hit@1"],
-        "hit@5": float(judged["recall@5"] > 0),
-        "recall@5": judged["recall@5"],
-        "recall@10": judged["recall@10"],
-        "complete@10": judged["comp@10"],
-        "ndcg@10": judged["ndcg@10"],
-        "mrr": judged["mrr"],
+        "hit@1": scores["hit@1"],
+        "hit@5": float(scores["recall@5"] > 0),
+        "recall@5": scores["recall@5"],
+        "recall@10": scores["recall@10"],
+        "complete@10": scores["comp@10"],
+        "ndcg@10": scores["ndcg@10"],
+        "mrr": scores["mrr"],
     }
 
 
 def summarize(outcomes: Iterable[Outcome]) -> Summary:
-    """Return the figures of *outcomes*; those that nothing can be said of are left out."""
+    """Return the mean figures of *outcomes*. A figure that no outcome has is left out."""
     outcomes = list(outcomes)
     served = [outcome for outcome in outcomes if outcome.figures]
     unserved = [outcome for outcome in outcomes if not outcome.figures]
     figures = dict(mean([outcome.figures for outcome in served]))
     if served:
-        figures["false_rejects"] = float(np.mean([not each.accepted for each in served]))
-    if follow := [each.follows for each in outcomes if each.follows is not None]:
+        figures["false_rejects"] = float(np.mean([not report.accepted for report in served]))
+    if follow := [report.follows for report in outcomes if report.follows is not None]:
         figures["next@5"] = float(np.mean(follow))
     if unserved:
-        figures["false_accepts"] = float(np.mean([each.accepted for each in unserved]))
+        figures["false_accepts"] = float(np.mean([report.accepted for report in unserved]))
     return Summary(requests=len(outcomes), unanswerable=len(unserved), figures=figures)
 
 
-def _by(outcomes: Iterable[Outcome], key: Callable[[EvalRequest], str]) -> Mapping[str, Summary]:
+def _summaries_by(
+    outcomes: Iterable[Outcome], key: Callable[[EvalRequest], str]
+) -> Mapping[str, Summary]:
     groups: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         groups[key(outcome.request)].append(outcome)
@@ -247,12 +254,12 @@ def _cost(outcomes: Sequence[Outcome], tokens: TokenCounter) -> Cost:
     answers = [outcome.answer_tokens for outcome in outcomes]
     schemas = [outcome.schema_tokens for outcome in outcomes]
     a_search = float(np.median(np.add(answers, schemas)))
-    left = max(tokens.catalog - tokens.fixed, 0)
+    savings = max(tokens.catalog - tokens.fixed, 0)
     return Cost(
         catalog=tokens.catalog,
         fixed=tokens.fixed,
         answer_p50=round(float(np.median(answers))),
         answer_p95=round(float(np.quantile(answers, 0.95))),
         schemas_p50=round(float(np.median(schemas))),
-        break_even=int(left / a_search) if a_search else 0,
+        break_even=int(savings / a_search) if a_search else 0,
     )

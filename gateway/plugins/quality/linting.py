@@ -1,7 +1,7 @@
-"""What is wrong with the definitions of tools, and what it costs: are such tools found less often?
+"""Linter for tool definitions: problems, and their measured effect on search.
 
-The rules are small and read a whole catalog, since half of them compare tools of several servers.
-What a finding is worth is measured: the tools that have it are asked for, and so are the others.
+The rules read a whole catalog, since half of them compare tools of different servers. The effect
+of a finding is measured by comparing requests for tools with and without it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from gateway.search.rank.copies import stems_of
 from gateway.types import ANYONE, Caller, Entity
 
 FINDINGS: Mapping[str, str] = {
-    "no_description": "nothing is said of it",
-    "no_verb": "neither name nor description begins with what it does",
-    "no_object": "nothing says what it acts on",
-    "duplicate": "a tool of another server says nearly the same",
-    "similar_name": "the name of a tool of another server hardly differs",
+    "no_description": "the tool has no description",
+    "no_verb": "neither the name nor the description begins with a verb",
+    "no_object": "neither the name nor the description says what the tool acts on",
+    "duplicate": "a tool of another server has nearly the same description",
+    "similar_name": "a tool of another server has nearly the same name",
     "undescribed_parameters": "these parameters have no description",
-    "heavy_schema": "its schema has more than three times its share of the tokens",
-    "stuffed": "its description heaps up key words",
+    "heavy_schema": "the schema has more than three times the average number of tokens",
+    "stuffed": "the description is stuffed with key words",
 }
-"""What is looked for, and what it means."""
+"""Finding codes and their meanings."""
 _VERBS = """
     analyze apply ask assign book build calculate call close compare compute connect convert copy
     count detect download draw execute export extract fill format forward import install invoke join
@@ -53,61 +53,62 @@ _VERBS = """
     reply reset resolve run save schedule select start stop subscribe summarize tell test track
     train transfer translate use validate wait write
 """
-"""Beside those of `ACTIONS`; of other verbs the article behind them tells."""
+"""English verbs that `ACTIONS` does not contain. Other verbs are recognized by the article after
+them."""
 _VAGUE = "data item thing object resource value result info information tool function action entity"
-"""Words that name anything, and so no object."""
+"""Words that can name anything, so they do not count as an object."""
 _FIRST_WORDS = 6
-"""Where the verb of a description stands, if there is one."""
+"""Number of words of a description among which its verb is expected."""
 _ENGLISH = re.compile(r"\b(?:and|by|for|from|of|or|that|the|this|to|using|with)\b", re.IGNORECASE)
-_BEGINS = re.compile(
+_VERB_START = re.compile(
     r"\s*[^\W\d_]+\s+(?:(?:back|down|in|off|on|out|up)\s+)?(?:an?|all|every|one|the|your)\b",
     re.IGNORECASE,
 )
-"""A word before such a one, where a sentence begins, is a verb."""
-_HEAVY, _MIN_HEAVY_TOKENS = 3, 300
+"""Start of a sentence whose first word is a verb, because an article or quantifier follows it."""
+_HEAVY_FACTOR, _MIN_HEAVY_TOKENS = 3, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong with one tool."""
+    """One problem of one tool."""
 
     tool: str
-    """Its id."""
+    """Id of the tool."""
     code: str
     detail: str
-    """Which parameters, which other tools, how many tokens; empty if the code says all."""
+    """The parameters, other tools or token counts concerned; empty if the code says everything."""
     found: int
     requests: int
-    """How many of the tool's requests find it, and how many there are."""
+    """Number of requests for the tool; *found* of them find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """How the tools with a finding are found, and how those without it."""
+    """Recall of the tools with a finding, compared with the tools without it."""
 
     code: str
     source: Source
-    """Of the requests."""
+    """Source of the requests."""
     tools: int
-    """How many have the finding and are asked for."""
+    """Number of requested tools with the finding."""
     with_it: float | None
-    """Recall@5 of requests for these; a share of 1."""
+    """Recall@5 of requests for tools with the finding, a share of 1."""
     without: float | None
-    """Of requests for the other tools; None if there are none."""
+    """Recall@5 of requests for the other tools; None if there are no such requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """What is wrong, what it costs and what would help."""
+    """Problems, their effect, and suggested search texts."""
 
     tools: int
-    """How many were looked at."""
+    """Number of checked tools."""
     findings: tuple[Finding, ...]
-    """Those of tools that are found least first."""
+    """All findings, beginning with the tools that are found least often."""
     effects: tuple[Effect, ...]
-    """In the order of `FINDINGS`."""
+    """Effects, in the order of `FINDINGS`."""
     suggestions: tuple[Suggestion, ...]
-    """Search texts by which more requests find their tool, and none loses its own."""
+    """Search texts with which more requests find their tool, while no tool loses a request."""
 
 
 async def lint(
@@ -118,26 +119,29 @@ async def lint(
     write: WriteTexts | None = write_by_rules,
     progress: Progress = lambda *_: None,
 ) -> LintReport:
-    """Look at each tool, ask for it, and try a search text where requests miss it.
+    """Check every tool, measure how well it is found, and test search texts for missed tools.
 
     Args:
-        gateway: A `Gateway`. Nothing of it changes.
-        requests: Of your own, beside two for each tool that rules make; their tools are ids or
-            names.
-        caller: What may be seen; the requests are its own.
-        write: Writes search texts for tools, by id; blank ones are not tried. None tries none.
-        progress: Called with ``requests``, how many are asked and how many there are.
+        gateway: A `Gateway`, which does not change.
+        requests: Requests of the host, in addition to two generated ones per tool. Their tools are
+            ids or names.
+        caller: Caller of the searches, which decides the visible tools.
+        write: Function that writes search texts, keyed by tool id. Empty texts are not tested. None
+            tests no texts.
+        progress: Called with ``requests``, the number of finished requests and their total number.
 
     Raises:
-        InvalidRequestError: A tool is unknown, or several have its name.
+        InvalidRequestError: If a tool is unknown, or several tools have its name.
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
     frozen = freeze([*requests, *offline_requests(tools, typos=False)], snapshot, caller.filters())
-    wanted = RequestSet(requests=tuple(each for each in frozen.requests if each.wanted))
-    report = await evaluate(gateway, wanted, caller=caller, progress=progress)
+    answerable = RequestSet(
+        requests=tuple(request for request in frozen.requests if request.wanted)
+    )
+    report = await evaluate(gateway, answerable, caller=caller, progress=progress)
     counts = count_found(report.outcomes)
-    missed = {tool for (tool, _), (found, count) in counts.items() if found < count}
+    missed = {tool for (tool, _), (found_count, count) in counts.items() if found_count < count}
     poor = [tool for tool in tools if tool.id in missed and not tool.hints.search_text]
     texts = await write(poor) if write else {}
     raw = find_faults(tools)
@@ -145,40 +149,40 @@ async def lint(
         tools=len(tools),
         findings=_findings(raw, counts),
         effects=tuple(_effects(raw, counts)),
-        suggestions=await suggest(gateway, wanted, texts, caller=caller, progress=progress),
+        suggestions=await suggest(gateway, answerable, texts, caller=caller, progress=progress),
     )
 
 
-_Faults: TypeAlias = Mapping[str, Mapping[str, str]]
+_Problems: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def find_faults(tools: Sequence[Entity]) -> dict[str, dict[str, str]]:
-    """Return what is wrong with each of *tools*, by id, with its detail; those at fault alone."""
+    """Return the problems of *tools* that have any: details, keyed by tool id and finding code."""
     twins = find_twins(tools, (tool.id for tool in tools))
     groups = similar_names({tool.id: tool.name for tool in tools})
     similar = {key: {*group} - {key} for group in groups for key in group}
     weights = {tool.id: json_tokens(tool.definition.input_schema) for tool in tools}
     share = sum(weights.values()) / max(len(tools), 1)
-    found = {}
+    problems = {}
     for tool in tools:
-        faults = dict(_own_faults(tool))
+        faults = dict(_tool_problems(tool))
         others = {"duplicate": twins.get(tool.id), "similar_name": similar.get(tool.id)}
         faults |= {code: ", ".join(sorted(ids)) for code, ids in others.items() if ids}
-        if (weight := weights[tool.id]) > max(_HEAVY * share, _MIN_HEAVY_TOKENS):
+        if (weight := weights[tool.id]) > max(_HEAVY_FACTOR * share, _MIN_HEAVY_TOKENS):
             faults["heavy_schema"] = f"{weight} tokens, {share:.0f} on average"
         if faults:
-            found[tool.id] = {code: faults[code] for code in FINDINGS if code in faults}
-    return found
+            problems[tool.id] = {code: faults[code] for code in FINDINGS if code in faults}
+    return problems
 
 
-def _own_faults(tool: Entity) -> Iterator[tuple[str, str]]:
+def _tool_problems(tool: Entity) -> Iterator[tuple[str, str]]:
     name, description = humanized(tool.name), tool.description
     if not description.strip():
         yield "no_description", ""
-    # Of other languages no verb is known.
+    # The verbs are English, so other languages are not checked.
     is_english = not description.strip() or _ENGLISH.search(description)
     first = stems_of(f"{name} {' '.join(description.split()[:_FIRST_WORDS])}")
-    if is_english and not _BEGINS.match(description) and first.isdisjoint(_verbs()):
+    if is_english and not _VERB_START.match(description) and first.isdisjoint(_verbs()):
         yield "no_verb", ""
     words = stems_of(f"{name} {tool.definition.title} {description}")
     if words <= _verbs() | stems_of(_VAGUE):
@@ -194,22 +198,24 @@ def _verbs() -> frozenset[str]:
     return stems_of(" ".join((_VERBS, *frozenset().union(*ACTIONS.values()))))
 
 
-def _findings(raw: _Faults, counts: Counts) -> tuple[Finding, ...]:
-    listed = []
+def _findings(raw: _Problems, counts: Counts) -> tuple[Finding, ...]:
+    findings = []
     for tool, faults in raw.items():
         pairs = [pair for (key, _), pair in counts.items() if key == tool]
-        found, count = map(sum, zip((0, 0), *pairs, strict=True))
-        listed += [
-            Finding(tool=tool, code=code, detail=detail, found=found, requests=count)
+        found_count, count = map(sum, zip((0, 0), *pairs, strict=True))
+        findings += [
+            Finding(tool=tool, code=code, detail=detail, found=found_count, requests=count)
             for code, detail in faults.items()
         ]
-    return tuple(sorted(listed, key=lambda each: (each.found / max(each.requests, 1), each.tool)))
+    return tuple(sorted(findings, key=lambda each: (each.found / max(each.requests, 1), each.tool)))
 
 
-def _effects(raw: _Faults, counts: Counts) -> Iterator[Effect]:
+def _effects(raw: _Problems, counts: Counts) -> Iterator[Effect]:
     for code, source in product(FINDINGS, dict.fromkeys(source for _, source in counts)):
         pairs = [
-            (code in raw.get(tool, ()), pair) for (tool, of), pair in counts.items() if of == source
+            (code in raw.get(tool, ()), pair)
+            for (tool, request_source), pair in counts.items()
+            if request_source == source
         ]
         having, others = ([pair for has, pair in pairs if has is side] for side in (True, False))
         if having:
@@ -218,5 +224,5 @@ def _effects(raw: _Faults, counts: Counts) -> Iterator[Effect]:
 
 
 def _recall(pairs: Sequence[tuple[int, int]]) -> float | None:
-    found, count = map(sum, zip((0, 0), *pairs, strict=True))
-    return found / count if count else None
+    found_count, count = map(sum, zip((0, 0), *pairs, strict=True))
+    return found_count / count if count else None

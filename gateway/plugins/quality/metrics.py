@@ -1,9 +1,9 @@
-"""What a ranking is worth. Pure functions; every figure is a share of 1.
+"""Metrics of rankings, as pure functions. Every figure is a share of 1.
 
-* The gold of a query is a list of groups: a group is served as soon as one of its tools is found.
-* Sums run in one fixed order, so that two runs of the same ranking agree to the last digit.
+* The gold of a query is a list of groups. A group is served if one of its tools is found.
+* Sums have a fixed order, so that equal rankings give equal figures to the last digit.
 
-Outcomes of requests -> which tools are found, and which stand in their place. Pure.
+The module also reports on single tools and on confused pairs.
 """
 
 from __future__ import annotations
@@ -25,20 +25,24 @@ Gold: TypeAlias = Sequence[frozenset[str]]
 DEPTH = 10
 RECALL_AT = (1, 3, 5, DEPTH)
 _GAINS = tuple(float(1 / np.log2(place + 2)) for place in range(DEPTH))
-_IDEAL = (0.0, *accumulate(_GAINS))
-"""The most that so many groups can gain."""
+_MAX_GAINS = (0.0, *accumulate(_GAINS))
+"""Maximum gain, indexed by the number of groups."""
 
 
 def score(ranked: Sequence[str], gold: Gold) -> Figures:
-    """Judge one ranking.
+    """Compute the figures of one ranking.
 
     Args:
         ranked: Tool ids, best first.
         gold: At least one group.
+
+    Example:
+        >>> score(["b", "a"], [frozenset({"a"})])["mrr"]
+        0.5
     """
     relevant = frozenset[str]().union(*gold)
     recalls = {f"recall@{depth}": _recall(ranked[:depth], gold) for depth in RECALL_AT}
-    served = _served(ranked[:DEPTH], gold)
+    served = _serving_positions(ranked[:DEPTH], gold)
     most = min(DEPTH, len(gold))
     gain = precision = 0.0
     for count, place in enumerate(served, 1):
@@ -48,7 +52,7 @@ def score(ranked: Sequence[str], gold: Gold) -> Figures:
     return {
         "hit@1": float(bool(ranked) and ranked[0] in relevant),
         **recalls,
-        "ndcg@10": gain / _IDEAL[most],
+        "ndcg@10": gain / _MAX_GAINS[most],
         "mrr": next((1 / place for place in places), 0.0),
         "comp@10": float(recalls["recall@10"] >= 1),
         "map@10": precision / most,
@@ -59,8 +63,8 @@ def _recall(top: Sequence[str], gold: Gold) -> float:
     return sum(not group.isdisjoint(top) for group in gold) / len(gold)
 
 
-def _served(top: Sequence[str], gold: Gold) -> list[int]:
-    """Return the places, from 0, at which a group is served that was not yet."""
+def _serving_positions(top: Sequence[str], gold: Gold) -> list[int]:
+    """Return the positions, from 0, of the tools that serve a group for the first time."""
     waiting = list(gold)
     places: list[int] = []
     for place, tool in enumerate(top):
@@ -72,72 +76,77 @@ def _served(top: Sequence[str], gold: Gold) -> list[int]:
 
 
 def mean(rows: Sequence[Figures]) -> Figures:
-    """Average each figure; empty without rows."""
+    """Return the mean of each figure; empty without rows."""
     if not rows:
         return {}
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-_NOWHERE = float("inf")
-_NAMED = 5
+_NOT_FOUND_RANK = float("inf")
+_MAX_NAMED = 5
 
 
 def report_tools(outcomes: Iterable[Outcome], *, limit: int) -> tuple[ToolReport, ...]:
-    """Report on each tool that a request wants; those that are never found come first.
+    """Report on each tool that a request wants, beginning with tools that are never found.
 
     Args:
-        outcomes: Of the requests.
-        limit: How many matches a search gives.
+        outcomes: Outcomes of the requests.
+        limit: Number of matches of a search.
     """
     places: defaultdict[str, list[float]] = defaultdict(list)
     above: defaultdict[str, Counter[str]] = defaultdict(Counter)
     words: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:
         for tool, place in zip(outcome.tools, outcome.places, strict=True):
-            places[tool].append(place or _NOWHERE)
+            places[tool].append(place or _NOT_FOUND_RANK)
             better = outcome.found[: (place or limit + 1) - 1][:limit]
             above[tool].update(other for other in better if other not in outcome.tools)
             words[tool].update(outcome.missing_words.get(tool, ()))
-    reports = (_report(tool, places[tool], above[tool], words[tool], limit) for tool in places)
+    reports = (_tool_report(tool, places[tool], above[tool], words[tool], limit) for tool in places)
     return tuple(sorted(reports, key=lambda each: (each.found / each.requests, each.id)))
 
 
-def _report(
+def _tool_report(
     tool: str, places: Sequence[float], above: Counter[str], words: Counter[str], limit: int
 ) -> ToolReport:
-    found, middle = sum(place <= limit for place in places), median(places)
+    found_count, middle = sum(place <= limit for place in places), median(places)
     return ToolReport(
         id=tool,
         requests=len(places),
-        found=found,
+        found=found_count,
         first=sum(place == 1 for place in places),
         top_five=sum(place <= 5 for place in places),
-        findable=found > 0,
-        median_place=None if middle == _NOWHERE else middle,
+        findable=found_count > 0,
+        median_place=None if middle == _NOT_FOUND_RANK else middle,
         outranked_by=dict(_most_common(above)),
         missing_words=tuple(word for word, _ in _most_common(words)),
     )
 
 
 def _most_common(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_NAMED]
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MAX_NAMED]
 
 
 def find_confusions(outcomes: Iterable[Outcome], twins: Twins) -> tuple[ConfusionPair, ...]:
-    """Return which tools came first where others were wanted, the most frequent pair first."""
+    """Return the tools that ranked first although another one was wanted, most frequent pair
+    first.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
-        wanted = {key for group in outcome.request.wanted for key in group}
-        if outcome.found and wanted.isdisjoint(outcome.found[:1]):
+        wanted_tool = {key for group in outcome.request.wanted for key in group}
+        if outcome.found and wanted_tool.isdisjoint(outcome.found[:1]):
             counts.update((tool, outcome.found[0]) for tool in outcome.tools)
     pairs = (
         ConfusionPair(
-            wanted=wanted, first=first, requests=count, are_twins=_are(twins, wanted, first)
+            wanted=wanted_tool,
+            first=first,
+            requests=count,
+            are_twins=_is_twin_pair(twins, wanted_tool, first),
         )
-        for (wanted, first), count in counts.items()
+        for (wanted_tool, first), count in counts.items()
     )
     return tuple(sorted(pairs, key=lambda each: (-each.requests, each.wanted, each.first)))
 
 
-def _are(twins: Mapping[str, frozenset[str]], tool: str, other: str) -> bool:
+def _is_twin_pair(twins: Mapping[str, frozenset[str]], tool: str, other: str) -> bool:
     return other in twins.get(tool, ())

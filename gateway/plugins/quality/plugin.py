@@ -1,4 +1,4 @@
-"""The plugin ``quality``: tools that test requests do not find want attention."""
+"""The plugin ``quality``, which reports tools that test requests never find as issues."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gateway.hookspecs import IssueSource, hookimpl
 
 @hookimpl
 def register_issues() -> Sequence[IssueSource]:
-    """Register the tools that the newest evaluation report never found."""
-    return [IssueSource(name="never_found", find=_find)]
+    """Register the issues about tools that the newest evaluation report never found."""
+    return [IssueSource(name="never_found", find=_find_never_found)]
 
 
-def _find(build: Any, reports: Path | None) -> Iterable[object]:
+def _find_never_found(build: Any, reports: Path | None) -> Iterable[object]:
     if reports is None:
         return ()
     from gateway.plugins.quality.never_found import never_found  # noqa: PLC0415  (pydantic is heavy)

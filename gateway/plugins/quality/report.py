@@ -1,10 +1,8 @@
-"""What an evaluation found, as values that are written as JSON and read again.
+"""Evaluation reports: values that are written as JSON, read again, and shown as an HTML page.
 
-Reports may be kept in a folder, one file each, whose name is the time.
+Reports may be saved in a folder, one file per report, named after its time.
 
-A report as one HTML page that loads nothing from elsewhere. Pure.
-
-What servers say of their tools is data: all of it is escaped.
+The page loads nothing from elsewhere, and escapes all texts of servers.
 """
 
 from __future__ import annotations
@@ -26,162 +24,163 @@ from gateway.plugins.quality.requests import EvalRequest, catalog_digest
 from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.json_models import validation_message
 
-_NAME = "%Y%m%dT%H%M%S.%fZ"
-"""The name of a file is its time in UTC (ISO 8601, basic format): names sort by time."""
+_FILE_NAME_FORMAT = "%Y%m%dT%H%M%S.%fZ"
+"""Format of a file name: the UTC time (ISO 8601, basic format), so that names sort by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one request found."""
+    """Result of one request."""
 
     request: EvalRequest
     found: tuple[str, ...]
-    """The ids of the first ten, best first."""
+    """Ids of the first ten matches, best first."""
     places: tuple[int | None, ...] = ()
-    """Where each wanted tool, an alternative or a twin of it stands, from 1; None if it is not
-    found at all."""
+    """Rank of each wanted tool, its alternatives or twins, from 1; None if not found at all."""
     tools: tuple[str, ...] = ()
-    """Which tool each place is counted for."""
+    """Tool id to which each of *places* belongs."""
     missed: bool = False
-    """Whether a wanted tool is not among those that a search gives."""
+    """True if a wanted tool is not among the matches of a search."""
     accepted: bool = True
-    """Whether the answer is given without a warning that nothing in it is likely."""
+    """True if the answer has no warning about weak matches."""
     confidence: float = 0.0
-    """Of the best match, 0 to 1."""
+    """Confidence of the best match, 0 to 1."""
     figures: Mapping[str, float]
-    """Empty if no tool serves the request."""
+    """Metrics of the request; empty if no tool serves it."""
     missing_words: Mapping[str, tuple[str, ...]]
-    """The words of the request that a missed tool lacks, by its id."""
+    """Words of the request that a missed tool lacks, keyed by tool id."""
     follows: bool | None = None
-    """Whether the second tool is suggested after the first; None if the request has no order."""
+    """True if the second tool is suggested after the first; None if the request has no order."""
     answer_tokens: int = 0
     schema_tokens: int = 0
     degraded: bool = False
-    """Whether the search went without something, such as vectors, twice."""
+    """True if both attempts ran without an optional stage, such as vectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The figures of some requests."""
+    """Mean figures of several requests."""
 
     requests: int
     unanswerable: int
-    """How many of them no tool serves."""
+    """Number of requests that no tool serves."""
     figures: Mapping[str, float]
-    """Means over those that a tool serves, and ``false_accepts`` over the others; shares of 1."""
+    """Means over the served requests, and ``false_accepts`` over the others; shares of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReport:
-    """How one tool is found by the requests that want it."""
+    """How well one tool is found by the requests that want it."""
 
     id: str
     requests: int
     found: int
-    """How many of them have it among the tools that a search gives."""
+    """Number of these requests with the tool among the matches."""
     first: int
-    """How many of them have it as the first match (hit@1)."""
+    """Number of requests with the tool as the first match (hit@1)."""
     top_five: int
-    """How many of them have it among the first five (hit@5)."""
+    """Number of requests with the tool among the first five matches (hit@5)."""
     findable: bool
-    """Whether any has."""
+    """True if at least one request finds the tool."""
     median_place: float | None
-    """None if more than half of the requests do not find it at all."""
+    """Median rank; None if more than half of the requests do not find the tool at all."""
     outranked_by: Mapping[str, int]
-    """Which tools stood above it, and how often, the most frequent first."""
+    """Number of times that other tools ranked higher, keyed by tool id, most frequent first."""
     missing_words: tuple[str, ...]
-    """Words of the requests that missed it and that it lacks, the most frequent first."""
+    """Words that the tool lacks and requests that missed it contain, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionPair:
-    """A tool that came first where another one was wanted."""
+    """A tool that ranked first although another one was wanted."""
 
     wanted: str
     first: str
     requests: int
     are_twins: bool
-    """Whether both say the same: then it is no miss, but is it one tool or two?"""
+    """True if both have nearly the same description. The first tool then counts as found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Estimated tokens that a model reads."""
+    """Estimated number of tokens that a model reads."""
 
     catalog: int
-    """Of all schemas, as they would be sent without a gateway."""
+    """Tokens of all schemas, as sent without a gateway."""
     fixed: int
-    """Of the meta-tools, which stand in each request."""
+    """Tokens of the meta-tools, which are part of each model request."""
     answer_p50: int
     answer_p95: int
-    """Of the answer of a search."""
+    """95th percentile of the tokens of a search result."""
     schemas_p50: int
-    """Of the schemas of the found tools, which a search brings besides."""
+    """Median tokens of the schemas of the found tools, sent in addition to the search result."""
     break_even: int
-    """After so many searches in one conversation all schemas would have been cheaper."""
+    """Number of searches in one conversation from which the gateway costs more than all schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """What is found in a catalog that grew by other people's tools."""
+    """Figures in a catalog enlarged by distractors."""
 
     tools: int
-    """How many tools there are in all."""
+    """Total number of tools."""
     figures: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """What an evaluation found."""
+    """Result of an evaluation."""
 
     catalog: Mapping[str, str]
-    """A short digest of each tool that may be found, by id."""
+    """Short digests of the visible tools, keyed by tool id."""
     strategy: str
     limit: int
-    """How many matches a search gives: what is not among them is missed."""
+    """Number of matches of a search. Tools beyond it count as missed."""
     summary: Summary
     by_source: Mapping[str, Summary]
     by_language: Mapping[str, Summary]
     tools: tuple[ToolReport, ...]
-    """Those that some request wants, never found ones first."""
+    """Reports on the wanted tools, beginning with tools that are never found."""
     untested: tuple[str, ...]
-    """The ids of the tools that no request wants."""
+    """Ids of the tools that no request wants."""
     unknown: tuple[str, ...]
-    """What requests want and the catalog lacks; counted as missed."""
+    """Wanted tools that the catalog does not contain; they count as missed."""
     pairs: tuple[ConfusionPair, ...]
-    """The most frequent first."""
+    """Confused tools, most frequent pair first."""
     cost: Cost | None = None
     degraded: int = 0
-    """How many searches went without something: the figures are not those of a healthy gateway."""
+    """Number of searches without an optional stage. If above 0, a healthy gateway may score
+    higher."""
     outcomes: tuple[Outcome, ...]
     curve: tuple[CurvePoint, ...] = ()
-    """With more and more distractors; the first is the catalog alone. Empty if not asked for."""
+    """Figures with growing numbers of distractors, beginning with none. Empty if not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReport:
-    """A report in a folder, without what it says of single tools and requests."""
+    """A saved report, without its results for single tools and requests."""
 
     name: str
-    """Of its file."""
+    """Name of the report file."""
     time: str
-    """When it was made, ISO 8601 in UTC: by its name, or else when its file was changed."""
+    """Creation time, ISO 8601 in UTC: from the file name, or else the modification time of the
+    file."""
     requests: int = 0
     tools: int = 0
-    """How many tools the catalog had."""
+    """Number of tools in the catalog."""
     catalog: str = ""
-    """The digest of that catalog; equal ones mean equal catalogs."""
+    """Digest of the catalog. Equal digests mean equal catalogs."""
     figures: Mapping[str, float]
-    """Of all requests; shares of 1."""
+    """Figures of all requests, as shares of 1."""
     degraded: int = 0
-    """As in `EvalReport`."""
+    """Number of searches without an optional stage, such as vectors."""
     error: str = ""
-    """Why it cannot be read; empty if it can."""
+    """Reason why the report cannot be read; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
-    """What `list_reports` reads of an `EvalReport`."""
+class _ReportHead:
+    """The fields of an `EvalReport` that `list_reports` reads."""
 
     catalog: Mapping[str, str]
     summary: Summary
@@ -194,10 +193,10 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def read_report(text: str, *, where: str) -> EvalReport:
-    """Read a report as `write_report` writes it.
+    """Read a report that `write_report` wrote.
 
     Raises:
-        ConfigError: It is none; *where* names it.
+        ConfigError: If *text* is not a report. The message names *where*.
     """
     report: EvalReport = _read(EvalReport, text, where)
     return report
@@ -208,7 +207,7 @@ def _read(kind: type, text: str, where: str) -> Any:
         return _adapter(kind).validate_json(text)
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
-            raise ConfigError(f"{where} is no report of 'gateway eval run'") from None
+            raise ConfigError(f"{where} is not a report of 'gateway eval run'") from None
         raise ConfigError(f"{where}: {validation_message(error)}") from None
 
 
@@ -218,12 +217,13 @@ def write_report(report: EvalReport) -> str:
 
 
 def save_report(report: EvalReport, folder: Path) -> Path:
-    """Write *report* to a new file in *folder*, which is made if it is missing, and return it.
+    """Write *report* to a new file in *folder*, create a missing folder, and return the file's
+    path.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: If the file cannot be written.
     """
-    path = folder / f"{datetime.now(UTC).strftime(_NAME)}.json"
+    path = folder / f"{datetime.now(UTC).strftime(_FILE_NAME_FORMAT)}.json"
     try:
         write_atomically(path, write_report(report))
     except OSError as error:
@@ -232,63 +232,63 @@ def save_report(report: EvalReport, folder: Path) -> Path:
 
 
 def report_files(folder: Path) -> tuple[Path, ...]:
-    """Return the reports of a folder, the newest last: their names begin with their date."""
+    """Return the report files of a folder, newest last, because their names begin with the date."""
     return tuple(sorted(path for path in folder.glob("*.json") if path.is_file()))
 
 
 def list_reports(folder: Path) -> tuple[StoredReport, ...]:
-    """Return the reports of a folder, the newest last; those that cannot be read say why."""
-    return tuple(_head(path, *_version(path)) for path in report_files(folder))
+    """Return the reports of a folder, newest last. A report that cannot be read has an `error`."""
+    return tuple(_stored_report(path, *_file_version(path)) for path in report_files(folder))
 
 
 def load_report(folder: Path, name: str) -> EvalReport:
     """Return the report in the file *name* of *folder*.
 
     Raises:
-        InvalidRequestError: `list_reports` does not list it.
-        ConfigError: It cannot be read.
+        InvalidRequestError: If *folder* does not contain the file.
+        ConfigError: If the file cannot be read.
     """
     path = folder / name
     if path not in report_files(folder):
         raise InvalidRequestError("there is no such report")
-    return _load(path, *_version(path))
+    return _load(path, *_file_version(path))
 
 
 def newest_report(folder: Path) -> EvalReport | None:
-    """Return the newest report of a folder; None if there is none.
+    """Return the newest report of a folder, or None if the folder has no reports.
 
     Raises:
-        ConfigError: The newest file is no report.
+        ConfigError: If the newest file is not a report.
     """
     files = report_files(folder)
     return load_report(folder, files[-1].name) if files else None
 
 
-def _version(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+def _file_version(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=2)
 def _load(path: Path, _changed_ns: int, _bytes: int) -> EvalReport:
-    """Return the report in *path*; it is read again once the file changed."""
+    """Return the report in *path*. The size and change time are part of the cache key."""
     return read_report(read_text(path), where=path.name)
 
 
 @lru_cache(maxsize=1024)
-def _head(path: Path, changed_ns: int, _bytes: int) -> StoredReport:
+def _stored_report(path: Path, changed_ns: int, _bytes: int) -> StoredReport:
     try:
-        time = datetime.strptime(path.stem, _NAME).replace(tzinfo=UTC)
+        time = datetime.strptime(path.stem, _FILE_NAME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         time = datetime.fromtimestamp(changed_ns / 1e9, UTC)
-    shown = time.isoformat(timespec="microseconds")
+    iso_time = time.isoformat(timespec="microseconds")
     try:
-        head: _Head = _read(_Head, read_text(path), path.name)
+        head: _ReportHead = _read(_ReportHead, read_text(path), path.name)
     except ConfigError as error:
-        return StoredReport(name=path.name, time=shown, figures={}, error=str(error))
+        return StoredReport(name=path.name, time=iso_time, figures={}, error=str(error))
     return StoredReport(
         name=path.name,
-        time=shown,
+        time=iso_time,
         requests=head.summary.requests,
         tools=len(head.catalog),
         catalog=catalog_digest(head.catalog),
@@ -297,26 +297,26 @@ def _head(path: Path, changed_ns: int, _bytes: int) -> StoredReport:
     )
 
 
-_TOOL = ("id", "found", "requests", "median_place", "outranked_by", "missing_words")
+_TOOL_COLUMNS = ("id", "found", "requests", "median_place", "outranked_by", "missing_words")
 
 
 def to_page(report: EvalReport) -> str:
-    """Return *report* as a page: figures, tools, pairs and every miss."""
+    """Return *report* as an HTML page with figures, tools, confused pairs and missed requests."""
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     names = [*report.summary.figures]
     summaries = {"all": report.summary, **report.by_source, **report.by_language}
     figures = [
-        (key, each.requests, *_values(each.figures, names)) for key, each in summaries.items()
+        (key, item.requests, *_values(item.figures, names)) for key, item in summaries.items()
     ]
-    tools = [[getattr(tool, name) for name in _TOOL] for tool in report.tools]
+    tools = [[getattr(tool, name) for name in _TOOL_COLUMNS] for tool in report.tools]
     pairs = [
-        (pair.wanted, pair.first, pair.requests, "one tool or two?" if pair.are_twins else "")
+        (pair.wanted, pair.first, pair.requests, "yes" if pair.are_twins else "")
         for pair in report.pairs
     ]
     missed = [
-        (each.request.text, each.request.source, each.tools, each.places, each.found)
-        for each in report.outcomes
-        if each.missed
+        (item.request.text, item.request.source, item.tools, item.places, item.found)
+        for item in report.outcomes
+        if item.missed
     ]
     return template.substitute(
         catalog=f"{len(report.catalog)} tools, strategy {escape(report.strategy)}",
@@ -324,11 +324,11 @@ def to_page(report: EvalReport) -> str:
         tokens=_table(("", "tokens"), asdict(report.cost).items() if report.cost else ()),
         curve=_table(
             ("tools", *names),
-            ((each.tools, *_values(each.figures, names)) for each in report.curve),
+            ((item.tools, *_values(item.figures, names)) for item in report.curve),
         ),
-        tools=_table([name.replace("_", " ") for name in _TOOL], tools),
-        pairs=_table(("wanted", "came first", "requests", "equal"), pairs),
-        missed=_table(("request", "source", "wanted", "place", "found instead"), missed),
+        tools=_table([name.replace("_", " ") for name in _TOOL_COLUMNS], tools),
+        pairs=_table(("wanted", "ranked first", "requests", "twins"), pairs),
+        missed=_table(("request", "source", "wanted", "rank", "found"), missed),
     )
 
 

@@ -1,6 +1,7 @@
-"""Whether tools can be called, told without asking their servers. For agents that run on schedule.
+"""Check that tools can be called, without contacting their servers. For agents that run on
+schedule.
 
-Pure, but for `preflight`, which reads what a gateway has in memory.
+The functions are pure, except `preflight`, which reads the state of a gateway in memory.
 """
 
 from __future__ import annotations
@@ -16,63 +17,68 @@ from gateway.types import ANYONE, Caller, Entity
 from gateway.types.caller import filters_for
 
 Verdict = Literal["ready", "retry_later", "needs_person", "unknown"]
-"""From best to worst."""
+"""Result of a check, from best to worst."""
 Reason = Literal["not_listed", "changed", "signed_out", "server_down", "filtered", "schema_differs"]
-"""*not_listed*: its server does not list it, or never was listed; *changed*: it, or what would run,
-is not as it was approved; *signed_out*: its server wants a sign-in; *server_down*: its server could
-not be reached or listed; *filtered*: this caller may not use it; *schema_differs*: its schemas are
-not those that the agent was built with."""
+"""Reasons against a call:
+
+* *not_listed*: The server does not list the tool, or was never listed.
+* *changed*: The tool, or the command or URL of its server, differs from the approved one.
+* *signed_out*: The server requires a sign-in.
+* *server_down*: The server could not be reached or listed.
+* *filtered*: The caller may not use the tool.
+* *schema_differs*: The schemas differ from those that the agent was built with."""
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """What is known of the server behind a tool."""
+    """Known state of a tool's server."""
 
     name: str
     listed: bool = True
-    """Whether its tool list is known."""
+    """True if the tool list is known."""
     unusable: str = ""
-    """Why it cannot be used at all, such as an entry at fault; empty if it can."""
+    """Reason why the server cannot be used at all, such as an invalid entry; empty if it can."""
     changed: bool = False
-    """Whether what would run, or be asked, is not as it was approved."""
+    """True if the command or URL changed since it was approved."""
     signed_out: bool = False
     failure: str = ""
-    """Why it could not be reached or listed lately; empty if it could, as far as is known."""
+    """Reason why the server recently could not be reached or listed; empty without a known
+    failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCheck:
-    """Whether one tool can be called."""
+    """Result of the check of one tool."""
 
     tool: str
-    """Its id."""
+    """Id of the tool."""
     verdict: Verdict
     reasons: tuple[Reason, ...] = ()
-    """Empty for what is ready."""
+    """Reasons against a call; empty if the tool is ready."""
     digest: str = ""
-    """Of its schemas as they are now, 16 hexadecimal digits; empty if it is not listed."""
+    """Digest of the current schemas, 16 hexadecimal digits; empty if the tool is not listed."""
     detail: str = ""
-    """What to do about each reason."""
+    """Remedy for each reason."""
 
 
-class Checked(Protocol):
-    """What a `Gateway` knows of its servers."""
+class CheckedGateway(Protocol):
+    """The parts of a `Gateway` that a check uses."""
 
     async def snapshot(self) -> Snapshot:
-        """Return the index as calls read it."""
+        """Return the index that calls use."""
 
     def server_states(self) -> Mapping[str, str]:
-        """Return the state of each connection by server."""
+        """Return the state of each connection, keyed by server."""
 
 
 async def preflight(
-    gateway: Checked, wanted: Mapping[str, str], *, caller: Caller = ANYONE
+    gateway: CheckedGateway, wanted: Mapping[str, str], *, caller: Caller = ANYONE
 ) -> tuple[ToolCheck, ...]:
-    """Check tools by what *gateway* knows now; see `check_tools`.
+    """Check tools against the current state of *gateway*, as `check_tools` does.
 
-    A server that was not listed yet is listed, as by a search.
+    A server that was not listed yet is listed first, as in a search.
     """
     snapshot, connections = await gateway.snapshot(), gateway.server_states()
     states = {}
@@ -93,23 +99,25 @@ def check_tools(
     """Check tools, in the order of *wanted*.
 
     Args:
-        wanted: The digest of the schemas that the agent was built with, by the id of each tool;
-            empty if any will do.
-        snapshot: With what changed since it was approved in it (`on_change="warn"`): what is left
-            out counts as not listed.
-        servers: The state of the server behind each of these tools, by the tool's id.
-        caller: The party that will call them.
+        wanted: Digests of the schemas that the agent was built with, keyed by tool id. An empty
+            digest accepts all schemas.
+        snapshot: The catalog, including tools that changed since approval (`on_change="warn"`). A
+            tool that is left out counts as not listed.
+        servers: State of each tool's server, keyed by tool id.
+        caller: Caller of the tools.
     """
-    listed = {entity.id: entity for entity in snapshot.visible(filters_for(None))}
+    entities = {entity.id: entity for entity in snapshot.visible(filters_for(None))}
     allowed = {entity.id for entity in snapshot.visible(caller.filters())}
     checks = []
     for tool, built_with in wanted.items():
-        entity = listed.get(tool)
-        faults = [*_server_faults(servers[tool], is_listed=tool in listed)]
+        entity = entities.get(tool)
+        faults = [*_server_faults(servers[tool], is_listed=tool in entities)]
         if entity is not None:
             faults += _tool_faults(entity, built_with, is_allowed=tool in allowed)
         elif not faults:
-            faults.append(_Fault("not_listed", "its server does not list it, or a policy hides it"))
+            faults.append(
+                _Fault("not_listed", "its server does not list the tool, or a policy hides it")
+            )
         checks.append(
             ToolCheck(
                 tool=tool,
@@ -123,9 +131,9 @@ def check_tools(
 
 
 def schema_digest(tool: Entity) -> str:
-    """Return the digest of the schemas of a tool as it is shown, 16 hexadecimal digits.
+    """Return the digest of a tool's current schemas, 16 hexadecimal digits.
 
-    Names and descriptions do not matter: a call that was right stays right.
+    The name and description are not part of the digest, because they do not affect valid calls.
     """
     schemas = tool.definition.input_schema, tool.definition.output_schema
     return digest(json.dumps(schemas, sort_keys=True))[:_DIGITS]
@@ -148,9 +156,11 @@ def _server_faults(server: ServerState, *, is_listed: bool) -> Iterator[_Fault]:
         yield _Fault("not_listed", server.unusable)
         return
     if server.changed:
-        yield _Fault("changed", f"what would run is not as approved: gateway approve {name}")
+        yield _Fault(
+            "changed", f"the command or URL differs from the approved one: gateway approve {name}"
+        )
     if server.signed_out:
-        yield _Fault("signed_out", f"gateway login {name}")
+        yield _Fault("signed_out", f"sign in first: gateway login {name}")
     elif server.failure:
         yield _Fault("server_down", f"{name!r}: {server.failure}", "retry_later")
     elif not server.listed and not is_listed:
@@ -162,6 +172,6 @@ def _tool_faults(entity: Entity, built_with: str, *, is_allowed: bool) -> Iterat
         if note.code == "tool_changed":
             yield _Fault("changed", note.detail)
     if not is_allowed:
-        yield _Fault("filtered", "its status or scopes keep this caller from it")
+        yield _Fault("filtered", "its status or scopes hide it from this caller")
     if built_with and built_with != schema_digest(entity):
         yield _Fault("schema_differs", f"the agent was built with {built_with}")

@@ -1,10 +1,11 @@
-"""Learn from requests that are known: the tools that serve them get them as examples.
+"""Tuning: requests become search examples of the tools that serve them.
 
-* The vector of a tool leans to its examples (`gateway.index.compiler`), and their words find it.
-* Whether that helps is measured on requests that are no examples: they are split in parts, and each
-  part is asked while the others are examples. Nothing changes unless recall@5 gains surely, and
-  every tool is found that was.
-* The examples become rules of the catalog: they hold from the next search on, and after a restart.
+* The examples change a tool's vector (`gateway.index.compiler`) and add to its searched words.
+* The gain is measured by cross-validation: the requests are split into parts, and each part is
+  tested while the others are examples. The examples are kept only if recall@5 certainly rises and
+  no tool is lost.
+* Kept examples become rules of the catalog. They apply from the next search on, and after a
+  restart.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ from gateway.plugins.quality.variants import Tunable, variant_of
 from gateway.types import ANYONE, Caller, Entity
 
 MIN_REQUESTS = 30
-"""Of fewer nothing sure can be said."""
+"""Minimum number of requests; fewer give no reliable result."""
 PARTS = 5
 JUDGED = "recall@5"
 _SOURCES = frozenset({"user", "model", "usage"})
-"""Requests by rules are made of the tools' own words: nothing is learned from them."""
+"""Sources of usable requests. Generated requests consist of the tools' own words."""
 Examples = Mapping[str, tuple[str, ...]]
-"""Requests by the id of the tool that serves them."""
+"""Requests, keyed by the id of the tool that serves them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What was learned, and what it is worth."""
+    """Learned examples and their measured gain."""
 
     requests: int
-    """How many were learned from."""
+    """Number of usable requests."""
     kept: bool
     reason: str
-    """Why it is kept or not, in words."""
+    """Reason why the examples are kept or rejected, in words."""
     comparison: Comparison | None = None
-    """Each request without examples, and with those of the other parts."""
+    """Comparison of each request without examples and with the examples of the other parts."""
     unfound: tuple[str, ...] = ()
-    """The tools that were found, and that the examples of others would hide."""
+    """Tools that the examples of other tools would hide."""
     examples: Examples
-    """What the tools that were found to serve a request get; empty if nothing is kept."""
+    """New examples, keyed by tool id; empty if rejected."""
     before: Examples
-    """What these tools had from an earlier tuning or by the catalog's own rules."""
+    """Earlier examples of the same tools, from a previous tuning or the catalog's rules."""
 
 
 async def tune(
@@ -60,24 +61,26 @@ async def tune(
     caller: Caller = ANYONE,
     progress: Progress = lambda *_: None,
 ) -> Tuning:
-    """Make requests examples of the tools that serve them, if other requests gain by it.
+    """Make requests examples of the tools that serve them, if other requests improve.
 
     Args:
-        gateway: A `Gateway`. Its rules change if the examples are kept, and nothing else.
-        requests: Their tools are ids or names. Of those made by rules nothing is learned.
-        caller: What may be seen; the requests are its own.
-        progress: Called with ``part`` or ``requests``, how much is done and how much there is.
+        gateway: A `Gateway`. If the examples are kept, its rules change, but nothing else.
+        requests: Requests that name tools by id or name. Generated requests are ignored.
+        caller: Caller of the searches, which decides the visible tools.
+        progress: Called with ``part`` or ``requests``, the finished number and the total number.
 
     Raises:
-        InvalidRequestError: A tool is unknown, or several have its name.
-        StoreError: The examples could not be kept.
+        InvalidRequestError: If a tool is unknown, or several tools have its name.
+        StoreError: If the examples cannot be written.
     """
     snapshot = await gateway.snapshot(vectors=True)
     filters = caller.filters()
     frozen = freeze(requests.requests, snapshot, filters)
-    usable = [each for each in frozen.requests if each.source in _SOURCES and each.wanted]
+    usable = [
+        request for request in frozen.requests if request.source in _SOURCES and request.wanted
+    ]
     if len(usable) < MIN_REQUESTS:
-        reason = f"{len(usable)} requests are too few to learn from: give {MIN_REQUESTS}"
+        reason = f"too few requests to learn from ({len(usable)}): give {MIN_REQUESTS} or more"
         return Tuning(requests=len(usable), kept=False, reason=reason, examples={}, before={})
     trial = _Trial(gateway=gateway, snapshot=snapshot, caller=caller, progress=progress)
     comparison = await trial.compare_parts(usable)
@@ -88,7 +91,7 @@ async def tune(
     is_gain = sure and not unfound
     before: dict[str, tuple[str, ...]] = {}
     if is_gain:
-        before = await _keep(gateway.catalog, snapshot, examples)
+        before = await _write_examples(gateway.catalog, snapshot, examples)
     return Tuning(
         requests=len(usable),
         kept=is_gain,
@@ -101,38 +104,39 @@ async def tune(
 
 
 async def undo(gateway: Tunable, tuning: Tuning) -> None:
-    """Restore the examples that the tools of *tuning* had before it.
+    """Restore the examples that the tools had before *tuning*.
 
     Raises:
-        StoreError: They could not be kept.
+        StoreError: If the examples cannot be written.
     """
-    await _keep(gateway.catalog, await gateway.snapshot(), tuning.before)
+    await _write_examples(gateway.catalog, await gateway.snapshot(), tuning.before)
 
 
 def examples_of(requests: Iterable[EvalRequest]) -> dict[str, tuple[str, ...]]:
-    """Return the requests that each tool serves, by its id; of alternatives each serves."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    """Return the texts of *requests*, keyed by the id of each tool that serves them."""
+    texts_by_tool: defaultdict[str, list[str]] = defaultdict(list)
     for request in requests:
         for tool in dict.fromkeys(tool for group in request.wanted for tool in group):
-            found[tool].append(request.text)
-    return {tool: tuple(dict.fromkeys(texts)) for tool, texts in found.items()}
+            texts_by_tool[tool].append(request.text)
+    return {tool: tuple(dict.fromkeys(texts)) for tool, texts in texts_by_tool.items()}
 
 
 def _reason(comparison: Comparison, unfound: Sequence[str]) -> str:
     gain = comparison.changes[JUDGED]
     points = f"{100 * gain.difference:+.1f} points of {JUDGED}, {100 * gain.low:+.1f} at least"
     if gain.low <= 0:
-        return f"not kept, since the gain is not sure: {points}"
+        return f"not kept, because the gain is uncertain: {points}"
     if unfound:
         named = ", ".join(unfound[:5])
-        return f"not kept, since {len(unfound)} tools would be found no longer: {named}"
-    return f"kept: {points}, on requests that were no examples"
+        count = f"{len(unfound)} tool{'s' * (len(unfound) != 1)}"
+        return f"not kept, because {count} would no longer be found: {named}"
+    return f"kept: {points}, on requests that were not examples"
 
 
-async def _keep(
+async def _write_examples(
     catalog: Catalog, snapshot: Snapshot, examples: Examples
 ) -> dict[str, tuple[str, ...]]:
-    """Make *examples* rules of the catalog; return what its rules gave these tools before."""
+    """Write *examples* to the catalog's rules. Return the earlier examples of the same tools."""
     tools = {entity.id: entity for entity in snapshot.entities}
     before = {}
     for key, texts in examples.items():
@@ -147,7 +151,7 @@ async def _keep(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """Asks requests while others are examples."""
+    """Cross-validation: evaluates requests while others are examples."""
 
     gateway: Tunable
     snapshot: Snapshot
@@ -155,12 +159,14 @@ class _Trial:
     progress: Progress
 
     async def compare_parts(self, requests: Sequence[EvalRequest]) -> Comparison:
-        """Compare each request without examples with itself when the other parts are examples."""
+        """Compare each request without examples and with the other parts as examples."""
         before = await self._evaluate({}, requests)
         reports = []
         for part in range(PARTS):
             self.progress("part", part, PARTS)
-            others = [each for at, each in enumerate(requests) if at % PARTS != part]
+            others = [
+                request for position, request in enumerate(requests) if position % PARTS != part
+            ]
             reports.append(await self._evaluate(examples_of(others), requests[part::PARTS]))
         outcomes = tuple(outcome for report in reports for outcome in report.outcomes)
         tools = tuple(tool for report in reports for tool in report.tools)
@@ -172,11 +178,11 @@ class _Trial:
     ) -> tuple[str, ...]:
         """Return the tools that are found only without examples.
 
-        They are asked for by *requests*, and in the words of their own definitions.
+        The searches are *requests*, and generated requests in the words of the tools' definitions.
         """
-        every = [*requests, *offline_requests(tools, typos=False)]
-        before = await self._evaluate({}, every)
-        return compare(before, await self._evaluate(examples_of(requests), every)).lost_tools
+        all_requests = [*requests, *offline_requests(tools, typos=False)]
+        before = await self._evaluate({}, all_requests)
+        return compare(before, await self._evaluate(examples_of(requests), all_requests)).lost_tools
 
     async def _evaluate(self, examples: Examples, requests: Sequence[EvalRequest]) -> EvalReport:
         entities = with_examples(self.snapshot.entities, examples)
@@ -190,7 +196,7 @@ class _Trial:
 
 
 def with_examples(entities: Iterable[Entity], examples: Examples) -> Iterator[Entity]:
-    """Yield *entities*, those with *examples* with these added."""
+    """Yield *entities* with their *examples* added."""
     for entity in entities:
-        every = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
-        yield entity.with_hints(examples=tuple(every)) if entity.id in examples else entity
+        all_examples = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
+        yield entity.with_hints(examples=tuple(all_examples)) if entity.id in examples else entity

@@ -1,7 +1,7 @@
-"""Tools that nobody could tell apart by what is said of them, and requests that none serves. Pure.
+"""Twins: tools of different servers with nearly the same description. Pure functions.
 
-A twin that is found in a tool's place is asked about, and counts as found: either the two are one,
-or a description has to say what the difference is.
+A twin in a tool's place counts as found. Reports list such pairs, because they are either one tool,
+or the descriptions lack the difference. `hold_out` makes requests that no tool serves.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from gateway.search.rank.parameters import COPY_SHARE
 from gateway.types import Entity
 
 Twins = Mapping[str, frozenset[str]]
-"""The ids of the twins of each tool that has some, by its id; none is its own."""
+"""Ids of the twins, keyed by tool id. Tools without twins are left out."""
 
 
 def find_twins(tools: Sequence[Entity], wanted: Iterable[str]) -> Twins:
-    """Return the twins of the tools *wanted*, by id, among *tools* of other servers."""
+    """Return the twins of the tools *wanted* among the *tools* of other servers, keyed by tool
+    id.
+    """
     by_id = {tool.id: tool for tool in tools}
     like = _Descriptions(tools)
-    found = {}
+    twins_by_id = {}
     for key in sorted({*wanted} & by_id.keys()):
         tool = by_id[key]
         twins = (other.id for other in like.candidates(tool) if _are_twins(tool, other))
         if ids := frozenset(twins):
-            found[key] = ids
-    return found
+            twins_by_id[key] = ids
+    return twins_by_id
 
 
 def _are_twins(tool: Entity, other: Entity) -> bool:
@@ -43,10 +45,10 @@ def _are_twins(tool: Entity, other: Entity) -> bool:
 
 
 class _Descriptions:
-    """Tools by the rare words of their descriptions.
+    """Index of tools by the rare words of their descriptions.
 
-    If two sets share s of their union, they share one of the rarest (1 - s) n + 1 words of each,
-    where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
+    If two sets share the fraction s of their union, they share one of the rarest (1 - s) n + 1
+    words of each, where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
     """
 
     def __init__(self, tools: Sequence[Entity]) -> None:
@@ -57,18 +59,22 @@ class _Descriptions:
                 self._tools[stem].append(tool)
 
     def candidates(self, tool: Entity) -> Iterable[Entity]:
-        """Return the tools that may be twins of *tool*, each once."""
-        found = (other for stem in self._rarest(tool) for other in self._tools[stem])
-        return {other.id: other for other in found}.values()
+        """Return the possible twins of *tool*, without duplicates."""
+        tools = (other for stem in self._rarest(tool) for other in self._tools[stem])
+        return {other.id: other for other in tools}.values()
 
     def _rarest(self, tool: Entity) -> list[str]:
-        """Return enough of the rare words; what has none has the empty one."""
+        """Return enough rare words for the prefix filter; an empty word if the description has no
+        words.
+        """
         stems = sorted(stems_of(tool.description), key=lambda stem: (self._counts[stem], stem))
         return stems[: len(stems) - ceil(COPY_SHARE * len(stems)) + 1] or [""]
 
 
 def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]:
-    """Return what serves *request*: for each tool wanted, its alternatives and all their twins."""
+    """Return the ids that serve *request*: for each wanted tool, its alternatives and their
+    twins.
+    """
     return tuple(
         frozenset(group).union(*(twins.get(key, frozenset()) for key in group))
         for group in request.wanted
@@ -78,20 +84,20 @@ def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]
 def hold_out(
     requests: Iterable[EvalRequest], tools: Sequence[Entity], *, count: int
 ) -> tuple[EvalRequest, ...]:
-    """Return up to *count* requests that no tool serves: the search must do without those that do.
+    """Repeat up to *count* requests without the tools that serve them, so that no tool does.
 
-    What is held out is the tool that is wanted, its twins, and tools of its name on other servers.
-    Another tool may serve the request after all, as one of another name: judge what is accepted.
-    The requests are drawn by the digest of their texts: the same ones in every process.
+    Each search ignores the wanted tool, its twins, and tools with the same name on other servers. A
+    tool with another name may still serve the request, so check the accepted requests. The requests
+    are selected by the digest of their texts, which gives the same selection in every process.
     """
     single = [request for request in requests if len(request.wanted) == 1 and not request.ordered]
     drawn = sorted(single, key=lambda request: digest(request.text))[:count]
     twins = find_twins(tools, (key for request in drawn for key in request.wanted[0]))
     names = {tool.id: humanized(tool.name) for tool in tools}
-    held = []
+    repeated = []
     for request in drawn:
         (group,) = with_twins(request, twins)
         called = {names[key] for key in group if key in names}
         without = group | {key for key, name in names.items() if name in called}
-        held.append(replace(request, wanted=(), without=without, source="held_out"))
-    return tuple(held)
+        repeated.append(replace(request, wanted=(), without=without, source="held_out"))
+    return tuple(repeated)

@@ -1,4 +1,4 @@
-"""A catalog in which some texts are others, to be searched beside the gateway's own."""
+"""A copy of a catalog with different texts, which can be searched next to the gateway's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, 
 
 
 class Tunable(Searchable, Protocol):
-    """What is tuned: a `Gateway`."""
+    """The parts of a `Gateway` that tuning uses."""
 
     embedder: Embedder | None
     telemetry: Telemetry
@@ -30,16 +30,16 @@ class Tunable(Searchable, Protocol):
 
     @property
     def searches(self) -> Searches:
-        """The searches of the gateway."""
+        """The gateway's searches."""
 
     @property
     def catalog(self) -> Catalog:
-        """What keeps the rules."""
+        """The catalog, which stores the rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A gateway with other texts, which only searches."""
+    """A search-only copy of a gateway with different texts."""
 
     gateway: Tunable
     options: Options
@@ -48,7 +48,7 @@ class Variant:
     find: CachedSearch
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index."""
+        """Return the index of the copy."""
         del vectors
         return self.index
 
@@ -62,32 +62,32 @@ class Variant:
         task: str | None = "",
     ) -> SearchResult:
         """Find tools as the gateway does."""
-        asked = SearchArguments(query, limit=limit, filters=filters or Filters(), caller=caller)
-        request, notes = prepare(asked, self.options.search)
+        arguments = SearchArguments(query, limit=limit, filters=filters or Filters(), caller=caller)
+        request, notes = prepare(arguments, self.options.search)
         return await self.find(self.index, request, notes, task=task)
 
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
     ) -> tuple[Match, ...]:
-        """Suggest what the gateway does: other texts change no next step."""
+        """Return the gateway's suggestions, which do not depend on the texts."""
         return await self.gateway.next_steps(tools, query=query, limit=limit, caller=caller)
 
 
 async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[Entity]) -> Variant:
-    """Return *gateway* as it would search if *entities* were those of its *snapshot*.
+    """Return a copy of *gateway* that searches *entities* instead of those in its *snapshot*.
 
-    New texts are embedded, and their vectors kept with the others. Nothing else is written.
+    New texts are embedded, and their vectors are stored with the others. Nothing else is written.
     """
     compiler = SnapshotCompiler(gateway.options.graph)
     compiler.prepare(entities)
     if gateway.embedder and snapshot.vectors is not None:
-        found = await embed_documents(
+        embedding = await embed_documents(
             compiler.vectors.missing_texts,
             embedder=gateway.embedder,
             store=gateway.store.vectors,
             telemetry=gateway.telemetry,
         )
-        compiler.vectors.add(found.rows)
+        compiler.vectors.add(embedding.rows)
     return Variant(
         gateway=gateway,
         options=gateway.options,

@@ -72,7 +72,7 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
     everything = place.run("discover", "-c", config, "--strategy", "graph")
 
     assert 0 == ran.code, ran.err
-    assert "installed: 1 tools can be called" in ran.out
+    assert "installed: 1 tool can be called" in ran.out
     assert "will run now: " in ran.err
     assert "Install it? [y/N]" in ran.err
     program = place.folder / "servers" / "parcels" / "bin" / "tiny-parcels"

@@ -1,5 +1,3 @@
-"""Documents become facts."""
-
 from __future__ import annotations
 
 from graphs.facts import CONCEPT_BASE, Fact, extract_facts
@@ -14,15 +12,15 @@ def objects(stated: tuple[Fact, ...], predicate: str) -> list[str]:
     return [fact.object for fact in stated if fact.predicate == predicate]
 
 
-def test_the_hosts_names_come_first_and_forgive_spelling() -> None:
-    """A host's file may say a tool's name as people say it."""
+def test_host_names_win_and_ignore_spelling() -> None:
+    """A host's file may write a tool's name as people say it."""
     document = Document(id="urn:d:1", title="Plan", requires=links("Create Invoice", "b/Send-It"))
     names = {"create_invoice": "tool:1", "b/send_it": "tool:2"}
 
     assert ["tool:1", "tool:2"] == objects(extract_facts([document], names=names), "requires")
 
 
-def test_an_exact_name_beats_a_forgiving_one() -> None:
+def test_exact_name_wins_over_a_folded_one() -> None:
     """``createInvoice`` and ``create_invoice`` can be two tools."""
     names = {"createInvoice": "tool:1", "create_invoice": "tool:2"}
     document = Document(
@@ -33,8 +31,7 @@ def test_an_exact_name_beats_a_forgiving_one() -> None:
     assert expected == objects(extract_facts([document], names=names), "relatedTo")
 
 
-def test_a_hosts_file_speaks_about_the_tool_it_is_named_after() -> None:
-    """By title, by file name, or by id; and the tool's own document stays itself."""
+def test_host_document_describes_the_tool_it_is_named_after() -> None:
     names = {"create_invoice": "tool:1", "send": "tool:2", "urn:alias": "tool:3"}
     documents = [
         Document(id="tool:1", title="send", summary="s"),
@@ -50,8 +47,8 @@ def test_a_hosts_file_speaks_about_the_tool_it_is_named_after() -> None:
     ]
 
 
-def test_an_edge_reaches_a_node_that_has_no_document() -> None:
-    """A graph file alone, over a catalog that wrote none, must work."""
+def test_edge_may_lead_to_a_node_without_a_document() -> None:
+    """A graph file of the host must work without documents of tools."""
     document = Document(
         id="urn:d:1",
         title="Plan",
@@ -63,8 +60,8 @@ def test_an_edge_reaches_a_node_that_has_no_document() -> None:
     assert ("tool:1", "requires", "tool:2") in [(f.subject, f.predicate, f.object) for f in stated]
 
 
-def test_of_equal_facts_the_declared_one_stays() -> None:
-    """What the host says weighs more than what an upstream says of itself."""
+def test_declared_fact_wins_over_an_equal_one() -> None:
+    """A host is trusted more than an upstream."""
     upstream = Document(
         id="urn:t:1", title="a", path="up", requires=links("urn:t:2"), declared=False
     )
@@ -74,8 +71,7 @@ def test_of_equal_facts_the_declared_one_stays() -> None:
         assert {("host", True)} == {(fact.path, fact.declared) for fact in extract_facts(order)}
 
 
-def test_a_concept_keeps_the_label_of_its_link() -> None:
-    """Ids are for machines."""
+def test_concept_keeps_the_label_of_its_link() -> None:
     group = Link(target="billing_v2", label="Billing")
 
     stated = extract_facts([Document(id="urn:t:1", title="a", groups=(group,))])
@@ -83,8 +79,7 @@ def test_a_concept_keeps_the_label_of_its_link() -> None:
     assert ["Billing"] == objects(stated, "prefLabel")
 
 
-def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
-    """A label without a language is a label in no language."""
+def test_texts_have_the_language_and_empty_ones_are_left_out() -> None:
     document = Document(
         id="urn:t:1",
         title="Rechnung",
@@ -131,26 +126,25 @@ GUESSES = [
 ]
 
 
-def things(*labels: str) -> list[Document]:
+def documents_of(*labels: str) -> list[Document]:
     return [Document(id=f"urn:t:{label}", title=label) for label in labels]
 
 
-def test_what_the_host_forbids_is_not_derived() -> None:
-    """A host knows its tools better than a rule; a relation is forbidden both ways."""
-    stated = extract_facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
+def test_forbidden_edges_are_not_derived() -> None:
+    """A relation is forbidden in both directions."""
+    stated = extract_facts([parse(BAN), *documents_of("a", "b", "c", "d")], derived=GUESSES)
 
     expected = [("urn:t:b", "nextStep", "urn:t:a")]
     assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
 
 
-def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
-    """What a stranger's file says binds nobody."""
-    own = Document(id="urn:t:a", title="a", next_steps=links("b"))
+def test_upstream_cannot_forbid_and_declared_edges_stay() -> None:
+    host_document = Document(id="urn:t:a", title="a", next_steps=links("b"))
     stranger = parse(BAN, declared=False)
     host = parse(BAN)
 
-    undeclared = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
-    declared = extract_facts([host, own, *things("b", "c", "d")], derived=GUESSES)
+    undeclared = extract_facts([stranger, *documents_of("a", "b", "c", "d")], derived=GUESSES)
+    declared = extract_facts([host, host_document, *documents_of("b", "c", "d")], derived=GUESSES)
 
     assert len(GUESSES) == len([fact for fact in undeclared if fact.origin])
     assert [("urn:t:b", True)] == [
@@ -160,8 +154,10 @@ def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
     ]
 
 
-def test_a_declared_weight_overrides_a_derived_one() -> None:
-    """Upwards and downwards; among equals the surer one counts."""
+def test_declared_weight_overrides_a_derived_one() -> None:
+    """A declared weight may be higher or lower. Of equally trusted facts, the greatest weight is
+    used.
+    """
     edge = Edge(subject="urn:t:a", predicate="nextStep", object="urn:t:b", weight=0.3)
     host = Document(id="urn:t:a", title="a", edges=(edge,))
     guess, surer = (derived("urn:t:a", "nextStep", "urn:t:b", weight) for weight in (0.5, 0.9))

@@ -1,5 +1,3 @@
-"""The table of predicates and what is derived from it."""
-
 from __future__ import annotations
 
 import pytest
@@ -25,24 +23,22 @@ from graphs.facts import PREDICATES, context, iri, is_iri, resolve, role
         ("", None),
     ],
 )
-def test_a_predicate_is_known_by_name_prefix_or_iri(word: str, expected: str | None) -> None:
-    """Authors write in their own habit; facts hold one word for one thing."""
+def test_resolve_accepts_names_prefixed_names_and_iris(word: str, expected: str | None) -> None:
     assert expected == resolve(word)
 
 
-def test_every_predicate_is_a_term_of_the_context() -> None:
-    """JSON-LD readers elsewhere must see the same words."""
+def test_context_contains_every_predicate() -> None:
+    """Other JSON-LD readers must see the same terms."""
     terms = context()
 
     assert [] == [name for name in PREDICATES if name not in terms]
     assert {"@id": "http://purl.org/dc/terms/requires", "@type": "@id"} == terms["requires"]
 
 
-def test_a_foreign_iri_is_a_plain_fact() -> None:
-    """It is kept and exported, and changes no search."""
+def test_foreign_iri_has_the_role_fact() -> None:
     assert ("fact", "https://e.org/p") == (role("https://e.org/p"), iri("https://e.org/p"))
 
 
-def test_a_label_is_no_iri() -> None:
-    """``domain:billing`` looks like a prefix and is a label."""
+def test_label_with_a_colon_is_not_an_iri() -> None:
+    """``domain:billing`` looks like a prefixed name but is a label."""
     assert [False, True] == [is_iri("domain:billing"), is_iri("urn:a:b")]

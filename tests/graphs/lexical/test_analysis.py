@@ -1,5 +1,3 @@
-"""Words: the same text gives the same terms, in every script."""
-
 from __future__ import annotations
 
 import pytest
@@ -10,8 +8,8 @@ from graphs.lexical import fold, slug, split_identifier, tokens
 
 
 def words(text: str, *, language: str = "") -> list[str]:
-    found = tokens(text, language=language)
-    return [term for token in found for term in (*token.parts, *token.wholes)]
+    found_tokens = tokens(text, language=language)
+    return [term for token in found_tokens for term in (*token.parts, *token.wholes)]
 
 
 @pytest.mark.parametrize(
@@ -42,17 +40,16 @@ def words(text: str, *, language: str = "") -> list[str]:
         ("→ ...", []),
     ],
 )
-def test_a_text_becomes_these_terms(text: str, expected: list[str]) -> None:
-    """Singular meets plural, names meet words, and domain words stay."""
+def test_tokens_returns_these_terms(text: str, expected: list[str]) -> None:
     assert expected == words(text)
 
 
 @pytest.mark.parametrize("pair", ["किताब किताबें", "χώρα χώρες", "كتاب الكتاب", "քաղաքը քաղաքի"])
 def test_each_script_has_its_stemmer(pair: str) -> None:
-    """Graph-only search must work in the languages that the texts are in."""
-    one, other = words(pair)
+    """Search without a model must work in the languages of the texts."""
+    first, other = words(pair)
 
-    assert one == other
+    assert first == other
 
 
 @pytest.mark.parametrize(
@@ -64,10 +61,10 @@ def test_each_script_has_its_stemmer(pair: str) -> None:
         ("die was", "de", ["die", "was"]),
     ],
 )
-def test_a_given_language_chooses_the_stemmer_of_its_own_script(
+def test_language_chooses_a_stemmer_of_the_same_script(
     text: str, language: str, expected: list[str]
 ) -> None:
-    """An unknown one costs no stems; ``die`` and ``was`` are function words in English alone."""
+    """The German ``die`` and ``was`` are function words only in English."""
     assert expected == words(text, language=language)
 
 
@@ -81,31 +78,27 @@ def test_a_given_language_chooses_the_stemmer_of_its_own_script(
         ("", []),
     ],
 )
-def test_an_identifier_is_split_at_separators_and_humps(name: str, expected: list[str]) -> None:
-    """Tool names are the best evidence there is."""
+def test_identifier_is_split_at_separators_and_case_changes(name: str, expected: list[str]) -> None:
     assert tuple(expected) == split_identifier(name)
 
 
-def test_labels_are_compared_without_case_and_separators() -> None:
-    """``Create Invoice`` is ``create_invoice``."""
+def test_fold_ignores_case_and_separators() -> None:
     assert fold("create_invoice") == fold("Create-Invoice ")
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(blacklist_categories=()), max_size=80))
-def test_nothing_makes_words_raise_or_grow(text: str) -> None:
-    """Texts come from strangers."""
+def test_any_text_gives_clean_terms_and_a_slug(text: str) -> None:
+    """Texts come from untrusted servers."""
     assert all(term and term == term.strip() for term in words(text))
     assert slug(text)
 
 
-def test_slugs_tell_other_scripts_and_symbols_apart() -> None:
-    """No two names that differ share an id."""
+def test_slugs_of_different_labels_differ() -> None:
     names = ["погода", "天气", "ห้อง", "หอง", "C", "C++", "C#", "→", "!", "?", "<", "a" * 200]
 
     assert len(names) == len({slug(name) for name in names})
 
 
-def test_one_name_in_two_spellings_has_one_slug() -> None:
-    """Case, spaces and composition are spelling, not meaning."""
+def test_slug_ignores_case_spaces_and_composition() -> None:
     assert [slug("Größe-2")] * 3 == [slug("größe_2"), slug(" GRÖSSE  2 "), slug("Gro\u0308ße 2")]

@@ -1,5 +1,3 @@
-"""The inverted index: scores, coverage and what explains them."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -28,13 +26,12 @@ INDEX = BM25Index.build(DOCUMENTS, weights=WEIGHTS)
         ("wheather of cities", 2),
     ],
 )
-def test_the_document_that_was_meant_is_first(query: str, best: int) -> None:
-    """Plurals, humps and typos are how people write."""
+def test_best_document_is_first(query: str, best: int) -> None:
     assert best == int(np.argmax(INDEX.match(query).scores))
 
 
-def test_the_coverage_is_the_share_of_the_words_that_match() -> None:
-    """It is comparable between queries; a guess, or a word that nobody knows, lowers it."""
+def test_coverage_is_the_share_of_matched_words() -> None:
+    """Coverages are comparable between queries. Corrections and unknown words lower them."""
     index = BM25Index.build([{"a": "red green"}, {"a": "blue white"}], weights={"a": 1.0})
 
     assert [1.0, 0.0] == index.match("red green").coverage.tolist()
@@ -43,17 +40,19 @@ def test_the_coverage_is_the_share_of_the_words_that_match() -> None:
     assert INDEX.match("invoice").coverage[0] > INDEX.match("invoice qwxyzzy").coverage[0] > 0
 
 
-def test_unknown_words_are_listed_as_they_were_written() -> None:
-    """A model can mend a question when it hears which word failed."""
+def test_unmatched_words_keep_their_spelling() -> None:
+    """A model can fix a query if it knows which word failed."""
     assert ("Xylophones", "y7") == INDEX.analyze(
         "Xylophones invoice y7 invioce Xylophones"
     ).unmatched
     assert ("Xylophones",) == INDEX.match("weather Xylophones").unmatched
-    assert ("zebra",) == INDEX.analyze("zebra").unmatched  # A field without weight is not indexed.
+    assert ("zebra",) == INDEX.analyze(
+        "zebra"
+    ).unmatched  # A field without a weight is not indexed.
 
 
-def test_a_question_without_end_is_read_at_its_beginning() -> None:
-    """Each letter of a script without spaces begins a word: thousands would be looked up."""
+def test_long_query_is_cut_at_the_maximum_number_of_words() -> None:
+    """In a script without spaces, each letter begins a word, so thousands would be looked up."""
     letters = "".join(chr(0x4E00 + number) for number in range(4096))
     prose = " ".join(f"{number}" for number in range(400))
 
@@ -62,8 +61,7 @@ def test_a_question_without_end_is_read_at_its_beginning() -> None:
     assert not INDEX.match(f"{letters} invoice").scores.any()
 
 
-def test_a_rare_word_a_heavy_field_and_a_short_field_count_more() -> None:
-    """BM25F, as it is meant to work."""
+def test_rare_words_heavy_fields_and_short_fields_score_higher() -> None:
     index = BM25Index.build(
         [{"name": "mail", "text": "send"}, {"name": "send", "text": "mail"}, {"text": "send"}],
         weights={"name": 3.0, "text": 1.0},
@@ -76,8 +74,8 @@ def test_a_rare_word_a_heavy_field_and_a_short_field_count_more() -> None:
     assert short.match("red").scores[0] > short.match("red").scores[1]
 
 
-def test_heaped_words_earn_nothing_and_shift_nothing() -> None:
-    """A few texts that hold the words of everything stand behind what has half of the words."""
+def test_keyword_stuffing_neither_wins_nor_changes_other_scores() -> None:
+    """Texts with all words rank below a document with half of the query's words."""
     honest = [{"a": f"red green thing{number}"} for number in range(20)]
     heap = {"a": " ".join(["red", "green", "blue", *(f"word{number}" for number in range(500))])}
     index = BM25Index.build([*honest, *[heap] * 5], weights={"a": 1.0})
@@ -86,44 +84,40 @@ def test_heaped_words_earn_nothing_and_shift_nothing() -> None:
     scores = index.match("red green blue").scores
     assert scores[:20].min() > 2 * scores[20:].max()
     assert alone.lengths[-1, 0] > 500
-    red = [each.impacts[0] / each.idf[each.terms["red"]] for each in (index, alone)]
+    red = [built.impacts[0] / built.idf[built.terms["red"]] for built in (index, alone)]
     assert red[0] == pytest.approx(red[1])
 
 
-def test_a_misspelt_word_matches_what_it_means() -> None:
-    """The evidence names it as the query spells it."""
-    found = INDEX.document_matches("create invoyce", [0, 1])
+def test_misspelt_word_matches_its_correction() -> None:
+    matches = INDEX.document_matches("create invoyce", [0, 1])
 
-    assert ("create", "invoyce") == found.words[0]
+    assert ("create", "invoyce") == matches.words[0]
     assert [] == INDEX.document_matches("create invoyce", []).words
 
 
 @pytest.mark.parametrize("query", ["", "→"])
-def test_an_empty_question_scores_nothing(query: str) -> None:
-    """And divides by nothing."""
+def test_empty_query_scores_zero(query: str) -> None:
     hits = INDEX.match(query)
 
     assert ([0.0] * 3, [0.0] * 3, ()) == (hits.scores.tolist(), hits.coverage.tolist(), hits.words)
 
 
 @pytest.mark.parametrize("documents", [[], [{}], [{"name": ""}]])
-def test_an_empty_catalog_answers(documents: list[dict[str, str]]) -> None:
-    """An empty catalog is a catalog."""
+def test_empty_index_answers_queries(documents: list[dict[str, str]]) -> None:
     hits = BM25Index.build(documents, weights=WEIGHTS).match("create invoice")
 
     assert [0.0] * len(documents) == hits.scores.tolist()
     assert ("create", "invoice") == hits.unmatched
 
 
-def test_a_number_beside_a_word_meets_the_word() -> None:
+def test_word_with_a_number_matches_the_word() -> None:
     """``sha256`` is a kind of ``sha``, but ``sha1`` is not ``sha256``."""
     index = BM25Index.build([{"a": "sha hash"}, {"a": "sha256 hash"}], weights={"a": 1.0})
 
     assert 0 < index.match("sha256").scores[0] < index.match("sha256").scores[1]
 
 
-def test_a_lost_space_is_found_again() -> None:
-    """``createinvoice`` is how people hurry."""
+def test_missing_space_is_corrected() -> None:
     index = BM25Index.build([{"a": "create invoice"}, {"a": "create issue"}], weights={"a": 1.0})
 
     assert ("createinvoice",) == index.match("createinvoice").words
@@ -131,18 +125,18 @@ def test_a_lost_space_is_found_again() -> None:
     assert ("invoicexissue", "x" * 40) == index.analyze(f"invoicexissue {'x' * 40}").unmatched
 
 
-def test_many_unknown_words_are_no_typos() -> None:
-    """In a long request each guess counts the less, so that the known words decide."""
+def test_many_unknown_words_count_less_each() -> None:
+    """In a long request, the known words should decide."""
     index = BM25Index.build([{"a": "invoice"}, {"a": "weather"}], weights={"a": 1.0})
-    strangers = " ".join(f"qqqq{one}{two}" for one in "abcdef" for two in "ghijklmn")
+    strangers = " ".join(f"qqqq{first}{two}" for first in "abcdef" for two in "ghijklmn")
 
     assert (
         index.match(f"invioce {strangers}").scores[0] < index.match("invioce").scores[0] / 2 + 0.01
     )
 
 
-def test_each_language_has_its_stems_and_a_question_is_read_in_all_of_them() -> None:
-    """Nobody says which language a question is in."""
+def test_query_is_stemmed_in_all_languages_of_the_index() -> None:
+    """The language of a query is unknown."""
     index = BM25Index.build(
         [
             {"a": (("Häuser kaufen", "de"),)},
@@ -160,7 +154,7 @@ def test_each_language_has_its_stems_and_a_question_is_read_in_all_of_them() -> 
     assert ("", "de", "fr") == index.languages
 
 
-def test_an_identifier_is_met_whole_in_another_language() -> None:
+def test_identifier_matches_as_a_whole_in_another_language() -> None:
     """``MeinHaus`` is one word in a German text."""
     index = BM25Index.build([{"a": (("MeinHaus", "de"),)}, {"a": "nichts"}], weights={"a": 1.0})
 
@@ -168,15 +162,14 @@ def test_an_identifier_is_met_whole_in_another_language() -> None:
     assert index.match("MeinHaus").scores[0] > 0
 
 
-def test_a_text_and_its_tokens_are_the_same_question() -> None:
-    """So that two indexes can share one reading."""
+def test_tokens_of_a_query_give_the_same_result() -> None:
     query = "create the wether invoice"
 
     assert INDEX.match(query).scores.tolist() == INDEX.match(tokens(query)).scores.tolist()
 
 
-def test_more_terms_than_sixteen_bits_are_sorted_too() -> None:
-    """BM25Index are sorted by their numbers, sixteen bits at a time."""
+def test_index_sorts_more_terms_than_16_bits() -> None:
+    """The term numbers are sorted 16 bits at a time."""
     documents = [{"name": f"x{number} y{number}"} for number in range(40_000)]
 
     index = BM25Index.build(documents, weights=WEIGHTS)
@@ -185,8 +178,7 @@ def test_more_terms_than_sixteen_bits_are_sorted_too() -> None:
     assert [7] == index.match("x7").scores.nonzero()[0].tolist()
 
 
-def test_fields_say_where_a_word_stands() -> None:
-    """An identifier stands where all its parts do; the whole of a field is told from a part."""
+def test_fields_containing_returns_the_fields_of_a_word() -> None:
     (word,) = INDEX.analyze("weather").terms
     (identifier,) = INDEX.analyze("GitHub").terms
 

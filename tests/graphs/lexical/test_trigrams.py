@@ -1,5 +1,3 @@
-"""Near spellings."""
-
 from __future__ import annotations
 
 import pytest
@@ -19,21 +17,18 @@ WORDS = ["invoic", "issu", "weather", "translat", "repositori", "x" * 40]
         ("repositorrrri", "repositori"),
     ],
 )
-def test_a_misspelt_word_meets_the_word_that_was_meant(word: str, expected: str) -> None:
-    """A typo must not empty the result."""
+def test_suggest_corrects_misspelt_words(word: str, expected: str) -> None:
     near = TrigramIndex(WORDS).suggest(word)
 
     assert expected == near[0][0]
 
 
 @pytest.mark.parametrize("word", ["kitchen", "1ssu", "y" * 40, "qqqq", ""])
-def test_nothing_near_is_nothing(word: str) -> None:
-    """A guess that is far off is worse than none."""
+def test_suggest_returns_nothing_without_a_similar_word(word: str) -> None:
     assert () == TrigramIndex(WORDS).suggest(word) == TrigramIndex([]).suggest(word)
 
 
-def test_the_nearer_comes_first_and_counts_more() -> None:
-    """One edit is likelier than two."""
-    found = TrigramIndex(["carpets", "carpet", "carped"]).suggest("carpett")
+def test_suggest_ranks_fewer_edits_first() -> None:
+    suggestions = TrigramIndex(["carpets", "carpet", "carped"]).suggest("carpett")
 
-    assert (("carpet", 0.8), ("carpets", 0.8), ("carped", 0.5)) == found
+    assert (("carpet", 0.8), ("carpets", 0.8), ("carped", 0.5)) == suggestions

@@ -1,5 +1,3 @@
-"""Text to document and back."""
-
 from __future__ import annotations
 
 import contextlib
@@ -88,8 +86,7 @@ DOCUMENTS = st.builds(
 
 @settings(deadline=None)
 @given(DOCUMENTS)
-def test_a_rendered_document_reads_back_the_same(document: Document) -> None:
-    """Generated documents are stored as text and must lose nothing, not a byte."""
+def test_rendered_document_is_parsed_back_unchanged(document: Document) -> None:
     text = render(document)
 
     assert document == parse(text)
@@ -98,8 +95,7 @@ def test_a_rendered_document_reads_back_the_same(document: Document) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
-def test_a_read_document_survives_writing_and_reading(text: str) -> None:
-    """What a person wrote and what we write must say the same."""
+def test_parsed_document_is_unchanged_after_rendering_and_parsing(text: str) -> None:
     try:
         document = parse(text, path="a.md")
     except DocumentError:
@@ -110,8 +106,7 @@ def test_a_read_document_survives_writing_and_reading(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(WILD, max_size=200))
-def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
-    """Text from anywhere must not break a build with a foreign exception."""
+def test_any_text_gives_a_document_or_a_document_error(text: str) -> None:
     with contextlib.suppress(DocumentError):
         parse(render(parse(text, path="a.md")), path="a.md")
 
@@ -131,19 +126,18 @@ def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
     ],
     ids=["line", "brackets", "wikilinks", "links", "arrow", "code", "lists", "quotes", "cjk"],
 )
-def test_a_megabyte_on_one_line_is_read(text: str) -> None:
-    """Reading is linear, so that no document can hang a build; a hang fails the test run."""
+def test_long_line_is_parsed(text: str) -> None:
+    """Parsing takes linear time, so no document can block a build."""
     assert () == parse(text, path="a.md").edges
 
 
 @pytest.mark.parametrize("text", ["a" * 3_000_000, "# a\n" * (MAX_DOCUMENT_LINES + 1)])
-def test_a_document_beyond_all_measure_is_refused(text: str) -> None:
-    """A bound that is told is better than a machine that stands still."""
+def test_too_large_document_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match="split the document"):
         parse(text, path="a.md")
 
 
-def test_paths_name_documents_and_resolve_links() -> None:
+def test_paths_give_ids_and_resolve_links() -> None:
     """A folder can be moved as a whole."""
     document = parse("[b](../b.md) --requires--> [c](c.md)\n\n[d](./d.md)", path="x/a.md")
 
@@ -154,8 +148,8 @@ def test_paths_name_documents_and_resolve_links() -> None:
     assert (expected, "a") == (document.edges, document.title)
 
 
-def test_an_edge_stated_twice_is_one_edge_with_the_line_of_the_body() -> None:
-    """The body is where a reader looks for the sentence; another subject stands in the text."""
+def test_duplicate_edge_has_the_line_of_the_body() -> None:
+    """The body is the part that people read."""
     text = "---\nid: a\ngraph_edges: [{predicate: requires, object: b}]\n---\n--requires--> b\n"
     other = Edge(subject="x", predicate="requires", object="y")
 
@@ -166,8 +160,7 @@ def test_an_edge_stated_twice_is_one_edge_with_the_line_of_the_body() -> None:
     assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in written
 
 
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
-    """Files come from every editor."""
+def test_windows_line_ends_and_a_byte_order_mark_are_ignored() -> None:
     text = "---\nid: a\ntitle: b\n---\n\n# c\n\nd\ne\n"
 
     assert parse(text) == parse("\ufeff" + text.replace("\n", "\r\n"))
@@ -177,21 +170,19 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
     "text",
     ["a--requires--> b", "a -- requires --> b", "--> b", "a --x-->", "`a --requires--> b` c"],
 )
-def test_what_only_looks_like_an_arrow_is_prose(text: str) -> None:
-    """Comments and dashes stand in every text."""
+def test_text_similar_to_an_arrow_is_not_a_statement(text: str) -> None:
     assert () == parse(text, path="a.md").edges
 
 
-def test_a_heading_on_two_lines_is_one_statement() -> None:
-    """It is written back on one line, and must say the same there."""
+def test_heading_on_two_lines_is_one_statement() -> None:
+    """The heading is rendered on one line, with the same meaning."""
     document = parse("---\nid: a\n---\nb\n--requires--> c\n===\n")
 
     assert ["b"] == [edge.subject for edge in document.edges]
     assert document == parse(render(document))
 
 
-def test_keys_in_both_spellings_are_one_key() -> None:
-    """Authors come from JSON and from Python."""
+def test_keys_in_snake_case_and_camel_case_are_equal() -> None:
     front = "id: a\ntitle: a\n{}: [x]\n"
 
     for camel, snake in (("graphNextSteps", "graph_next_steps"), ("entityHints", "entity_hints")):
@@ -199,11 +190,10 @@ def test_keys_in_both_spellings_are_one_key() -> None:
         assert 1 == len({parse(text) for text in texts})
 
 
-def test_two_addresses_are_an_id_and_an_address() -> None:
-    """One address alone is the name."""
-    one = parse("---\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
+def test_id_and_url_may_differ() -> None:
+    url_only = parse("---\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
     two = parse("---\nid: a\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
 
     assert [("https://e.org/a", ""), ("a", "https://e.org/a")] == [
-        (document.id, document.url) for document in (one, two)
+        (document.id, document.url) for document in (url_only, two)
     ]

@@ -1,5 +1,3 @@
-"""A text with one edge more."""
-
 from __future__ import annotations
 
 import pytest
@@ -33,29 +31,25 @@ ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'
     ],
     ids=["no list", "a list", "no front matter", "another spelling"],
 )
-def test_one_row_is_added_and_all_else_stays(before: str, after: str) -> None:
-    """Comments, indentation and line ends are the author's."""
+def test_add_edge_changes_only_one_row(before: str, after: str) -> None:
     assert after == add_edge(before, EDGE)
     assert EDGE in parse(after).edges
 
 
-def test_an_edge_is_forbidden_in_a_list_of_its_own() -> None:
-    """It is not stated."""
+def test_forbidden_edge_is_added_to_its_own_list() -> None:
     text = add_edge("---\ntitle: T\n---\n", EDGE, forbidden=True)
 
     assert ((), (EDGE,)) == (parse(text).edges, parse(text).forbidden)
 
 
-def test_what_is_said_already_is_not_said_twice() -> None:
-    """The same decision again changes nothing."""
+def test_existing_edge_is_not_added_again() -> None:
     text = add_edge("---\ntitle: T\n---\n", EDGE)
 
     assert text == add_edge(text, EDGE)
 
 
 @pytest.mark.parametrize("name", ['a"}\n---\n# x', "a --> b", "a\n  - b", "*x", "שלום", "#", "`a`"])
-def test_a_name_of_an_upstream_is_only_a_name(name: str) -> None:
-    """Whatever it holds, it ends neither the row nor the front matter."""
+def test_hostile_names_cannot_end_the_row_or_the_front_matter(name: str) -> None:
     edge = Edge(subject=name, predicate="nextStep", object=name)
 
     text = add_edge("---\ntitle: T\n---\nText\n", edge)
@@ -73,15 +67,14 @@ def test_a_name_of_an_upstream_is_only_a_name(name: str) -> None:
     ],
     ids=["on one line", "without rows", "too long"],
 )
-def test_a_text_that_cannot_be_edited_safely_is_left_alone(text: str) -> None:
-    """The message says what to write by hand."""
+def test_text_that_cannot_be_edited_safely_is_refused(text: str) -> None:
+    """The message contains the row to add by hand."""
     with pytest.raises(DocumentError, match=r"t\.md.* by hand") as error:
         add_edge(text, EDGE, path="t.md")
 
     assert ROW in str(error.value)
 
 
-def test_a_broken_text_is_not_edited() -> None:
-    """What is in it is not known."""
+def test_invalid_text_is_not_edited() -> None:
     with pytest.raises(DocumentError, match=r"t\.md:1: the front matter is not closed"):
         add_edge("---\ntitle: T", EDGE, path="t.md")

@@ -1,5 +1,3 @@
-"""Documents on disk."""
-
 from __future__ import annotations
 
 import json
@@ -12,8 +10,8 @@ from graphs.markdown import Document, collect, write
 from graphs.markdown.dialect import read
 
 
-def test_a_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
-    """The same folder gives the same documents on every machine."""
+def test_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
+    """Equal folders give equal documents on every machine."""
     (tmp_path / "sub").mkdir()
     for name in ("b.md", "a.md", "sub/c.md", "note.txt"):
         (tmp_path / name).write_text(f"# {name}\n")
@@ -21,8 +19,7 @@ def test_a_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
     assert ["a.md", "b.md", "sub/c.md"] == [document.path for document in read(tmp_path)]
 
 
-def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    """With or without a path of its own."""
+def test_written_documents_are_read_back(tmp_path: Path) -> None:
     documents = (
         Document(id="urn:t:1", path="x/a.md", title="a"),
         Document(id="urn:t:2", title="Погода now"),
@@ -36,8 +33,7 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert ["urn:t:1", "urn:t:2"] == [document.id for document in read(tmp_path / "new")]
 
 
-def test_a_file_is_one_document_and_a_bundle_is_many(tmp_path: Path) -> None:
-    """Whatever its suffix; a bundle is one file to ship."""
+def test_read_accepts_a_single_file_or_a_bundle(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# a\n")
     bundle = {"version": 1, "documents": [{"path": "x/a.md", "content": "# a\n"}]}
     (tmp_path / "b.json").write_text(json.dumps(bundle))
@@ -58,16 +54,17 @@ def test_a_file_is_one_document_and_a_bundle_is_many(tmp_path: Path) -> None:
         ('{"version": 1, "documents": [{"path": " ", "content": ""}]}', "lacks text `path`"),
     ],
 )
-def test_a_broken_bundle_is_told_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
-    """And never raises something foreign."""
+def test_invalid_bundle_is_an_error_with_the_reason(
+    tmp_path: Path, text: str, message: str
+) -> None:
     (tmp_path / "b.json").write_text(text)
 
     with pytest.raises(GraphError, match=message):
         read(tmp_path / "b.json")
 
 
-def test_invalid_text_is_refused_at_its_line(tmp_path: Path) -> None:
-    """Guessing an encoding would make wrong names."""
+def test_invalid_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Guessing an encoding could give wrong names."""
     (tmp_path / "a.md").write_bytes(b"# a\n\n\xff\xfe")
 
     with pytest.raises(DocumentError) as caught:
@@ -77,23 +74,22 @@ def test_invalid_text_is_refused_at_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../a.md", "/etc/a.md", "x/../../a.md"])
-def test_a_document_never_leaves_its_folder(tmp_path: Path, path: str) -> None:
-    """Paths come from bundles, and bundles from anywhere."""
+def test_document_path_outside_the_folder_is_refused(tmp_path: Path, path: str) -> None:
+    """Paths may come from untrusted bundles."""
     with pytest.raises(GraphError, match="leads out of the folder"):
         write([Document(id="urn:t:1", path=path, title="a")], tmp_path)
 
 
-def test_two_documents_never_share_a_file(tmp_path: Path) -> None:
-    """The second would silently eat the first."""
+def test_two_documents_with_one_file_are_refused(tmp_path: Path) -> None:
+    """The second document would replace the first."""
     documents = [Document(id=f"urn:t:{number}", title="a") for number in range(2)]
 
-    with pytest.raises(GraphError, match="two documents want the file"):
+    with pytest.raises(GraphError, match="two documents have the file"):
         write(documents, tmp_path)
     assert () == read(tmp_path)
 
 
-def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
-    """A validation tells all faults at once, each with its file and line."""
+def test_collect_skips_invalid_documents(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntitle: a\nlanguage: not a tag\n---\n")
     (tmp_path / "b.md").write_text("---\ntitle: [a\n---\n")
     (tmp_path / "c.md").write_bytes(b"\xff")
@@ -102,8 +98,8 @@ def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
 
     assert ["a.md"] == [document.path for document in documents]
     assert [
-        "a.md:3: 'not a tag' is no language tag: write one such as `de`",
-        "b.md:3: did not find expected ',' or ']': mend or quote the value",
+        "a.md:3: 'not a tag' is not a language tag: write one such as `de`",
+        "b.md:3: did not find expected ',' or ']': fix or quote the value",
         "c.md:1: not UTF-8: save the file as UTF-8",
     ] == list(map(str, notices))
     assert ["language_invalid", "document_invalid", "document_invalid"] == [n.code for n in notices]
@@ -111,8 +107,7 @@ def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
         collect(tmp_path / "no")
 
 
-def test_a_text_that_did_not_change_is_not_parsed_again(tmp_path: Path) -> None:
-    """One of many documents is edited: the others are the same objects as before."""
+def test_unchanged_text_is_not_parsed_again(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"{number}.md").write_text(f"# tool {number}\n")
     before, _ = collect(tmp_path)

@@ -1,5 +1,3 @@
-"""RDF, written for others and read as facts."""
-
 from __future__ import annotations
 
 import json
@@ -28,7 +26,7 @@ from graphs.rdf import (
     validate,
 )
 
-# rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.
+# rdflib 7 reads JSON-LD through its own class, which it calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
 
 TEXT = """---
@@ -58,24 +56,26 @@ FACTS = extract_facts(
 FORMS = [(to_turtle, from_turtle), (to_json_ld, from_json_ld), (to_n_triples, from_turtle)]
 
 
-def test_the_context_travels_inside() -> None:
-    """Nobody must fetch anything to read our JSON-LD."""
+def test_json_ld_export_contains_its_context() -> None:
+    """Readers must not need to fetch anything."""
     assert json.loads(to_json_ld(FACTS))["@context"] == json.loads(json.dumps(context()))
 
 
-def test_triples_and_numbered_prefixes_are_sorted() -> None:
-    """A diff of two exports shows what changed."""
+def test_export_sorts_triples_and_numbered_prefixes() -> None:
+    """A diff of two exports shows the changes."""
     lines = to_n_triples(FACTS).splitlines()
 
     assert sorted(lines) == lines
     assert "" == to_n_triples([])
-    found = [text_fact(f"https://{host}.org/p", "x") for host in "cadb"]
-    numbered = [f"@prefix ns{1 + at}: <https://{host}.org/> ." for at, host in enumerate("abcd")]
-    assert numbered == to_turtle(found).splitlines()[:4]
+    facts = [text_fact(f"https://{host}.org/p", "x") for host in "cadb"]
+    numbered = [
+        f"@prefix ns{1 + index}: <https://{host}.org/> ." for index, host in enumerate("abcd")
+    ]
+    assert numbered == to_turtle(facts).splitlines()[:4]
 
 
-def test_groups_are_concepts_of_one_scheme_and_documents_know_their_file() -> None:
-    """A reader of SKOS begins at the top concepts, those that none is broader than."""
+def test_export_has_a_scheme_of_concepts_and_files_of_documents() -> None:
+    """Readers of SKOS begin at the top concepts."""
     graph = to_rdf(FACTS)
 
     (top,) = graph.objects(SCHEME, SKOS.hasTopConcept)
@@ -86,8 +86,7 @@ def test_groups_are_concepts_of_one_scheme_and_documents_know_their_file() -> No
     assert () == validate(FACTS)
 
 
-def test_what_rdf_cannot_hold_is_made_harmless() -> None:
-    """Ids and texts come from anywhere; an export must not break."""
+def test_export_replaces_invalid_ids_and_texts() -> None:
     fact = Fact(
         subject="no iri <\ud800>",
         predicate="name",
@@ -104,7 +103,7 @@ def test_what_rdf_cannot_hold_is_made_harmless() -> None:
 
 
 def test_importing_graphs_does_not_import_rdflib() -> None:
-    """A warm start must not pay for it."""
+    """The import takes long, and most starts do not need it."""
     code = "import sys, graphs; print('rdflib' in sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -117,22 +116,22 @@ def test_importing_graphs_does_not_import_rdflib() -> None:
 _ADDED = {"inScheme", "hasTopConcept", "wasDerivedFrom"}
 
 
-def own(found: Sequence[Fact]) -> set[Fact]:
-    """Leave out what an export adds of its own: the scheme and the provenance of documents."""
-    return {f for f in found if f.predicate not in _ADDED and f.subject != str(SCHEME)}
+def without_export_facts(facts: Sequence[Fact]) -> set[Fact]:
+    """Leave out facts that only an export adds: the scheme and the provenance of documents."""
+    return {f for f in facts if f.predicate not in _ADDED and f.subject != str(SCHEME)}
 
 
 @pytest.mark.parametrize(("write", "read"), FORMS)
-def test_weight_and_origin_come_back(
+def test_import_restores_weight_and_origin(
     write: Callable[[Sequence[Fact]], str], read: Callable[[str], tuple[Fact, ...]]
 ) -> None:
-    """And with them who stands for an edge: what a rule derived stays derived."""
+    """A fact derived by a rule must not become declared."""
     again = read(write(FACTS))
 
     def statements(facts: Iterable[Fact]) -> set[tuple[object, ...]]:
         return {(f.subject, f.predicate, f.object, f.weight, f.origin, f.declared) for f in facts}
 
-    assert statements(own(again)) == statements(FACTS)
+    assert statements(without_export_facts(again)) == statements(FACTS)
     assert GUESS in again
     assert to_n_triples(FACTS) == to_n_triples(again)
 
@@ -156,37 +155,35 @@ def test_weight_and_origin_come_back(
         unique_by=lambda fact: (fact.subject, fact.predicate, fact.object),
     )
 )
-def test_any_weighed_edge_comes_back(
+def test_import_restores_any_weighted_edge(
     write: Callable[[Sequence[Fact]], str],
     read: Callable[[str], tuple[Fact, ...]],
     stated: list[Fact],
 ) -> None:
-    """To the last digit, in every form."""
-    assert set(stated) == own(read(write(stated)))
+    """Every format keeps all digits of the weight."""
+    assert set(stated) == without_export_facts(read(write(stated)))
 
 
-def test_a_plain_edge_is_one_triple() -> None:
-    """A graph without weights is no larger for it."""
+def test_edge_without_a_weight_is_one_triple() -> None:
     plain = extract_facts([parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\n---\n")])
 
     assert not list(to_rdf(plain).subjects(RDF.type, RDF.Statement))
 
 
-def test_a_weight_that_is_none_is_a_fault_and_is_not_read() -> None:
-    """A file from elsewhere may say anything."""
+def test_import_replaces_an_invalid_weight_by_1() -> None:
     text = to_turtle(FACTS)
-    odd = text.replace("0.00001", '"much"').replace("0.123456789", "7.5")
-    odd = odd.replace("tg:line 7", 'tg:line "99999999999"')
+    hostile = text.replace("0.00001", '"much"').replace("0.123456789", "7.5")
+    hostile = hostile.replace("tg:line 7", 'tg:line "99999999999"')
 
-    found = from_turtle(odd)
+    facts = from_turtle(hostile)
 
-    assert {1.0} == {fact.weight for fact in found}
-    (guess,) = (fact for fact in found if fact.predicate == "nextStep")
+    assert {1.0} == {fact.weight for fact in facts}
+    (guess,) = (fact for fact in facts if fact.predicate == "nextStep")
     assert ("usage", 0, False) == (guess.origin, guess.line, guess.declared)
 
 
-def test_a_node_about_no_statement_says_nothing() -> None:
-    """What is not stated cannot be weighed; a statement of another name is a plain node."""
+def test_node_about_a_missing_statement_is_ignored() -> None:
+    """An rdf:Statement with another kind of id is a plain node."""
     bare = [fact for fact in from_turtle(to_turtle(FACTS)) if fact.predicate != "nextStep"]
     text = to_turtle([GUESS])
     without = "\n".join(line for line in text.splitlines() if "nextStep <urn:t:a>" not in line)
@@ -247,36 +244,33 @@ NOTHINGS = [
 @example([text_fact("name", "0"), text_fact("name", "")])
 @example(NOTHINGS)
 @example(NOTHINGS[::-1])
-def test_every_text_survives_every_form(stated: list[Fact]) -> None:
-    """In every script and language."""
+def test_every_format_keeps_every_text(stated: list[Fact]) -> None:
     turtles = from_turtle(to_turtle(stated)), from_turtle(to_n_triples(stated))
-    for found in (*turtles, from_json_ld(to_json_ld(stated))):
-        assert set(stated) == set(found)
+    for facts in (*turtles, from_json_ld(to_json_ld(stated))):
+        assert set(stated) == set(facts)
 
 
 @pytest.mark.parametrize("number", ["NaN", "INF"])
-def test_a_number_that_json_lacks_is_written_as_a_text(number: str) -> None:
-    """So that every reader of JSON can read it."""
+def test_numbers_unknown_to_json_are_written_as_texts(number: str) -> None:
     text = to_json_ld([text_fact("https://e.org/p", number, _XSD + "double")])
 
     assert {"type": "xsd:double", "@value": number} == json.loads(text)["https://e.org/p"]
 
 
-def test_facts_keep_the_order_of_the_text_and_number_blank_nodes() -> None:
-    """The same text gives the same facts on every machine."""
+def test_import_keeps_the_order_and_numbers_blank_nodes() -> None:
+    """Equal texts give equal facts on every machine."""
     text = '@prefix s: <https://schema.org/> .\n<urn:a> s:author [ s:name "b" ] ; s:name "a" .\n'
 
-    found = from_turtle(text, path="x.ttl", declared=False)
+    facts = from_turtle(text, path="x.ttl", declared=False)
 
     assert [("urn:a", "author", "urn:tool-gateway:blank:0"), ("urn:a", "name", "a")] == [
-        (f.subject, f.predicate, f.object) for f in found if f.subject == "urn:a"
+        (f.subject, f.predicate, f.object) for f in facts if f.subject == "urn:a"
     ]
-    assert {("x.ttl", False)} == {(f.path, f.declared) for f in found}
-    assert found == from_turtle(text, path="x.ttl", declared=False)
+    assert {("x.ttl", False)} == {(f.path, f.declared) for f in facts}
+    assert facts == from_turtle(text, path="x.ttl", declared=False)
 
 
-def test_our_own_context_is_the_packaged_one_and_equals_the_vocabulary() -> None:
-    """One table of words; the file is for others."""
+def test_packaged_context_equals_the_vocabulary() -> None:
     packaged = files("graphs").joinpath("context.jsonld").read_text(encoding="utf-8")
     assert {"@context": json.loads(json.dumps(context()))} == json.loads(packaged)
     for named in (CONTEXT_IRI, [CONTEXT_IRI, {"x": "urn:x"}]):
@@ -286,8 +280,7 @@ def test_our_own_context_is_the_packaged_one_and_equals_the_vocabulary() -> None
 
 
 @pytest.mark.parametrize("text", FETCHING.values(), ids=FETCHING)
-def test_a_context_that_would_be_fetched_is_refused_before_parsing(text: str) -> None:
-    """In all five shapes."""
+def test_reference_to_a_context_is_refused_before_parsing(text: str) -> None:
     with pytest.raises(DocumentError, match=r"would have to be fetched|names a context"):
         from_json_ld(text, path="a.jsonld")
 
@@ -295,16 +288,15 @@ def test_a_context_that_would_be_fetched_is_refused_before_parsing(text: str) ->
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ("{", "no JSON"),
-        ('{"a": ' * 100_000, "no JSON, or nested too deeply"),
+        ("{", "not JSON"),
+        ('{"a": ' * 100_000, "not JSON, or nested too deeply"),
         ('{"a": ' * 70 + "1" + "}" * 70, "nested deeper than 64"),
         ("[" * 70 + "]" * 70, "nested deeper than 64"),
-        ('{"@context": {"a": {"@id": 5}}, "a": 1}', "no json-ld"),
+        ('{"@context": {"a": {"@id": 5}}, "a": 1}', "not json-ld"),
         ('{"@context": 5, "a": 1}', "the context 5 would have to be fetched"),
     ],
 )
-def test_a_broken_or_hostile_json_is_an_error(text: str, detail: str) -> None:
-    """And nothing foreign."""
+def test_invalid_or_hostile_json_is_a_document_error(text: str, detail: str) -> None:
     with pytest.raises(DocumentError, match=detail):
         from_json_ld(text)
 
@@ -312,14 +304,12 @@ def test_a_broken_or_hostile_json_is_an_error(text: str, detail: str) -> None:
 @pytest.mark.parametrize(
     "text", ["<urn:a> <urn:b>", "[" * 20_000, "<urn:a> <urn:b> " + "(" * 20_000, "\x00", "a b c ."]
 )
-def test_a_broken_or_hostile_turtle_is_an_error(text: str) -> None:
-    """And nothing foreign."""
+def test_invalid_or_hostile_turtle_is_a_document_error(text: str) -> None:
     with pytest.raises(DocumentError):
         from_turtle(text, path="a.ttl")
 
 
-def test_too_much_is_refused() -> None:
-    """A bound that is told is better than a machine that stands still."""
+def test_too_large_text_is_refused() -> None:
     with pytest.raises(DocumentError, match="more than 64 MB"):
         from_turtle(" " * (MAX_RDF_CHARS + 1))
 
@@ -348,8 +338,8 @@ print(json.dumps([opened, refused]))
 """
 
 
-def test_nothing_is_fetched_whatever_a_text_says() -> None:
-    """Proved from below: a hook sees every socket and every file that Python opens."""
+def test_no_text_causes_a_fetch() -> None:
+    """An audit hook sees every socket and file that Python opens."""
     queries = [
         "SELECT * FROM <http://127.0.0.1:9/x> { ?s ?p ?o }",
         "ASK { SERVICE <http://127.0.0.1:9/x> { ?s ?p ?o } }",
@@ -361,11 +351,11 @@ def test_nothing_is_fetched_whatever_a_text_says() -> None:
     )
     body = "![i](http://127.0.0.1:9/i.md) [[http://127.0.0.1:9/b]] [c](file:///etc/passwd.md)\n"
     documents = [front + body]
-    given = json.dumps([[*FETCHING.values()], queries, turtles, documents])
+    arguments = json.dumps([[*FETCHING.values()], queries, turtles, documents])
 
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WATCHED],
-        input=given,
+        input=arguments,
         capture_output=True,
         text=True,
         check=True,

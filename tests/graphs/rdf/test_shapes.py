@@ -1,5 +1,3 @@
-"""SHACL shapes of the dialect."""
-
 from __future__ import annotations
 
 import subprocess
@@ -20,23 +18,21 @@ GOOD = extract_facts(
 )
 
 
-def test_a_graph_of_documents_is_as_the_shapes_say() -> None:
-    """What the dialect makes, its shapes allow."""
+def test_graph_of_documents_matches_the_shapes() -> None:
     assert () == validate(GOOD)
 
 
-def test_each_fault_names_its_node_and_what_is_wrong() -> None:
-    """Violations first, then warnings."""
+def test_violations_name_the_node_and_the_problem() -> None:
     nameless = tuple(f for f in GOOD if (f.subject, f.predicate) != ("urn:t:a", "name"))
     vague = parse("---\nid: urn:t:c\ntitle: c\nrequires: some thing\n---\n")
 
-    found = validate([*nameless, *extract_facts([vague])])
+    violations = validate([*nameless, *extract_facts([vague])])
 
     assert [("urn:t:a", "violation", "a document needs a name")] == [
-        (f.node, f.severity, f.detail) for f in found[:1]
+        (f.node, f.severity, f.detail) for f in violations[:1]
     ]
-    assert ("urn:t:c", "warning") == (found[1].node, found[1].severity)
-    assert "only a label" in found[1].detail
+    assert ("urn:t:c", "warning") == (violations[1].node, violations[1].severity)
+    assert "only a label" in violations[1].detail
 
 
 OWN = """
@@ -47,14 +43,13 @@ OWN = """
 """
 
 
-def test_shapes_of_the_host_are_compared_too() -> None:
-    """What a team demands of its documents; a file that is no Turtle is an error."""
-    found = validate(GOOD, shapes=OWN)
+def test_shapes_of_the_host_are_validated_too() -> None:
+    violations = validate(GOOD, shapes=OWN)
 
     assert {("urn:t:a", "say what it is"), ("urn:t:b", "say what it is")} <= {
-        (each.node, each.detail) for each in found
+        (violation.node, violation.detail) for violation in violations
     }
-    with pytest.raises(DocumentError, match="the shapes are no Turtle"):
+    with pytest.raises(DocumentError, match="the shapes are not Turtle"):
         validate(GOOD, shapes="no turtle")
 
 
@@ -69,8 +64,7 @@ except ExtraError as error:
 """
 
 
-def test_without_pyshacl_the_extra_is_named() -> None:
-    """An optional part says how to get it."""
+def test_missing_pyshacl_is_an_error_with_the_extra() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )

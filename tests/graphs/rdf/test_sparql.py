@@ -1,5 +1,3 @@
-"""Read-only SPARQL."""
-
 from __future__ import annotations
 
 import io
@@ -21,30 +19,29 @@ GRAPH = to_rdf(extract_facts([parse(text) for text in TEXTS]))
 NAMES = "SELECT ?name WHERE { ?node schema:name ?name } ORDER BY STR(?name)"
 
 
-def test_rows_are_plain_values_up_to_a_limit_and_our_prefixes_are_known() -> None:
-    """Nobody should have to know rdflib to ask a question."""
-    found = answer(GRAPH, NAMES)
+def test_select_returns_plain_values_up_to_the_limit() -> None:
+    """The prefixes of the vocabulary are predefined."""
+    result = answer(GRAPH, NAMES)
 
     expected = (
         Term(kind="literal", value="create invoice", language="en"),
         Term(kind="literal", value="login"),
     )
-    assert expected == tuple(term for (term,) in found.rows)
-    assert ("select", ("name",), False) == (found.kind, found.columns, found.truncated)
+    assert expected == tuple(term for (term,) in result.rows)
+    assert ("select", ("name",), False) == (result.kind, result.columns, result.truncated)
     cut = answer(GRAPH, NAMES, limit=1)
     assert (1, True) == (len(cut.rows), cut.truncated)
 
 
-def test_asking_constructing_and_describing() -> None:
-    """All four forms that only read."""
+def test_ask_construct_and_describe_are_answered() -> None:
     yes = answer(GRAPH, "ASK { <urn:t:a> dcterms:requires <urn:t:b> }")
-    made = answer(GRAPH, "CONSTRUCT { ?b tg:before ?a } WHERE { ?a dcterms:requires ?b }")
+    constructed = answer(GRAPH, "CONSTRUCT { ?b tg:before ?a } WHERE { ?a dcterms:requires ?b }")
     described = answer(GRAPH, "DESCRIBE <urn:t:b>", limit=2)
     blank = answer(GRAPH, "SELECT ?x ?y WHERE { BIND(BNODE() AS ?x) }")
 
     assert (True, ()) == (yes.value, yes.rows)
     assert [("urn:t:b", "https://w3id.org/tool-gateway/ns#before", "urn:t:a")] == [
-        tuple(each.value for each in row if each) for row in made.rows
+        tuple(term.value for term in row if term) for row in constructed.rows
     ]
     assert ("describe", 2, True) == (described.kind, len(described.rows), described.truncated)
     assert [("blank", None)] == [(x and x.kind, y and y.kind) for x, y in blank.rows]
@@ -53,10 +50,10 @@ def test_asking_constructing_and_describing() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "no SPARQL query"),
-        ("DELETE WHERE { ?s ?p ?o }", "no SPARQL query"),
-        ("DROP ALL", "no SPARQL query"),
-        ("LOAD <https://e.org/x.ttl>", "no SPARQL query"),
+        ("INSERT DATA { <urn:a> <urn:b> <urn:c> }", "not a SPARQL query"),
+        ("DELETE WHERE { ?s ?p ?o }", "not a SPARQL query"),
+        ("DROP ALL", "not a SPARQL query"),
+        ("LOAD <https://e.org/x.ttl>", "not a SPARQL query"),
         ("SELECT * FROM <https://e.org/x.ttl> WHERE { ?s ?p ?o }", "FROM is refused"),
         ("SELECT * FROM NAMED <file:///etc/passwd> WHERE { ?s ?p ?o }", "FROM is refused"),
         ("DESCRIBE <urn:a> FROM <https://e.org/x.ttl>", "FROM is refused"),
@@ -66,16 +63,15 @@ def test_asking_constructing_and_describing() -> None:
         ("ASK { ?s ?p ?o FILTER EXISTS { SERVICE <urn:x> { ?s ?p ?o } } }", "SERVICE is"),
         ("ASK { { SELECT ?s { OPTIONAL { SERVICE <urn:x> { ?s ?p ?o } } } } }", "SERVICE is"),
         ("ASK { ?s nobody:knows ?o }", "the prefix nobody is unknown"),
-        ("ASK { ?s ?p ", "no SPARQL query"),
-        ("", "no SPARQL query"),
+        ("ASK { ?s ?p ", "not a SPARQL query"),
+        ("", "not a SPARQL query"),
         ("ASK " + "{" * 60_000, "nested too deeply"),
         ("ASK { ?s ?p ?o } #" + "x" * 70_000, "longer than 64 kB"),
-        ("SELECT (SUM(?x) AS ?x) { ?x ?p ?o }", "no SPARQL query|cannot be answered"),
+        ("SELECT (SUM(?x) AS ?x) { ?x ?p ?o }", "not a SPARQL query|cannot be answered"),
         ("SELECT ?o { ?s ?p ?o FILTER REGEX(?o, '(') }", "cannot be answered"),
     ],
 )
-def test_what_writes_leads_elsewhere_or_is_broken_is_refused(text: str, reason: str) -> None:
-    """The reason is part of the refusal, and nothing foreign is raised."""
+def test_updates_fetches_and_invalid_queries_are_refused(text: str, reason: str) -> None:
     with pytest.raises(QueryError, match=reason):
         answer(GRAPH, text)
 
@@ -84,8 +80,7 @@ FACTS = extract_facts([parse(text) for text in TEXTS])
 HOSTILE = f"""SELECT ?x {{ BIND("{"a" * 40}!" AS ?x) FILTER REGEX(?x, "^(a+)+$") }}"""
 
 
-def test_a_process_answers_and_refuses() -> None:
-    """With plain values."""
+def test_query_process_answers_and_refuses() -> None:
     answered = query_sparql(FACTS, NAMES, limit=1)
 
     (row,) = answered.rows
@@ -94,23 +89,24 @@ def test_a_process_answers_and_refuses() -> None:
         query_sparql(FACTS, "ASK { SERVICE <https://e.org/> { ?s ?p ?o } }")
 
 
-def test_a_hostile_regular_expression_stops_at_the_time_limit() -> None:
-    """It never comes back to Python: only the end of its process stops it."""
+def test_hostile_regular_expression_stops_at_the_time_limit() -> None:
+    """The expression never returns to Python, so only the end of its process stops it."""
     with pytest.raises(QueryTimeoutError) as caught:
         query_sparql(FACTS, HOSTILE, timeout_s=0.2)
 
     assert 0.2 == caught.value.timeout_s
 
 
-def test_a_process_that_fails_is_an_error_and_no_time_limit() -> None:
-    """Such as for a fact that is none."""
+def test_failed_query_process_is_not_reported_as_a_timeout() -> None:
     with pytest.raises(QueryError, match="its process ended"):
         query_sparql([replace(FACTS[0], subject=5)], NAMES)  # type: ignore[arg-type]
 
 
-def test_the_worker_replies_with_an_answer_or_a_fault() -> None:
-    """One request, one reply."""
-    for text, reply in (("ASK { ?s ?p ?o }", '"value": false'), ("DROP ALL", '"the query is no ')):
+def test_serve_replies_with_an_answer_or_an_error() -> None:
+    for text, reply in (
+        ("ASK { ?s ?p ?o }", '"value": false'),
+        ("DROP ALL", '"not a SPARQL query '),
+    ):
         replies = io.StringIO()
 
         serve(io.StringIO(json.dumps([[], text, 1, 60.0, []])), replies)
@@ -123,28 +119,28 @@ SERVICE = (
 )
 
 
-def test_a_service_is_asked_where_the_caller_names_it() -> None:
-    """By the caller's own function, with what is bound; in a process or without one."""
-    asked: list[str] = []
+def test_service_queries_only_allowed_endpoints() -> None:
+    """The caller's own function sends the query, with the bound variables."""
+    queries: list[str] = []
 
     def ask(query: str) -> dict[str, object]:
-        asked.append(query)
-        said = {"said": {"type": "literal", "value": "paid"}}
-        return {"head": {"vars": ["said"]}, "results": {"bindings": [said]}}
+        queries.append(query)
+        binding = {"said": {"type": "literal", "value": "paid"}}
+        return {"head": {"vars": ["said"]}, "results": {"bindings": [binding]}}
 
     services = {"https://e.org/": ask}
-    found = query_sparql(FACTS, SERVICE, services=services)
+    result = query_sparql(FACTS, SERVICE, services=services)
 
-    assert found == answer(GRAPH, SERVICE, services=services)
-    assert {"paid"} == {row[1].value for row in found.rows if row[1]}
-    assert "?a ?b ?said" in asked[0]
-    assert "<urn:t:" in asked[0]
-    with pytest.raises(QueryError, match="but from endpoints you name"):
+    assert result == answer(GRAPH, SERVICE, services=services)
+    assert {"paid"} == {row[1].value for row in result.rows if row[1]}
+    assert "?a ?b ?said" in queries[0]
+    assert "<urn:t:" in queries[0]
+    with pytest.raises(QueryError, match="only endpoints that you allow"):
         query_sparql(FACTS, SERVICE.replace("e.org", "other.org"), services=services)
 
 
-def test_a_service_that_fails_or_hides_its_address_is_an_error() -> None:
-    """Its own error reaches the caller, and the process ends."""
+def test_service_with_an_error_or_a_variable_endpoint_fails() -> None:
+    """The function's own error reaches the caller, and the query process ends."""
 
     def refuse(_query: str) -> dict[str, object]:
         raise QueryError("it is down")

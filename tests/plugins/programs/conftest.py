@@ -1,4 +1,4 @@
-"""Stores of each kind, for the tests of what the plugin keeps in them."""
+"""Store fixtures of each kind, for the storage tests of the plugin."""
 
 from tests.core.storage.conformance.conftest import opened, store, wall
 

@@ -1,4 +1,4 @@
-"""Where models are offered programs: in the chat wrapper, over MCP and in frameworks."""
+"""Programs in the chat wrapper, over MCP and in frameworks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def reply(name: str, **arguments: object) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-async def test_a_conversation_searches_and_then_runs_a_program(open_gateway: OpenGateway) -> None:
-    """In three turns, however many calls the program makes."""
+async def test_conversation_searches_and_runs_a_program_in_three_turns(
+    open_gateway: OpenGateway,
+) -> None:
     bodies: list[Mapping[str, Any]] = []
     turns = [
         reply("search_tools", query="orders of a customer"),
@@ -59,13 +60,15 @@ async def test_a_conversation_searches_and_then_runs_a_program(open_gateway: Ope
     messages = [{"role": "user", "content": "How many?"}]
     await Middleware(offering(open_gateway))({"model": "m", "messages": messages}, ask)
 
-    answers = [each["content"] for each in bodies[-1]["messages"] if each["role"] == "tool"]
+    answers = [
+        message["content"] for message in bodies[-1]["messages"] if message["role"] == "tool"
+    ]
     assert json.loads(answers[-1]) == {"result": 12, "calls": 2}
     listed = [tool["function"]["name"] for tool in bodies[0]["tools"]]
     assert listed == ["search_tools", "call_tool", "run_program"]
 
 
-async def test_it_is_off_unless_the_host_wants_it_and_a_host_tool_keeps_its_name(
+async def test_programs_are_off_by_default_and_host_tools_keep_their_names(
     open_gateway: OpenGateway,
 ) -> None:
     host = {"type": "function", "function": {"name": "run_program"}}
@@ -82,10 +85,10 @@ async def test_it_is_off_unless_the_host_wants_it_and_a_host_tool_keeps_its_name
     assert few.found == ("list_orders",)
 
 
-async def test_a_stable_list_runs_programs_over_what_searches_have_named(
-    open_gateway: OpenGateway,
-) -> None:
-    """Found tools are no tools there, but functions of programs all the same."""
+async def test_stable_tool_list_runs_programs_over_found_tools(open_gateway: OpenGateway) -> None:
+    """In a stable tool list, found tools are not added to the list, but programs can still call
+    them.
+    """
     gateway = offering(open_gateway, mode="stable")
     broker = ToolBroker(gateway)
     tools = await broker.build_tools((), ())
@@ -98,12 +101,12 @@ async def test_a_stable_list_runs_programs_over_what_searches_have_named(
     tools = await broker.build_tools(messages, ())
     ran = await broker.answer(tools, "run_program", {"code": "await list_orders(customer='a')"})
 
-    assert [each["name"] for each in functions_of(tools)][-1] == "run_program"
+    assert [definition["name"] for definition in functions_of(tools)][-1] == "run_program"
     assert json.loads(ran.text)["result"] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("extra", [{"code": "1", "timeout": 3}, {"program": "1", "resume": "key"}])
-async def test_unknown_keys_are_refused(
+async def test_unknown_argument_keys_are_refused(
     open_gateway: OpenGateway, extra: dict[str, object]
 ) -> None:
     broker = ToolBroker(offering(open_gateway))
@@ -113,8 +116,8 @@ async def test_unknown_keys_are_refused(
     assert "run_program does not take " in answer.error
 
 
-async def test_over_mcp_a_program_may_use_all_that_it_names(open_gateway: OpenGateway) -> None:
-    """A server sees no conversation."""
+async def test_mcp_program_may_use_all_tools_that_it_names(open_gateway: OpenGateway) -> None:
+    """An MCP server does not see the conversation."""
     async with Client(mcp_server(offering(open_gateway))) as client:
         tools = (await client.list_tools()).tools
         ran = await client.call_tool(

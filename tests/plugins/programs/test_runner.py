@@ -1,5 +1,3 @@
-"""Programs over the tools of a gateway, as a model runs them."""
-
 from __future__ import annotations
 
 import asyncio
@@ -53,7 +51,7 @@ def refund_order(order_id: int) -> str:
     return f"refunded {order_id}"
 
 
-def filled(gateway: Gateway) -> Gateway:
+def with_order_tools(gateway: Gateway) -> Gateway:
     gateway.add_tool(list_orders)
     gateway.add_tool(get_order)
     gateway.add_tool(refund_order, hints=Hints(destructive=True))
@@ -71,7 +69,7 @@ def options(tmp_path: Path, **more: Any) -> Options:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
-    return filled(open_gateway(options=options(tmp_path)))
+    return with_order_tools(open_gateway(options=options(tmp_path)))
 
 
 class Chat:
@@ -98,8 +96,7 @@ class Chat:
         return body
 
 
-async def test_a_loop_over_tools_is_one_turn_with_one_value(gateway: Gateway) -> None:
-    """What lies between stays in the box."""
+async def test_program_returns_only_its_last_value(gateway: Gateway) -> None:
     code = (
         "import asyncio\n"
         "orders = await list_orders(customer='Ada', limit=4)\n"
@@ -121,18 +118,18 @@ async def test_a_loop_over_tools_is_one_turn_with_one_value(gateway: Gateway) ->
         ),
         (
             "more = {'most': 3}\nawait search_tools('orders', **more)",
-            "search_tools takes a query, a text, and a limit",
+            "search_tools takes a query (text) and a limit",
         ),
     ],
 )
 async def test_program_cannot_pass_unknown_keys(gateway: Gateway, code: str, message: str) -> None:
-    """Types do not show the keys of a dictionary."""
+    """The type check does not see the keys of a dictionary."""
     body = await Chat(gateway, "list_orders").run(code)
 
     assert message in body["error"]
 
 
-async def test_only_what_the_conversation_has_found_is_there(gateway: Gateway) -> None:
+async def test_program_can_call_only_found_tools(gateway: Gateway) -> None:
     chat = Chat(gateway, "list_orders")
 
     direct = await chat.run("await get_order(order_id=1)")
@@ -147,10 +144,8 @@ async def test_only_what_the_conversation_has_found_is_there(gateway: Gateway) -
     assert searched == {"result": {"id": 1, "state": "open"}, "calls": 2}
 
 
-async def test_wrong_types_cost_no_call_and_are_told_with_lines_and_near_names(
-    gateway: Gateway,
-) -> None:
-    """One turn is enough to mend them."""
+async def test_type_errors_prevent_calls_and_name_lines_and_similar_names(gateway: Gateway) -> None:
+    """The model can fix the program in one turn."""
     chat = Chat(gateway, "list_orders", "get_order")
 
     answer = await chat.answer("await list_orders(custmer='Ada')\nawait get_ordr(order_id=1)")
@@ -164,27 +159,25 @@ async def test_wrong_types_cost_no_call_and_are_told_with_lines_and_near_names(
     assert "async def get_order(*, order_id: int) -> dict[str, Any]:" in body["functions"]
 
 
-async def test_results_without_a_schema_get_the_type_that_they_have_shown(gateway: Gateway) -> None:
+async def test_result_without_a_schema_gets_the_observed_type(gateway: Gateway) -> None:
     chat = Chat(gateway, "list_orders")
     code = "orders = await list_orders(customer='Ada')\norders[0]['totl']"
 
     unknown = await chat.run(code)
-    known = await chat.run(code)
+    second = await chat.run(code)
 
     assert "KeyError" in unknown["error"]
-    assert known["problems"][0]["line"] == 2
+    assert second["problems"][0]["line"] == 2
     assert '"total": float' in (await chat.run())["functions"]
 
 
-async def test_a_failing_tool_is_an_exception_of_the_program(gateway: Gateway) -> None:
+async def test_failing_tool_raises_an_exception_in_the_program(gateway: Gateway) -> None:
     code = "try:\n    await get_order(order_id=-1)\nexcept RuntimeError as e:\n    x = str(e)\nx"
 
     assert "no such order" in (await Chat(gateway, "get_order").run(code))["result"]
 
 
-async def test_calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_there(
-    gateway: Gateway,
-) -> None:
+async def test_program_calls_run_as_the_caller_without_hidden_tools(gateway: Gateway) -> None:
     def open_vault() -> str:
         """Open the vault."""
         return "gold"
@@ -194,17 +187,19 @@ async def test_calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_ther
 
     hidden = await Chat(gateway, "open_vault").run("await open_vault()")
     by_name = await Chat(gateway, "open_vault").run("await call_tool('open_vault')")
-    seen = await Chat(gateway, "open_vault", caller=mayor).run("await open_vault()")
+    answer = await Chat(gateway, "open_vault", caller=mayor).run("await open_vault()")
 
     assert "open_vault" not in hidden.get("functions", "")
     assert "unknown tool" in by_name["error"]
-    assert seen["result"] == "gold"
+    assert answer["result"] == "gold"
 
 
-async def test_what_destroys_is_refused_unless_the_host_allows_it(
+async def test_destructive_call_is_refused_unless_the_host_allows_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    careful = filled(open_gateway(options=options(tmp_path, programs=ProgramsOptions(seconds=20))))
+    careful = with_order_tools(
+        open_gateway(options=options(tmp_path, programs=ProgramsOptions(seconds=20)))
+    )
 
     body = await Chat(careful, "refund_order", approve=lambda _: True).run(
         "await refund_order(order_id=1)"
@@ -214,13 +209,13 @@ async def test_what_destroys_is_refused_unless_the_host_allows_it(
 
 
 @pytest.mark.parametrize(("decision", "expected"), [(True, "refunded 1"), (False, "not approved")])
-async def test_the_host_is_asked_and_no_other_call_waits_for_it(
+async def test_approval_does_not_block_other_calls(
     gateway: Gateway, *, decision: bool, expected: str
 ) -> None:
-    asked: list[tuple[str, object]] = []
+    approvals: list[tuple[str, object]] = []
 
     def approve(approval: Any) -> bool:
-        asked.append((approval.entity.id, approval.arguments))
+        approvals.append((approval.entity.id, approval.arguments))
         return decision
 
     code = (
@@ -231,16 +226,18 @@ async def test_the_host_is_asked_and_no_other_call_waits_for_it(
 
     body = await Chat(gateway, "get_order", "refund_order", approve=approve).run(code)
 
-    assert asked == [("local/refund_order", {"order_id": 1})]
+    assert approvals == [("local/refund_order", {"order_id": 1})]
     assert expected in str(body)
 
 
-async def test_a_program_waits_where_a_policy_asks(
+async def test_policy_that_asks_pauses_the_program(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Also for a tool that says nothing of itself; once it is approved the call goes out."""
+    """The policy applies even to a tool without annotations."""
     policies = (AccessPolicy(action="ask", tools=("local/get_order",)),)
-    chat = Chat(filled(open_gateway(options=options(tmp_path, policies=policies))), "get_order")
+    chat = Chat(
+        with_order_tools(open_gateway(options=options(tmp_path, policies=policies))), "get_order"
+    )
     code = "(await get_order(order_id=1))['state']"
 
     waiting = await chat.run(code)
@@ -250,13 +247,13 @@ async def test_a_program_waits_where_a_policy_asks(
     assert "open" == done["result"]
 
 
-async def test_a_program_that_waits_goes_on_in_another_process_once_it_is_approved(
+async def test_approved_program_resumes_in_another_process(
     open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Two gateways over one store stand for two processes: they share nothing else."""
+    """Two gateways that share only a store represent two processes."""
     stores = [PostgresStore(postgres.url, schema=tmp_path.name) for _ in range(2)]
-    here, there = (
-        filled(
+    first, second = (
+        with_order_tools(
             Gateway(
                 store=store,
                 options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
@@ -269,29 +266,29 @@ async def test_a_program_that_waits_goes_on_in_another_process_once_it_is_approv
         "done = await refund_order(order_id=order['id'])\nf'{done}: {order}'"
     )
 
-    waiting = await Chat(here, "get_order", "refund_order", caller=ADA).run(code)
+    waiting = await Chat(first, "get_order", "refund_order", caller=ADA).run(code)
     key = waiting["waiting"]
-    undecided = await Chat(there, caller=ADA).run(resume=key)
-    listed = await ProgramRunner(there).waiting()
-    await ProgramRunner(there).decide(key, approved=True)
-    foreign = await Chat(there, caller=BOB).run(resume=key)
-    done = await Chat(there, caller=ADA).run(resume=key)
-    again = await Chat(here, caller=ADA).run(resume=key)
-    for gateway, store in zip((here, there), stores, strict=True):
+    undecided = await Chat(second, caller=ADA).run(resume=key)
+    listed = await ProgramRunner(second).waiting()
+    await ProgramRunner(second).decide(key, approved=True)
+    foreign_answer = await Chat(second, caller=BOB).run(resume=key)
+    done = await Chat(second, caller=ADA).run(resume=key)
+    second_answer = await Chat(first, caller=ADA).run(resume=key)
+    for gateway, store in zip((first, second), stores, strict=True):
         await gateway.aclose()
         store.close()
 
     assert waiting["waits_for"] == [{"tool": "local/refund_order", "arguments": {"order_id": 7}}]
     assert undecided == waiting
-    assert [each.caller["user"] for each in listed.values()] == ["ada"]
-    assert "nothing is kept" in foreign["error"]
+    assert [program.caller["user"] for program in listed.values()] == ["ada"]
+    assert "unknown or expired" in foreign_answer["error"]
     assert done["result"] == "refunded 7: {'id': 7, 'state': 'open'}"
     assert (done["printed"], done["calls"]) == ("began\n", 2)
-    assert "nothing is kept" in again["error"]
+    assert "unknown or expired" in second_answer["error"]
 
 
-async def test_a_decision_is_for_the_tool_that_was_seen_and_comes_once(gateway: Gateway) -> None:
-    """A definition that changes while somebody thinks is not what was approved."""
+async def test_decision_applies_once_to_the_seen_definition(gateway: Gateway) -> None:
+    """The definition may change while a person thinks."""
     chat = Chat(gateway, "refund_order")
     first = (await chat.run("await refund_order(order_id=1)"))["waiting"]
     second = (await chat.run("await refund_order(order_id=2)"))["waiting"]
@@ -306,7 +303,7 @@ async def test_a_decision_is_for_the_tool_that_was_seen_and_comes_once(gateway: 
     changed = await chat.run(resume=second)
 
     assert "not approved" in refused["error"]
-    assert "not as it was approved" in changed["error"]
+    assert "changed after it was approved" in changed["error"]
 
 
 def other_refund(order_id: int, to: str = "somebody else") -> str:
@@ -315,14 +312,14 @@ def other_refund(order_id: int, to: str = "somebody else") -> str:
 
 
 class Forging:
-    """A sandbox whose worker claims the number of an approved call for another one."""
+    """A sandbox whose worker reuses the number of an approved call for another call."""
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
-        wanted = PendingCall(id=1, name="refund_order", named={"order_id": 1})
-        assert (await call(wanted)).waits
-        return ProgramResult(snapshot=ProgramSnapshot(state=b"", waiting=(wanted,), calls=1))
+        call_to_make = PendingCall(id=1, name="refund_order", named={"order_id": 1})
+        assert (await call(call_to_make)).waits
+        return ProgramResult(snapshot=ProgramSnapshot(state=b"", waiting=(call_to_make,), calls=1))
 
     async def resume(
         self,
@@ -332,14 +329,14 @@ class Forging:
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        (wanted,) = snapshot.waiting
-        approved = await call(wanted)
-        forged = await call(replace(wanted, named={"order_id": 2}))
+        (waiting_call,) = snapshot.waiting
+        approved = await call(waiting_call)
+        forged = await call(replace(waiting_call, named={"order_id": 2}))
         return ProgramResult(value=[approved.value, forged.value, forged.waits])
 
 
-async def test_an_approval_is_for_one_call_whatever_number_another_claims(gateway: Gateway) -> None:
-    """The worker is the first thing that an attacker would hold."""
+async def test_approval_applies_to_one_call_despite_a_reused_number(gateway: Gateway) -> None:
+    """An attacker would control the worker first."""
     chat = Chat(gateway, "refund_order", approve=lambda _: True)
     chat.programs = ProgramRunner(gateway, Forging())
 
@@ -358,10 +355,10 @@ async def test_an_approval_is_for_one_call_whatever_number_another_claims(gatewa
         ),
     ],
 )
-async def test_no_answer_takes_more_of_the_conversation_than_it_may(
-    gateway: Gateway, code: str, key: str
-) -> None:
-    """Not by an error, by signs that JSON writes long, or by each of many approvals."""
+async def test_answers_are_shortened_to_the_limit(gateway: Gateway, code: str, key: str) -> None:
+    """The answer may be long because of an error, characters that JSON escapes, or many
+    approvals.
+    """
     answer = await Chat(gateway, "refund_order", approve=lambda _: True).answer(code)
 
     assert len(answer.text) <= LIMITS.output_chars
@@ -370,7 +367,7 @@ async def test_no_answer_takes_more_of_the_conversation_than_it_may(
 
 
 class Renaming(Forging):
-    """A sandbox that goes on when the name of the approved tool means another one."""
+    """A sandbox that resumes after the name of the approved tool has passed to another tool."""
 
     async def resume(
         self,
@@ -380,18 +377,18 @@ class Renaming(Forging):
         call: AnswerCall,
         limits: ProgramsOptions,
     ) -> ProgramResult:
-        (wanted,) = snapshot.waiting
-        return ProgramResult(error=(await call(replace(wanted, name="get_order"))).error)
+        (waiting_call,) = snapshot.waiting
+        return ProgramResult(error=(await call(replace(waiting_call, name="get_order"))).error)
 
 
-async def test_an_approval_is_for_one_tool_whatever_its_name_means_later(gateway: Gateway) -> None:
+async def test_approval_does_not_apply_to_another_tool_with_the_name(gateway: Gateway) -> None:
     chat = Chat(gateway, "refund_order", "get_order", approve=lambda _: True)
     chat.programs = ProgramRunner(gateway, Renaming())
 
     assert "not the tool that was approved" in (await chat.run("x"))["error"]
 
 
-async def test_what_a_program_has_found_is_there_when_it_goes_on(gateway: Gateway) -> None:
+async def test_resumed_program_remembers_found_tools(gateway: Gateway) -> None:
     chat = Chat(gateway, "list_orders")
     code = (
         "found = await search_tools('refund an order')\n"
@@ -406,7 +403,7 @@ async def test_what_a_program_has_found_is_there_when_it_goes_on(gateway: Gatewa
     assert (await chat.run(resume=second))["result"] == ["refunded 0", "refunded 1"]
 
 
-async def test_a_refusal_holds_when_nobody_would_be_asked_any_more(gateway: Gateway) -> None:
+async def test_refusal_applies_after_the_policy_no_longer_asks(gateway: Gateway) -> None:
     chat, ask = Chat(gateway, "get_order"), AccessPolicy(action="ask", tools=("*/get_order",))
     gateway.set_policies([ask])
     key = (await chat.run("await get_order(order_id=1)"))["waiting"]
@@ -416,9 +413,9 @@ async def test_a_refusal_holds_when_nobody_would_be_asked_any_more(gateway: Gate
     assert "was not approved" in (await chat.run(resume=key))["error"]
 
 
-async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenGateway) -> None:
+async def test_store_without_programs_refuses_waiting_programs(open_gateway: OpenGateway) -> None:
     class Small:
-        """A host's own store, from before there were programs."""
+        """A host's own store that does not support programs."""
 
         def __init__(self, store: Any) -> None:
             self.vectors, self.entries = store.vectors, store.entries
@@ -426,7 +423,7 @@ async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenG
             self.call_log = call_log_of(store)
 
     plain = open_gateway()
-    gateway = filled(
+    gateway = with_order_tools(
         Gateway(
             store=Small(plain.store),
             options=Options(discovery=DiscoveryOptions(programs=True), programs=LIMITS),
@@ -436,13 +433,13 @@ async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenG
     body = await Chat(gateway, "refund_order").run("await refund_order(order_id=1)")
 
     await gateway.aclose()
-    assert "keeps no programs" in body["error"]
+    assert "cannot store programs" in body["error"]
     with pytest.raises(ConfigError):
         await ProgramRunner(gateway).waiting()
 
 
-async def test_what_results_look_like_is_told_to_their_own_caller_alone(gateway: Gateway) -> None:
-    """The keys of a result may be data."""
+async def test_observed_types_are_visible_only_to_their_caller(gateway: Gateway) -> None:
+    """The keys of a result may be private data."""
 
     def balances() -> Any:
         """Return the balance of each customer."""
@@ -452,32 +449,30 @@ async def test_what_results_look_like_is_told_to_their_own_caller_alone(gateway:
     chat = Chat(gateway, "balances", caller=ADA)
     await chat.run("await balances()")
 
-    own = await chat.run()
+    own_answer = await chat.run()
     chat.caller = replace(ADA, tenant="other")
-    foreign = await chat.run()
+    foreign_answer = await chat.run()
 
-    assert "alice" in own["functions"]
-    assert "alice" not in foreign["functions"]
+    assert "alice" in own_answer["functions"]
+    assert "alice" not in foreign_answer["functions"]
 
 
-async def test_a_value_is_kept_only_if_it_is_asked_for_and_only_for_its_caller(
-    gateway: Gateway,
-) -> None:
+async def test_value_is_stored_on_request_and_only_for_its_caller(gateway: Gateway) -> None:
     chat = Chat(gateway, "list_orders", caller=ADA)
     code = "await list_orders(customer='Ada', limit=900)"
 
     long = await chat.run(code)
-    kept = await chat.run(code, keep=True)
-    later = await chat.run("len(previous)", previous=kept["kept"])
+    stored = await chat.run(code, keep=True)
+    later = await chat.run("len(previous)", previous=stored["kept"])
     none = await chat.run("previous is None")
-    foreign = await Chat(gateway, caller=BOB).run("previous", previous=kept["kept"])
+    foreign_answer = await Chat(gateway, caller=BOB).run("previous", previous=stored["kept"])
 
     assert "keep it" in long["cut"]
     assert len(json.dumps(long)) < 1.2 * LIMITS.output_chars
-    assert kept == {"kept": kept["kept"], "calls": 1}
+    assert stored == {"kept": stored["kept"], "calls": 1}
     assert later["result"] == 900
     assert none["result"] is True
-    assert "nothing is kept" in foreign["error"]
+    assert "unknown or expired" in foreign_answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -486,10 +481,10 @@ async def test_a_value_is_kept_only_if_it_is_asked_for_and_only_for_its_caller(
         ({"code": 1}, "code must be a text"),
         ({"keep": "yes"}, "keep must be true or false"),
         ({"code": "#" * 30_000}, "at most 20000 characters"),
-        ({"resume": "x"}, "nothing is kept"),
+        ({"resume": "x"}, "unknown or expired"),
     ],
 )
-async def test_what_is_no_program_is_answered(
+async def test_invalid_requests_get_an_error_answer(
     gateway: Gateway, arguments: dict[str, Any], said: str
 ) -> None:
     answer = await Chat(gateway).answer(**arguments)
@@ -498,9 +493,13 @@ async def test_what_is_no_program_is_answered(
     assert said in answer.error
 
 
-async def test_calls_are_spans_below_the_program(open_gateway: OpenGateway, tmp_path: Path) -> None:
+async def test_call_spans_are_children_of_the_program_span(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     watch = Watch()
-    gateway = filled(open_gateway(options=options(tmp_path), tracer_provider=watch.tracer))
+    gateway = with_order_tools(
+        open_gateway(options=options(tmp_path), tracer_provider=watch.tracer)
+    )
     code = "import asyncio\nawait asyncio.gather(get_order(order_id=1), list_orders(customer='a'))"
 
     await Chat(gateway, "get_order", "list_orders").run(code)
@@ -513,12 +512,12 @@ async def test_calls_are_spans_below_the_program(open_gateway: OpenGateway, tmp_
         assert span.parent.span_id == program.context.span_id
 
 
-async def test_what_programs_call_in_turn_becomes_next_steps(
+async def test_calls_of_programs_become_next_steps(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Each program is a task, as each conversation is."""
+    """Each program is a task, like a conversation."""
     usage = UsageOptions(record=True, learn="on", refresh_s=0)
-    gateway = filled(open_gateway(options=options(tmp_path, usage=usage)))
+    gateway = with_order_tools(open_gateway(options=options(tmp_path, usage=usage)))
     chat = Chat(gateway, "list_orders", "get_order")
     code = "await list_orders(customer='a')\nawait get_order(order_id={})"
 
@@ -526,15 +525,15 @@ async def test_what_programs_call_in_turn_becomes_next_steps(
         await chat.run(code.format(number))
 
     tasks = gateway.usage.call_log.tasks()
-    assert [each.tools for each in tasks] == [("local/list_orders", "local/get_order")] * 3
+    assert [task.tools for task in tasks] == [("local/list_orders", "local/get_order")] * 3
 
 
-async def test_searches_are_answered_while_ten_programs_spin(
+async def test_searches_are_answered_while_ten_programs_loop(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A runaway takes a worker until its time is up, never the gateway."""
+    """A runaway program blocks a worker until its time limit, but never the gateway."""
     limits = ProgramsOptions(seconds=0.2, wall_s=60)
-    gateway = filled(open_gateway(options=options(tmp_path, programs=limits)))
+    gateway = with_order_tools(open_gateway(options=options(tmp_path, programs=limits)))
     chat = Chat(gateway)
     programs = [asyncio.create_task(chat.run("while True:\n    pass")) for _ in range(10)]
 

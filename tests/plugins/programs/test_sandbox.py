@@ -1,4 +1,4 @@
-"""What every sandbox holds: nothing gets out, and no program costs its host more than it may."""
+"""Isolation and limits of every sandbox."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ STUBS = "async def add(*, a: int, b: int = ...) -> int: ...\n"
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[MontySandbox]:
-    made = MontySandbox(seconds=20)
-    yield made
-    made.close()
+    new_sandbox = MontySandbox(seconds=20)
+    yield new_sandbox
+    new_sandbox.close()
 
 
 def program(code: str, *, stubs: str = "", **inputs: object) -> Program:
@@ -38,15 +38,17 @@ def program(code: str, *, stubs: str = "", **inputs: object) -> Program:
 
 
 async def add(call: PendingCall) -> CallAnswer:
-    """Answer a call of `add`; without a number it is the tool's error."""
+    """Answer a call of `add`; an argument that is not a number is a tool error."""
     a, b = call.named.get("a"), call.named.get("b", 0)
     if isinstance(a, int) and isinstance(b, int):
         return CallAnswer(value=a + b)
     return CallAnswer(error="no number", error_type="ValueError")
 
 
-async def test_no_attempt_gets_out_and_the_next_program_runs() -> None:
-    """Files, network, processes, environment, host objects, floods, frames, deep values."""
+async def test_sandbox_stops_every_escape_and_runs_the_next_program() -> None:
+    """The attempts use files, network, processes, environment, host objects, floods, frames and
+    deep values.
+    """
     sandbox = MontySandbox(seconds=20, wrapper="none")
 
     outcomes = await attempt_all(sandbox)
@@ -58,7 +60,7 @@ async def test_no_attempt_gets_out_and_the_next_program_runs() -> None:
 
 
 class InProcess:
-    """A box that holds nothing: it reads what a program wants to read."""
+    """A sandbox without isolation, which reads files for programs."""
 
     async def run(
         self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
@@ -79,15 +81,15 @@ class InProcess:
         raise AssertionError("nothing waits")
 
 
-async def test_the_attempts_tell_a_box_that_does_not_hold() -> None:
-    """A suite that finds nothing anywhere proves nothing."""
+async def test_escape_attempt_succeeds_without_a_sandbox() -> None:
+    """Otherwise the attempts would prove nothing."""
     reasons = {outcome.name: outcome.reason for outcome in await attempt_all(InProcess())}
 
     assert reasons["pathlib"] == "it read the canary"
 
 
 @pytest.mark.skipif(wrapper_in_use("auto") is None, reason="bubblewrap does not work here")
-async def test_nothing_gets_out_of_bubblewrap_either() -> None:
+async def test_bubblewrap_stops_every_escape() -> None:
     sandbox = MontySandbox(wrapper="required")
 
     outcomes = await attempt_all(sandbox)
@@ -96,8 +98,7 @@ async def test_nothing_gets_out_of_bubblewrap_either() -> None:
     assert [] == [outcome for outcome in outcomes if outcome.reason]
 
 
-async def test_calls_run_at_the_same_time_and_feed_each_other(sandbox: MontySandbox) -> None:
-    """Five calls take as long as one; the model writes one turn instead of six."""
+async def test_calls_run_concurrently_and_use_earlier_results(sandbox: MontySandbox) -> None:
     meeting = asyncio.Barrier(5)
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -118,7 +119,7 @@ async def test_calls_run_at_the_same_time_and_feed_each_other(sandbox: MontySand
     assert result.printed == "found [0, 1, 2, 3, 4]\n"
 
 
-async def test_an_error_of_a_tool_can_be_caught(sandbox: MontySandbox) -> None:
+async def test_program_can_catch_a_tool_error(sandbox: MontySandbox) -> None:
     code = "try:\n    await add(a='x')\nexcept ValueError as error:\n    found = str(error)\nfound"
 
     result = await sandbox.run(program(code), call=add, limits=PATIENT)
@@ -126,14 +127,13 @@ async def test_an_error_of_a_tool_can_be_caught(sandbox: MontySandbox) -> None:
     assert result.value == "no number"
 
 
-async def test_an_error_names_its_line(sandbox: MontySandbox) -> None:
+async def test_error_contains_its_line(sandbox: MontySandbox) -> None:
     result = await sandbox.run(program("x = [1]\nx[3]"), call=add, limits=PATIENT)
 
     assert result.error.startswith("line 2: IndexError")
 
 
-async def test_wrong_types_are_found_before_the_first_call(sandbox: MontySandbox) -> None:
-    """A wrong argument costs no call, not even that of the line before it."""
+async def test_type_errors_are_found_before_the_first_call(sandbox: MontySandbox) -> None:
     calls: list[PendingCall] = []
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -144,14 +144,14 @@ async def test_wrong_types_are_found_before_the_first_call(sandbox: MontySandbox
 
     result = await sandbox.run(program(code, stubs=STUBS), call=call, limits=PATIENT)
 
-    assert [(each.line, each.code) for each in result.problems] == [
+    assert [(problem.line, problem.code) for problem in result.problems] == [
         (2, "invalid-argument-type"),
         (3, "unresolved-reference"),
     ]
     assert calls == []
 
 
-async def test_more_calls_than_allowed_are_refused_and_output_is_cut(sandbox: MontySandbox) -> None:
+async def test_calls_and_output_are_limited(sandbox: MontySandbox) -> None:
     limits = replace(PATIENT, calls=2, output_chars=1000)
     code = "print('x' * 5000)\nfor i in range(5):\n    await add(a=i)"
 
@@ -165,8 +165,8 @@ async def test_more_calls_than_allowed_are_refused_and_output_is_cut(sandbox: Mo
     assert len(long.printed) <= 1100
 
 
-async def test_a_program_that_waits_too_long_is_ended(sandbox: MontySandbox) -> None:
-    """A tool that never answers holds no worker for ever; the call itself is cancelled."""
+async def test_program_is_stopped_at_the_time_limit(sandbox: MontySandbox) -> None:
+    """A tool that never answers must not block a worker. The call itself is cancelled too."""
     cancelled = asyncio.Event()
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -185,8 +185,8 @@ async def test_a_program_that_waits_too_long_is_ended(sandbox: MontySandbox) -> 
     assert "longer than 0.05 s" in result.error
 
 
-async def test_a_program_that_was_cancelled_makes_no_more_calls() -> None:
-    """It may still compute; who gave it up must not find that it went on."""
+async def test_cancelled_program_makes_no_more_calls() -> None:
+    """A program may still be computing when it is cancelled."""
     sandbox, called = MontySandbox(seconds=20, processes=1), list[object]()
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -206,7 +206,7 @@ async def test_a_program_that_was_cancelled_makes_no_more_calls() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await running
-    # There is one worker: it has done with the first one.
+    # There is only one worker, so it has finished the first program.
     after = await sandbox.run(program("1"), call=add, limits=PATIENT)
 
     sandbox.close()
@@ -214,7 +214,7 @@ async def test_a_program_that_was_cancelled_makes_no_more_calls() -> None:
     assert len(called) < 12
 
 
-async def test_who_cancels_a_program_cancels_its_calls(sandbox: MontySandbox) -> None:
+async def test_cancellation_cancels_open_calls(sandbox: MontySandbox) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def call(pending: PendingCall) -> CallAnswer:
@@ -236,8 +236,8 @@ async def test_who_cancels_a_program_cancels_its_calls(sandbox: MontySandbox) ->
         await running
 
 
-async def test_a_program_that_waits_for_a_person_goes_on_elsewhere(sandbox: MontySandbox) -> None:
-    """The other calls are answered first; the snapshot goes on in a pool of its own."""
+async def test_snapshot_resumes_in_another_sandbox(sandbox: MontySandbox) -> None:
+    """The other calls are answered before the snapshot."""
 
     async def undecided(pending: PendingCall) -> CallAnswer:
         return CallAnswer(waits=True) if pending.name == "slow" else await add(pending)

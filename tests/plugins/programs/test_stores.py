@@ -1,5 +1,3 @@
-"""Rows of programs, in every store."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -9,21 +7,21 @@ from gateway.testing import ManualClock
 from tests.core.storage.conformance.stores import Opener
 
 
-def test_rows_are_shared_and_each_is_taken_once(opened: Opener) -> None:
-    one, other = (_programs(opened) for _ in range(2))
+def test_rows_are_shared_and_taken_once(opened: Opener) -> None:
+    first, other = (_programs(opened) for _ in range(2))
 
-    one.put("a", "first", keep_s=60, most=9)
-    one.put("b", "second", keep_s=60, most=9)
+    first.put("a", "first", keep_s=60, most=9)
+    first.put("b", "second", keep_s=60, most=9)
 
     assert other.read("a") == "first"
     assert [*other.rows()] == ["a", "b"]
-    assert one.take("a") == "first"
+    assert first.take("a") == "first"
     assert other.take("a") is None
     assert other.read("a") is None
 
 
-def test_a_row_is_replaced_only_as_it_was_read(opened: Opener) -> None:
-    """Of two who decide at once, one does; and nobody brings back what was taken."""
+def test_row_is_replaced_only_if_unchanged(opened: Opener) -> None:
+    """Of two concurrent decisions, only one is stored, and a taken row does not return."""
     store = _programs(opened)
     store.put("a", "old", keep_s=60, most=9)
 
@@ -34,7 +32,7 @@ def test_a_row_is_replaced_only_as_it_was_read(opened: Opener) -> None:
     assert store.rows() == {}
 
 
-def test_old_rows_go(opened: Opener, wall: ManualClock) -> None:
+def test_old_rows_are_deleted(opened: Opener, wall: ManualClock) -> None:
     store = _programs(opened)
     store.put("a", "old", keep_s=60, most=9)
     wall.tick(61)
@@ -43,8 +41,8 @@ def test_old_rows_go(opened: Opener, wall: ManualClock) -> None:
     assert [*store.rows()] == ["b"]
 
 
-def test_of_one_owner_the_newest_rows_stay(opened: Opener, wall: ManualClock) -> None:
-    """Whatever others keep; the beginning of a key names its owner."""
+def test_newest_rows_of_an_owner_stay(opened: Opener, wall: ManualClock) -> None:
+    """The prefix of a key identifies its owner."""
     store = _programs(opened)
     for key in ("a.1", "b.1", "a.2", "a.3"):
         wall.tick(1)

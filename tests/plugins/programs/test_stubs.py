@@ -1,5 +1,3 @@
-"""Declarations of tools for programs."""
-
 from __future__ import annotations
 
 import ast
@@ -30,7 +28,7 @@ JSON = st.recursive(
 )
 
 
-def test_arguments_are_declared_by_name_and_optional_ones_may_be_left_out() -> None:
+def test_arguments_are_keywords_with_optional_defaults() -> None:
     signature = declare("send_invoice", SCHEMA, {"type": "string"}, doc='Send "it".\nMore.')
 
     assert signature.text == (
@@ -41,7 +39,7 @@ def test_arguments_are_declared_by_name_and_optional_ones_may_be_left_out() -> N
     )
 
 
-def test_results_become_classes_of_any_keys_and_an_object_may_hold_its_own_kind() -> None:
+def test_results_become_classes_with_any_keys_and_recursion() -> None:
     node = {
         "type": "object",
         "properties": {"from": {"type": "string"}, "next": {"$ref": "#/$defs/node"}},
@@ -56,22 +54,22 @@ def test_results_become_classes_of_any_keys_and_an_object_may_hold_its_own_kind(
     )
 
 
-def test_arguments_that_python_cannot_name_are_given_as_one_object() -> None:
+def test_arguments_with_invalid_names_become_one_object() -> None:
     signature = declare("mail", {"properties": {"from": {"type": "string"}, "x-y": {}}}, None)
 
     assert signature.is_object
     assert "async def mail(arguments: Mapping[str, Any], /) -> Any: ..." in signature.text
 
 
-def test_a_schema_that_says_nothing_lets_everything_pass() -> None:
-    """A declaration that is too narrow would refuse a program that is right."""
+def test_empty_schema_accepts_everything() -> None:
+    """A declaration that is too narrow would refuse a valid program."""
     for schema in ({"$ref": "#/$defs/x"}, {"additionalProperties": True}):
         assert declare("any", schema, {}).text == "async def any(**others: Any) -> Any: ...\n"
     open_result = {"type": "object", "properties": {"a": {}}, "additionalProperties": True}
     assert declare("any", {}, open_result).text.endswith("-> dict[str, Any]: ...\n")
 
 
-def test_each_tool_gets_a_name_of_python_that_no_other_has() -> None:
+def test_each_tool_gets_a_unique_python_name() -> None:
     names = identifiers(["a-b", "a_b", "class", "1x", "search_tools"], reserved=["search_tools"])
 
     assert names == {
@@ -84,8 +82,8 @@ def test_each_tool_gets_a_name_of_python_that_no_other_has() -> None:
 
 
 @given(JSON, st.text())
-def test_what_an_upstream_writes_declares_nothing_but_a_tool(value: object, text: str) -> None:
-    """Names, keys, values and descriptions of others are data of the declaration, not its code."""
+def test_texts_of_an_upstream_cannot_add_declarations(value: object, text: str) -> None:
+    """Names, keys, values and descriptions are data of the declaration, not code."""
     schema = {"properties": {"x": {"enum": [value, text]}, text: {"const": text}}}
     result = {"type": "object", "properties": {text: {"const": text}, "y": {"enum": [value]}}}
 
@@ -95,7 +93,7 @@ def test_what_an_upstream_writes_declares_nothing_but_a_tool(value: object, text
     assert kinds in ([ast.Assign, ast.AsyncFunctionDef], [ast.AsyncFunctionDef])
 
 
-def test_a_result_without_a_schema_has_the_narrowest_type_that_was_shown() -> None:
+def test_result_type_is_the_narrowest_of_all_observed_results() -> None:
     rows = [{"id": 1, "to": "a"}, {"id": 2.5, "to": None, "cc": []}, {"id": 3, "to": "b"}]
 
     shape = reduce(join, map(shape_of, rows))
@@ -109,7 +107,7 @@ def test_a_result_without_a_schema_has_the_narrowest_type_that_was_shown() -> No
 
 
 @given(JSON, JSON)
-def test_a_shape_does_not_depend_on_the_order_of_results(one: object, other: object) -> None:
+def test_shape_does_not_depend_on_the_order_of_results(one: object, other: object) -> None:
     first, second = shape_of(one), shape_of(other)
 
     assert join(join(first, second), first) == join(first, second)

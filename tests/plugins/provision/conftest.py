@@ -1,4 +1,4 @@
-"""What the tests of provisioning share: a registry, a package index and a place to come into."""
+"""Fixtures for provisioning: a registry, a package index and a gateway to provision."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ HASTY = UpstreamOptions(connect_timeout_s=1, backoff_s=0.001, backoff_max_s=0.00
 
 
 def programs(folder: Path, *, quick: bool) -> Programs:
-    """npm of the system, else of the wheel; pip of this environment, or the *quick* stand-in."""
+    """Return npm of the system or the wheel, and pip of this environment or the *quick* replacement
+    of uv.
+    """
     node, npm = shutil.which("node"), shutil.which("npm")
-    own = str(_WHEEL / "bin" / "node")
+    wheel_node = str(_WHEEL / "bin" / "node")
     uv = quick_uv(folder)
     return Programs(
         pip=Programs.find().pip,
         uv=str(uv) if quick else None,
-        npm=(npm,) if node and npm else (own, str(_NPM)),
-        node=node if node and npm else own,
+        npm=(npm,) if node and npm else (wheel_node, str(_NPM)),
+        node=node if node and npm else wheel_node,
     )
 
 
 def quick_uv(folder: Path) -> Path:
-    """Put the stand-in for uv into *folder*, under its name."""
+    """Copy the replacement of uv into *folder*, under the name ``uv``."""
     uv = folder / "uv"
     run = f"import runpy\nrunpy.run_path({str(_UV)!r}, run_name='__main__')\n"
     uv.write_text(f"#!{sys.executable} -IS\n{run}")
@@ -53,13 +55,13 @@ def quick_uv(folder: Path) -> Path:
 
 @dataclass(slots=True)
 class Answerer:
-    """A person who is asked: agrees to *stages* and remembers every question."""
+    """A person who agrees to *stages* and records every question."""
 
     stages: frozenset[str] = frozenset({"install", "run", "keep"})
     questions: list[Question] = field(default_factory=list)
 
     act: Callable[[], Awaitable[None]] | None = None
-    """What happens before the answer."""
+    """Callback before the answer."""
 
     async def __call__(self, question: Question) -> bool:
         self.questions.append(question)
@@ -70,7 +72,7 @@ class Answerer:
 
 @dataclass(slots=True)
 class Site:
-    """Where servers come in: a gateway, a folder, a configuration."""
+    """Gateway, folder and configuration of a provisioning run."""
 
     gateway: Gateway
     folder: Path
@@ -80,15 +82,15 @@ class Site:
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        """The lines of the audit."""
+        """Lines of the audit."""
         lines = (self.folder / "audit.jsonl").read_text("utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
     @property
     def left(self) -> list[str]:
-        """What lies in the folder, but for the audit."""
-        found = self.folder.iterdir() if self.folder.is_dir() else ()
-        return sorted(each.name for each in found if each.name != "audit.jsonl")
+        """Paths in the folder, without the audit."""
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(path.name for path in paths if path.name != "audit.jsonl")
 
 
 MakeSite = Callable[..., Site]
@@ -96,9 +98,10 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSite]:
-    """Make sites: `site(registry=…, stages=…)`; closed at the end.
+    """Function that makes sites, as in `site(registry=…, stages=…)`, and closes them at the end.
 
-    What registries answered is the test's own: another test's may have had the same port.
+    Each test has its own folder for registry answers, because another test's registry may have used
+    the same port.
     """
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
     created: list[Site] = []
@@ -136,8 +139,8 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         return created[-1]
 
     yield build
-    for each in created:
-        await each.gateway.aclose()
+    for item in created:
+        await item.gateway.aclose()
 
 
 @pytest.fixture
@@ -148,7 +151,7 @@ def registry() -> Iterator[FakeRegistry]:
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
-    """An index that pip and npm are set to, and nothing else."""
+    """A package index that is the only one configured for pip and npm."""
     with closing(FakeIndex()) as created:
         for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
             monkeypatch.setenv(name, "")

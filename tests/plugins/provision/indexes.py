@@ -1,4 +1,4 @@
-"""A package index on the loopback, for pip and for npm, with small servers to install."""
+"""A package index on the loopback address for pip and npm, with small servers to install."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class FakeIndex(Served):
         needs: str = "",
         files: Mapping[str, str] | None = None,
     ) -> None:
-        """Offer version 1.0.0 of *name* to pip; by default its program is called like it."""
+        """Offer version 1.0.0 of *name* to pip. By default, its program has the same name."""
         module = name.replace("-", "_")
-        entries = "\n".join(f"{each} = {module}:main" for each in scripts or (name,))
+        entries = "\n".join(f"{script} = {module}:main" for script in scripts or (name,))
         info = f"{module}-1.0.0.dist-info"
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n"
         contents = {
@@ -123,7 +123,7 @@ class FakeIndex(Served):
         self._wheels.setdefault(name, []).append(file)
 
     def source(self, name: str, code: str = "raise SystemExit('it ran')") -> None:
-        """Offer version 1.0.0 of *name* to pip as source code alone; to build it runs *code*."""
+        """Offer version 1.0.0 of *name* to pip only as source code, whose build runs *code*."""
         system = '[build-system]\nrequires = []\nbuild-backend = "build"\nbackend-path = ["."]\n'
         packed = _tar(
             {
@@ -161,8 +161,8 @@ class FakeIndex(Served):
         return Response(self._files[request.path_params["file"]])
 
     async def _npm(self, request: Request) -> Response:
-        found = self._packages.get(request.path_params["name"])
-        return JSONResponse(found or {"error": "not found"}, 200 if found else 404)
+        package = self._packages.get(request.path_params["name"])
+        return JSONResponse(package or {"error": "not found"}, 200 if package else 404)
 
 
 def _tar(files: dict[str, str]) -> bytes:

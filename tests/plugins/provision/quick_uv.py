@@ -1,5 +1,7 @@
-"""Stands in for uv where a test is not about installing: takes the two commands that a plan has,
-and unpacks one wheel of the index that ``UV_DEFAULT_INDEX`` names. As a program: ``quick_uv.py``.
+"""Replacement of uv for tests that do not concern the installation itself.
+
+Accepts the two commands of a plan, and unpacks one wheel of the index in ``UV_DEFAULT_INDEX``. As a
+program: ``quick_uv.py``.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ def main(arguments: list[str]) -> None:
 
 def _wheel(name: str) -> zipfile.ZipFile:
     index = os.environ["UV_DEFAULT_INDEX"]
-    found = re.search(r'href="(/files/[^"]+[.]whl)"', _get(f"{index}/{name}/").decode())
-    if found is None:
+    match = re.search(r'href="(/files/[^"]+[.]whl)"', _get(f"{index}/{name}/").decode())
+    if match is None:
         sys.exit(f"no wheel of {name}")
-    address = index.removesuffix("/simple") + found[1]
+    address = index.removesuffix("/simple") + match[1]
     return zipfile.ZipFile(io.BytesIO(_get(address)))
 
 

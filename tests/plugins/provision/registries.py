@@ -1,4 +1,4 @@
-"""An MCP registry on the loopback that serves the recorded shape of API v0.1, and its faults."""
+"""An MCP registry on the loopback address with the format of API v0.1, and its failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class Served:
-    """Serves *routes* on a port of this machine until it is closed."""
+    """Serves *routes* on a local port until it is closed."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._loopback = Loopback(Starlette(routes=routes))
@@ -26,7 +26,7 @@ class Served:
 
     @property
     def base(self) -> str:
-        """Where it listens."""
+        """Base URL."""
         return f"http://127.0.0.1:{self._loopback.port}"
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ def item(
     updated: str = "2026-10-02T08:00:00Z",
     **server: Any,
 ) -> Json:
-    """One item of ``servers`` as the official registry writes it."""
+    """Return an item of ``servers`` in the format of the official registry."""
     return {
         "server": {
             "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
@@ -68,7 +68,7 @@ def item(
 
 
 def package(identifier: str, version: str = "1.0.0", kind: str = "pypi", **more: Any) -> Json:
-    """One item of ``packages``."""
+    """Return an item of ``packages``."""
     return {
         "registryType": kind,
         "identifier": identifier,
@@ -79,24 +79,24 @@ def package(identifier: str, version: str = "1.0.0", kind: str = "pypi", **more:
 
 
 class FakeRegistry(Served):
-    """Serves *items* in pages of *page*.
+    """Serves *items* in pages.
 
     Args:
-        items: The items of ``servers``; anything, also what no registry should send.
-        page: Items of a page.
+        items: Items of ``servers``, including invalid ones.
+        page: Number of items per page.
     """
 
     def __init__(self, items: Sequence[object] = (), *, page: int = 2) -> None:
         self.items = list(items)
         self.requests: list[dict[str, str]] = []
         self.faults: list[int] = []
-        """Statuses that the next requests get instead of an answer."""
+        """HTTP statuses of the next answers, in place of a page."""
         self.body: bytes | None = None
-        """What every request gets instead of a page."""
+        """Body of every answer, in place of a page."""
         self.encoding = ""
-        """How that is said to be packed."""
+        """``Content-Encoding`` of `body`."""
         self.moved = ""
-        """Where every request is sent instead."""
+        """Redirect target of every request."""
         self._page = page
         super().__init__([Route("/v0.1/servers", self._answer)])
 

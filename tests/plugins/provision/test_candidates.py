@@ -1,5 +1,3 @@
-"""Servers outside the catalog: the bundled list, a registry once a day, and their ranking."""
-
 from __future__ import annotations
 
 import asyncio
@@ -29,7 +27,7 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the answers of registries are stored."""
+    """Folder of stored registry answers."""
     return tmp_path / "registries"
 
 
@@ -39,27 +37,26 @@ def options(registry: FakeRegistry) -> ProvisionOptions:
 
 
 def stored(folder: Path) -> Path:
-    """Return the file of the only answer."""
+    """Return the file of the only stored answer."""
     (file,) = folder.iterdir()
     return file
 
 
 def age(folder: Path, seconds: float) -> None:
-    """Make the stored answer older."""
+    """Set the age of the stored answer."""
     file = stored(folder)
-    at = file.stat().st_mtime - seconds
-    os.utime(file, (at, at))
+    modified = file.stat().st_mtime - seconds
+    os.utime(file, (modified, modified))
 
 
-async def test_without_a_registry_the_bundled_list_is_all(folder: Path) -> None:
-    """Nothing is fetched that nobody configured."""
+async def test_without_a_registry_only_the_bundled_list_is_available(folder: Path) -> None:
     entries, diagnostics = await available_servers(ProvisionOptions(), QUICK, folder)
 
     assert (list(bundled_servers()), []) == (entries, diagnostics)
 
 
-def test_the_bundled_list_has_the_servers_that_everybody_knows() -> None:
-    """Under whatever name: who publishes them may change."""
+def test_bundled_list_contains_well_known_servers() -> None:
+    """The publisher's name does not matter, because it may change."""
     known = (
         "filesystem github gitlab maps memory postgres slack sqlite brave puppeteer fetch "
         "everything sequential playwright stripe sentry docker kubernetes git linear"
@@ -69,10 +66,9 @@ def test_the_bundled_list_has_the_servers_that_everybody_knows() -> None:
     assert [] == [word for word in known.split() if not any(word in name for name in names)]
 
 
-async def test_a_registry_is_asked_once_a_day(
+async def test_registry_is_fetched_once_a_day(
     registry: FakeRegistry, options: ProvisionOptions, folder: Path
 ) -> None:
-    """Its answer serves from the file, in this process and the next."""
     registry.items = [item("a/x")]
 
     first, _ = await available_servers(options, QUICK, folder)
@@ -80,17 +76,16 @@ async def test_a_registry_is_asked_once_a_day(
     second, _ = await available_servers(options, QUICK, folder)
     requests = len(registry.requests)
     age(folder, 61)
-    again, _ = await available_servers(options, QUICK, folder)
+    refetched, _ = await available_servers(options, QUICK, folder)
 
-    assert first == second == again
+    assert first == second == refetched
     assert registry.url == first[0].source
     assert (1, 2) == (requests, len(registry.requests))
 
 
-async def test_a_registry_that_is_down_serves_its_last_answer(
+async def test_unreachable_registry_falls_back_to_the_stored_answer(
     registry: FakeRegistry, options: ProvisionOptions, folder: Path
 ) -> None:
-    """However old; and says so."""
     registry.items = [item("a/x")]
     await available_servers(options, QUICK, folder)
     age(folder, 2 * DAY_S)
@@ -103,7 +98,7 @@ async def test_a_registry_that_is_down_serves_its_last_answer(
     assert "48 hours" in diagnostics[1].detail
 
 
-async def test_a_registry_that_never_answered_leaves_the_bundled_list(
+async def test_unreachable_registry_without_a_stored_answer_leaves_the_bundled_list(
     registry: FakeRegistry, folder: Path
 ) -> None:
     registry.faults = [500]
@@ -116,8 +111,8 @@ async def test_a_registry_that_never_answered_leaves_the_bundled_list(
     assert ["registry_unavailable"] == [entry.code for entry in diagnostics]
 
 
-async def test_what_was_cut_is_not_stored(registry: FakeRegistry, folder: Path) -> None:
-    """Half an answer must not serve for a day."""
+async def test_truncated_answer_is_not_stored(registry: FakeRegistry, folder: Path) -> None:
+    """Otherwise half an answer would be used for a day."""
     registry.items = [item("a/x"), item("a/y"), item("a/z")]
     options = ProvisionOptions(registry=registry.url, known=False, max_pages=1)
 
@@ -129,8 +124,10 @@ async def test_what_was_cut_is_not_stored(registry: FakeRegistry, folder: Path) 
     assert "more than 1 pages; 2 entries were read" in diagnostics[0].detail
 
 
-async def test_the_bundled_list_wins_over_a_registry(registry: FakeRegistry, folder: Path) -> None:
-    """An impostor does not take its place; an entry that cannot be read is reported."""
+async def test_bundled_entry_wins_over_a_registry_entry(
+    registry: FakeRegistry, folder: Path
+) -> None:
+    """A registry entry must not replace a checked one."""
     name = bundled_servers()[0].name
     registry.items = [item(name, "An impostor."), {}]
     options = ProvisionOptions(registry=registry.url)
@@ -141,10 +138,9 @@ async def test_the_bundled_list_wins_over_a_registry(registry: FakeRegistry, fol
     assert ["known"] == [entry.source for entry in entries if entry.name == name]
 
 
-async def test_a_store_that_fails_costs_only_the_store(
+async def test_answer_is_used_if_it_cannot_be_stored(
     registry: FakeRegistry, options: ProvisionOptions, tmp_path: Path
 ) -> None:
-    """The answer serves; a diagnostic says that it is not stored."""
     registry.items = [item("a/x")]
     (tmp_path / "file").write_text("no folder")
 
@@ -155,10 +151,9 @@ async def test_a_store_that_fails_costs_only_the_store(
 
 
 @pytest.mark.parametrize("text", ["{", "{}"])
-async def test_an_answer_that_cannot_be_read_is_fetched_again(
+async def test_unreadable_stored_answer_is_fetched_again(
     registry: FakeRegistry, options: ProvisionOptions, folder: Path, text: str
 ) -> None:
-    """A file of another form is like no file."""
     registry.items = [item("a/x")]
     await available_servers(options, QUICK, folder)
     stored(folder).write_text(text, encoding="utf-8")
@@ -168,8 +163,7 @@ async def test_an_answer_that_cannot_be_read_is_fetched_again(
     assert (["a/x"], 2) == ([entry.name for entry in entries], len(registry.requests))
 
 
-def test_the_bundled_list_is_of_use() -> None:
-    """Names are unique, versions exact, descriptions say something."""
+def test_bundled_list_has_unique_names_exact_versions_and_descriptions() -> None:
     entries = bundled_servers()
 
     assert len(entries) == len({entry.name for entry in entries}) >= 50
@@ -188,10 +182,9 @@ CASES = (
 
 
 @pytest.mark.parametrize(("intent", "expected"), CASES)
-async def test_well_known_servers_are_found_by_what_they_are_for(
+async def test_well_known_servers_are_found_by_their_purpose(
     open_gateway: OpenGateway, intent: str, expected: str
 ) -> None:
-    """By the search that ranks tools, words alone."""
     ranked = await rank_servers(open_gateway(), bundled_servers(), intent, limit=3, max_ranked=500)
 
     assert expected == ranked[0].entry.name
@@ -199,7 +192,7 @@ async def test_well_known_servers_are_found_by_what_they_are_for(
 
 
 class Watched(HashingEmbedder):
-    """Notes what it embeds and on which loop."""
+    """An embedder that records its texts and loops."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,26 +205,26 @@ class Watched(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
+async def test_ranking_embeds_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
     """An embedder's connections belong to one loop."""
     embedder = Watched()
-    created = open_gateway(strategy="auto", embedder=embedder)
+    gateway = open_gateway(strategy="auto", embedder=embedder)
     entries = [
         RegistryEntry(name="a/parcels", description="Weighs."),
         RegistryEntry(name="a/songs"),
     ]
 
-    ranked = await rank_servers(created, entries, "parcels", limit=1, max_ranked=500)
+    ranked = await rank_servers(gateway, entries, "parcels", limit=1, max_ranked=500)
 
     async def loop() -> int:
         return id(asyncio.get_running_loop())
 
     assert ["a/parcels"] == [row.entry.name for row in ranked]
-    assert {await created.bridge.run(loop)} == embedder.loops
+    assert {await gateway.bridge.run(loop)} == embedder.loops
 
 
-async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
-    """Embedding ten thousand entries for one question would take minutes."""
+async def test_entries_of_a_large_registry_are_preselected_by_words() -> None:
+    """Embedding ten thousand entries for one query would take minutes."""
     embedder = Watched()
     entries = [
         RegistryEntry(name=f"a/s{number}", description=f"Number {number}.") for number in range(300)
@@ -239,14 +232,16 @@ async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
     entries.append(RegistryEntry(name="b/parcels", description="Weighs a parcel."))
     async with Gateway(
         strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
-    ) as created:
-        ranked = await rank_servers(created, entries, "weigh a parcel", limit=3, max_ranked=100)
+    ) as gateway:
+        ranked = await rank_servers(gateway, entries, "weigh a parcel", limit=3, max_ranked=100)
 
     assert "b/parcels" == ranked[0].entry.name
     assert not any("Number" in text for text in embedder.embedded_texts)
 
 
-async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGateway) -> None:
+async def test_equal_short_names_of_two_publishers_are_both_found(
+    open_gateway: OpenGateway,
+) -> None:
     entries = [
         RegistryEntry(name="b/parcels", description="Weighs a parcel."),
         RegistryEntry(name="a/parcels", description="Weighs a parcel."),

@@ -1,5 +1,3 @@
-"""What the catalog can do, as an overview."""
-
 from __future__ import annotations
 
 import pytest
@@ -20,67 +18,66 @@ def weigh(parcel: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    created = open_gateway()
-    created.add_tool(weigh)
+    new_gateway = open_gateway()
+    new_gateway.add_tool(weigh)
     shelf = Shelf([tool("play_song", "Play a song."), tool("stop_song", "Stop the song.")])
-    created.add_server("music", server=shelf.server)
-    created.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
-    return created
+    new_gateway.add_server("music", server=shelf.server)
+    new_gateway.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
+    return new_gateway
 
 
-async def test_an_intent_finds_tools_with_schemas_and_their_servers(gateway: Gateway) -> None:
-    """All that a model needs to call one, and what its server does at the moment."""
-    found = await discover(gateway, "weigh a parcel")
+async def test_intent_returns_tools_with_schemas_and_their_servers(gateway: Gateway) -> None:
+    overview = await discover(gateway, "weigh a parcel")
 
-    first = found.tools[0]
+    first = overview.tools[0]
     assert ("local/weigh", "local", ["parcel"]) == (first.id, first.state, first.schema["required"])
     assert first.confidence is not None
     assert first.score is not None
-    best = found.servers[0]
+    best = overview.servers[0]
     assert ("local", 1, first.confidence) == (best.name, best.tools, best.confidence)
-    assert {item.server for item in found.tools} == {item.name for item in found.servers}
+    assert {item.server for item in overview.tools} == {item.name for item in overview.servers}
 
 
-async def test_nothing_asked_shows_of_everything_by_name(gateway: Gateway) -> None:
-    found = await discover(gateway)
+async def test_overview_without_an_intent_lists_everything_by_name(gateway: Gateway) -> None:
+    overview = await discover(gateway)
 
     assert [("local", "local", 1), ("music", "active", 2), ("post", "local", 1)] == [
-        (item.name, item.state, item.tools) for item in found.servers
+        (item.name, item.state, item.tools) for item in overview.servers
     ]
-    assert ["play_song", "send_parcel", "stop_song", "weigh"] == [item.name for item in found.tools]
-    assert {None} == {item.confidence for item in found.tools}
-    assert "browse" == found.mode
+    assert ["play_song", "send_parcel", "stop_song", "weigh"] == [
+        item.name for item in overview.tools
+    ]
+    assert {None} == {item.confidence for item in overview.tools}
+    assert "browse" == overview.mode
 
 
-async def test_twenty_tools_are_reported_unless_more_are_wanted(open_gateway: OpenGateway) -> None:
-    created = open_gateway([tool(f"list_{number}", "List the invoices.") for number in range(60)])
+async def test_overview_has_twenty_tools_by_default(open_gateway: OpenGateway) -> None:
+    large_gateway = open_gateway(
+        [tool(f"list_{number}", "List the invoices.") for number in range(60)]
+    )
 
-    assert LIMIT == 20 == len((await discover(created)).tools)
-    assert LIMIT == len((await discover(created, "list the invoices")).tools)
-    assert 30 == len((await discover(created, "list the invoices", limit=30)).tools)
+    assert LIMIT == 20 == len((await discover(large_gateway)).tools)
+    assert LIMIT == len((await discover(large_gateway, "list the invoices")).tools)
+    assert 30 == len((await discover(large_gateway, "list the invoices", limit=30)).tools)
     with pytest.raises(InvalidRequestError):
-        await discover(created, limit=0)
+        await discover(large_gateway, limit=0)
 
 
-async def test_a_server_that_cannot_be_listed_is_reported_with_its_state(
-    open_gateway: OpenGateway,
-) -> None:
-    """It is configured: that it offers nothing is news."""
+async def test_unlistable_server_is_reported_with_its_state(open_gateway: OpenGateway) -> None:
     created = open_gateway()
     created.add_server("gone", command="/no/such/program")
 
-    found = await discover(created)
+    overview = await discover(created)
 
     assert [("gone", "failed", 0)] == [
-        (item.name, item.state, item.tools) for item in found.servers
+        (item.name, item.state, item.tools) for item in overview.servers
     ]
-    assert "source_load_failed" in [item.code for item in found.diagnostics]
+    assert "source_load_failed" in [item.code for item in overview.diagnostics]
 
 
-async def test_no_one_waits_for_vectors_that_are_being_made(
+async def test_overview_does_not_wait_for_vectors(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Where searches do not, and it is told once."""
     embedder = Gated()
     created = open_gateway(
         catalog_of(80),
@@ -92,9 +89,9 @@ async def test_no_one_waits_for_vectors_that_are_being_made(
     broken.fail_with = OSError()
     created.add_source(broken)
 
-    found = await discover(created, "approve one yearly invoice")
+    overview = await discover(created, "approve one yearly invoice")
 
-    data = [item.code for item in found.diagnostics]
+    data = [item.code for item in overview.diagnostics]
     assert not embedder.asked
-    assert (LIMIT, "graph") == (len(found.tools), found.mode)
+    assert (LIMIT, "graph") == (len(overview.tools), overview.mode)
     assert (1, 1) == (data.count("index_building"), data.count("source_load_failed"))

@@ -1,5 +1,3 @@
-"""Running commands, and reading from installed files what will run."""
-
 from __future__ import annotations
 
 import json
@@ -25,10 +23,10 @@ async def python(program: str, folder: Path, *, limit_s: float = 60.0) -> None:
     )
 
 
-async def test_a_command_sees_its_folder_and_few_variables(
+async def test_command_gets_its_folder_and_few_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user's mirrors reach it, the user's secrets do not."""
+    """The user's mirrors must reach an installer, the user's secrets must not."""
     monkeypatch.setenv("OPENAI_API_KEY", "canary")
     monkeypatch.setenv("PIP_INDEX_URL", "http://mirror")
     await python(
@@ -42,8 +40,8 @@ async def test_a_command_sees_its_folder_and_few_variables(
     assert "OPENAI_API_KEY" not in values
 
 
-async def test_a_command_that_fails_shows_the_end_of_what_it_said(tmp_path: Path) -> None:
-    """Without what may be a password of a mirror."""
+async def test_failed_command_shows_the_end_of_its_output(tmp_path: Path) -> None:
+    """Credentials in the URL of a mirror are removed."""
     program = "import sys; print('x' * 300000); sys.exit('a' * 40000 + ' http://me:pw@mirror/x no')"
 
     with pytest.raises(
@@ -54,8 +52,7 @@ async def test_a_command_that_fails_shows_the_end_of_what_it_said(tmp_path: Path
     assert len(str(caught.value)) < 800
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
-    """Its whole process group: nothing lives on."""
+async def test_command_is_killed_with_its_children_at_the_time_limit(tmp_path: Path) -> None:
     program = (
         "import signal, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
@@ -70,13 +67,13 @@ async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path
         await until(lambda: not is_running(data.read_text()))
 
 
-async def test_a_program_that_is_missing_is_reported(tmp_path: Path) -> None:
+async def test_missing_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UpstreamError, match="no-such cannot be started: FileNotFoundError"):
         await run_command("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
 
 
-async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
-    """npm finds the node that belongs to it."""
+async def test_given_path_is_searched_first(tmp_path: Path) -> None:
+    """npm must find its own node."""
     data = "import os; open('out.json', 'w').write(os.environ['PATH'])"
     command = (sys.executable, "-c", data)
     await run_command("srv", command, folder=tmp_path, path="/first", limit_s=60)
@@ -101,7 +98,7 @@ def npm(folder: Path, manifest: object, **lock: Any) -> Path:
 @pytest.mark.parametrize(
     "program", ["server.js", {"other": "server.js"}, {"x": "x.js", "tiny": "./server.js"}]
 )
-async def test_npms_program_is_the_only_one_or_the_one_of_its_name(
+async def test_npm_program_is_the_only_one_or_named_like_the_package(
     tmp_path: Path, program: object
 ) -> None:
     packages = {"node_modules/a/node_modules/@b/c": {"version": "2"}}
@@ -117,33 +114,33 @@ async def test_npms_program_is_the_only_one_or_the_one_of_its_name(
     ("manifest", "message"),
     [
         ({"version": "2.0.0", "bin": "server.js"}, "another version"),
-        ({"version": "1.0.0"}, "the package has none"),
-        ({"version": "1.0.0", "bin": {}}, "the package has none"),
+        ({"version": "1.0.0"}, "the package has no program"),
+        ({"version": "1.0.0", "bin": {}}, "the package has no program"),
         ({"version": "1.0.0", "bin": {"x": "a", "y": "b"}}, "has the programs x, y"),
-        ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file of its own"),
-        ({"version": "1.0.0", "bin": "gone.js"}, "not a file of its own"),
+        ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file in its folder"),
+        ({"version": "1.0.0", "bin": "gone.js"}, "not a file in its folder"),
         ([], "cannot be read"),
     ],
 )
-async def test_npm_packages_without_a_program_of_their_own_fail(
+async def test_npm_packages_without_their_own_program_fail(
     tmp_path: Path, manifest: object, message: str
 ) -> None:
-    """What is started is a file of the very package that was agreed to."""
+    """The started file must belong to the approved package."""
     npm(tmp_path, manifest, packages={})
 
     with pytest.raises(UpstreamError, match=message):
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
 
-async def test_a_package_that_is_not_there_after_its_install_fails(tmp_path: Path) -> None:
-    with pytest.raises(UpstreamError, match="not there after its install"):
+async def test_package_missing_after_its_installation_fails(tmp_path: Path) -> None:
+    with pytest.raises(UpstreamError, match="is missing after its installation"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)
     with pytest.raises(UpstreamError, match=r"package\.json of the installed package"):
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
 
 def distribution(folder: Path) -> Path:
-    """Write the metadata of an installed Python package; return their folder."""
+    """Write the metadata of an installed Python package, and return their folder."""
     info = folder / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
@@ -154,10 +151,10 @@ def distribution(folder: Path) -> Path:
     ("program", "bin_leads_to"),
     [("../../outside", "."), ("linked", "."), ("gone", "."), ("outside", "../..")],
 )
-async def test_a_python_program_outside_of_its_folder_fails(
+async def test_python_program_outside_its_folder_fails(
     tmp_path: Path, program: str, bin_leads_to: str
 ) -> None:
-    """An entry point or a link may name any file; what runs lies in the package's own folder."""
+    """An entry point or a link may name any file."""
     (tmp_path / "outside").touch()
     folder = tmp_path / "tiny"
     info = distribution(folder)
@@ -168,13 +165,12 @@ async def test_a_python_program_outside_of_its_folder_fails(
     else:
         (folder / "bin").symlink_to(tmp_path)
 
-    with pytest.raises(UpstreamError, match="not a file of its own"):
+    with pytest.raises(UpstreamError, match="not a file in its folder"):
         await install(planned(folder, "pypi"), PROGRAMS, limit_s=1)
 
 
-async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
-    """A library is no server."""
+async def test_python_package_without_a_program_fails(tmp_path: Path) -> None:
     distribution(tmp_path)
 
-    with pytest.raises(UpstreamError, match="the package has none"):
+    with pytest.raises(UpstreamError, match="the package has no program"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)

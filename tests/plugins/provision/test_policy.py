@@ -1,5 +1,3 @@
-"""Plans and how they are judged: exact commands, no references of strangers, no doubt unsaid."""
-
 from __future__ import annotations
 
 import shlex
@@ -55,11 +53,11 @@ def plan(
     )
 
 
-def judged(
-    made: Plan, *, confidence: float = 1.0, programs: Programs = PROGRAMS, **options: Any
+def run_checks(
+    plan_to_check: Plan, *, confidence: float = 1.0, programs: Programs = PROGRAMS, **options: Any
 ) -> dict[str, PolicyCheck]:
     gates = check_plan(
-        made,
+        plan_to_check,
         confidence=confidence,
         options=ProvisionOptions(**options),
         programs=programs,
@@ -68,17 +66,16 @@ def judged(
     return {gate.name: gate for gate in gates}
 
 
-def verdicts(made: Plan, **options: Any) -> dict[str, str]:
-    return {name: gate.verdict for name, gate in judged(made, **options).items()}
+def verdicts(plan_to_check: Plan, **options: Any) -> dict[str, str]:
+    return {name: gate.verdict for name, gate in run_checks(plan_to_check, **options).items()}
 
 
-def test_a_package_that_nothing_speaks_against_passes() -> None:
+def test_harmless_package_passes_all_checks() -> None:
     for route in (TIME, EVERYTHING):
         assert {"pass"} == set(verdicts(plan(route)).values())
 
 
-def test_the_commands_are_whole_and_without_a_shell() -> None:
-    """One table: what would run, for each way to install."""
+def test_commands_are_complete_and_use_no_shell() -> None:
     pip, uv = plan().install, plan(programs=Programs(python="/py", uv="/uv")).install
     npm = plan(EVERYTHING).install
 
@@ -112,11 +109,11 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("route", [TIME, EVERYTHING])
-def test_what_is_no_name_of_a_package_is_refused(route: Package, identifier: str) -> None:
-    """Installers take options, addresses and files where a name stands."""
-    created = plan(replace(route, identifier=identifier))
+def test_invalid_package_names_are_refused(route: Package, identifier: str) -> None:
+    """Installers accept options, URLs and files in place of a name."""
+    new_plan = plan(replace(route, identifier=identifier))
 
-    assert "refuse" == verdicts(created)["package"]
+    assert "refuse" == verdicts(new_plan)["package"]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +121,12 @@ def test_what_is_no_name_of_a_package_is_refused(route: Package, identifier: str
     ["", "latest", "*", "^1.2.3", "~1.2", ">=1", "1.x", "1.2.3 || 2", "1 ", "-1", "\u0661.2.3"],
 )
 @pytest.mark.parametrize("route", [TIME, EVERYTHING])
-def test_what_is_not_pinned_is_refused(route: Package, version: str) -> None:
-    """Tomorrow's version is not the one that was looked at."""
+def test_inexact_versions_are_refused(route: Package, version: str) -> None:
+    """A later version is not the one that was checked."""
     assert "refuse" == verdicts(plan(replace(route, version=version)))["version"]
 
 
-def test_npm_versions_have_three_numbers() -> None:
+def test_npm_versions_need_three_numbers() -> None:
     assert "refuse" == verdicts(plan(replace(EVERYTHING, version="1.2")))["version"]
     assert "pass" == verdicts(plan(replace(TIME, version="1!1.2a1.post1.dev2+x.1")))["version"]
 
@@ -137,16 +134,16 @@ def test_npm_versions_have_three_numbers() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "oci"}, "kind 'oci'"),
-        ({"transport": "sse"}, "speaks 'sse'"),
+        ({"kind": "oci"}, "type 'oci'"),
+        ({"transport": "sse"}, "transport is 'sse'"),
         ({"runtime_arguments": True}, "program that runs it"),
-        ({"sha256": "ab"}, "file's hash"),
+        ({"sha256": "ab"}, "file hash"),
     ],
 )
-def test_what_is_not_served_is_refused_with_its_reason(
+def test_unsupported_packages_are_refused_with_a_reason(
     change: dict[str, Any], message: str
 ) -> None:
-    gate = judged(plan(replace(TIME, **change)))["package"]
+    gate = run_checks(plan(replace(TIME, **change)))["package"]
 
     assert "refuse" == gate.verdict
     assert message in gate.reason
@@ -156,12 +153,12 @@ def test_what_is_not_served_is_refused_with_its_reason(
     ("route", "message"),
     [(EVERYTHING, "npm is not installed"), (TIME, "neither uv nor pip is installed")],
 )
-def test_an_installer_that_is_missing_is_reported(route: Package, message: str) -> None:
+def test_missing_installer_is_reported(route: Package, message: str) -> None:
     without = Programs(python="/py")
-    created = plan(route, programs=without)
+    new_plan = plan(route, programs=without)
 
-    assert () == created.install
-    assert message in judged(created, programs=without)["package"].reason
+    assert () == new_plan.install
+    assert message in run_checks(new_plan, programs=without)["package"].reason
 
 
 @pytest.mark.parametrize(
@@ -173,13 +170,13 @@ def test_an_installer_that_is_missing_is_reported(route: Package, message: str) 
         ("https://index.example.org", "ask"),
     ],
 )
-def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
-    """A name says nothing without the index that it is a name of, and ours is fetched from."""
-    created = plan(replace(TIME, base_url=base_url))
-    found = judged(created, indexes=("https://index.example",))["index"]
+def test_other_package_index_needs_consent(base_url: str, verdict: str) -> None:
+    """Packages are fetched from this machine's index, where the name may belong to someone else."""
+    new_plan = plan(replace(TIME, base_url=base_url))
+    checks = run_checks(new_plan, indexes=("https://index.example",))["index"]
 
-    assert verdict == found.verdict
-    assert (verdict == "ask") == (base_url in found.reason and bool(base_url))
+    assert verdict == checks.verdict
+    assert (verdict == "ask") == (base_url in checks.reason and bool(base_url))
 
 
 @pytest.mark.parametrize(
@@ -191,8 +188,8 @@ def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
         ({"suspicions": ("reads like an order to a model",)}, "text", "refuse"),
     ],
 )
-def test_status_and_text_count(entry: dict[str, Any], name: str, verdict: str) -> None:
-    """Deleted means malware, spam or worse."""
+def test_status_and_description_are_checked(entry: dict[str, Any], name: str, verdict: str) -> None:
+    """A deleted entry may be malware or spam."""
     assert verdict == verdicts(plan(**entry))[name]
 
 
@@ -207,22 +204,22 @@ def test_status_and_text_count(entry: dict[str, Any], name: str, verdict: str) -
         (("org.example.evil/*",), False),
     ],
 )
-def test_trust_is_of_a_whole_namespace_or_one_name(
+def test_trust_applies_to_a_namespace_or_a_name(
     patterns: tuple[str, ...], *, expected: bool
 ) -> None:
     """``org.example`` is not ``org.example-evil``."""
-    created = plan(source="http://registry")
-    assert ("pass" if expected else "ask") == verdicts(created, namespaces=patterns)["source"]
+    new_plan = plan(source="http://registry")
+    assert ("pass" if expected else "ask") == verdicts(new_plan, namespaces=patterns)["source"]
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*", "org.*/x", "org", "/x", "org/", "org/x*"])
-def test_a_pattern_that_trusts_too_much_is_no_option(pattern: str) -> None:
+def test_too_general_trust_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(ConfigError, match="no namespace"):
         ProvisionOptions(namespaces=(pattern,))
 
 
-def test_a_low_confidence_is_a_doubt() -> None:
-    assert "ask" == judged(plan(), confidence=0.5)["confidence"].verdict
+def test_low_confidence_needs_consent() -> None:
+    assert "ask" == run_checks(plan(), confidence=0.5)["confidence"].verdict
 
 
 @pytest.mark.parametrize(
@@ -243,19 +240,17 @@ def test_a_low_confidence_is_a_doubt() -> None:
         ("https://[", "refuse"),
     ],
 )
-def test_a_remote_server_is_asked_only_where_http_may_go(url: str, verdict: str) -> None:
-    """The same guard as for every upstream."""
+def test_remote_server_needs_an_allowed_url(url: str, verdict: str) -> None:
     assert verdict == verdicts(plan(replace(FAR, url=url)))["address"]
 
 
-def test_a_remote_server_is_never_taken_unasked() -> None:
-    """It has no version: what it is may change tomorrow."""
+def test_remote_server_always_needs_consent() -> None:
+    """A remote server has no version and may change at any time."""
     assert "ask" == verdicts(plan(FAR))["version"]
     assert "refuse" == verdicts(plan(replace(FAR, transport="sse")))["transport"]
 
 
-def test_inputs_are_filled_from_what_the_host_gives() -> None:
-    """Fixed, given, default, from the environment; flags before their values."""
+def test_inputs_are_filled_from_entry_host_defaults_and_environment() -> None:
     route = replace(
         TIME,
         arguments=(
@@ -273,25 +268,25 @@ def test_inputs_are_filled_from_what_the_host_gives() -> None:
             Input(name="OPTIONAL", secret=True),
         ),
     )
-    created = plan(route, inputs={"folder": "/data", "host": "h"}, variables={"KEY": "canary"})
+    new_plan = plan(route, inputs={"folder": "/data", "host": "h"}, variables={"KEY": "canary"})
 
-    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == created.args
-    assert {"KEY": "${KEY}", "LEVEL": "info"} == created.env
-    assert ("KEY",) == created.needs.handed
-    assert "ask" == verdicts(created)["inputs"]
-    assert "canary" not in repr(created)
-    entry = created.config_entry()
+    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == new_plan.args
+    assert {"KEY": "${KEY}", "LEVEL": "info"} == new_plan.env
+    assert ("KEY",) == new_plan.needs.handed
+    assert "ask" == verdicts(new_plan)["inputs"]
+    assert "canary" not in repr(new_plan)
+    entry = new_plan.config_entry()
     assert ["command", "args", "env"] == list(entry)
 
 
-def test_a_variable_that_the_host_names_is_no_doubt() -> None:
+def test_variable_named_by_the_host_passes() -> None:
     route = replace(TIME, environment=(Input(name="KEY", required=True, secret=True),))
 
     assert "pass" == verdicts(plan(route, inputs={"KEY": "env:MY_KEY"}))["inputs"]
 
 
 REFERS = "the entry refers to the environment or the keyring"
-INVISIBLE = "the entry holds characters that are invisible"
+INVISIBLE = "the entry contains invisible characters"
 
 
 def argument(**fields: Any) -> Package:
@@ -301,61 +296,59 @@ def argument(**fields: Any) -> Package:
 @pytest.mark.parametrize(
     ("route", "reason"),
     [
-        # A server that cannot run is not installed.
-        (argument(name="folder", required=True), "needs folder: give it by name"),
-        (argument(name="", required=True), "needs an argument: give it by name"),
-        (replace(TIME, environment=(Input(name="KEY", required=True),)), "needs KEY: "),
+        # A server with missing inputs cannot run.
+        (argument(name="folder", required=True), "needs folder, but no value is given"),
+        (argument(name="", required=True), "needs an argument, but no value is given"),
+        (replace(TIME, environment=(Input(name="KEY", required=True),)), "needs KEY, but"),
         (replace(FAR, headers=(Input(name="Authorization", required=True),)), "needs Auth"),
         (replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)), "needs tenant"),
-        # What an entry says would be expanded from the environment and sent away.
+        # References in an entry would be expanded from the environment and sent away.
         (argument(value="--x=${OPENAI_API_KEY}"), REFERS),
         (argument(default="env:OPENAI_API_KEY"), REFERS),
         (replace(TIME, environment=(Input(name="A", value="keyring:x/y"),)), REFERS),
         (replace(FAR, url="https://evil.org/${OPENAI_API_KEY}"), REFERS),
         (replace(FAR, headers=(Input(name="X", value="${OPENAI_API_KEY}"),)), REFERS),
         (replace(FAR, url="https://x/{a}", variables=(Input(name="a", default="${K}"),)), REFERS),
-        # A person must see all of a command.
+        # A person must be able to see the whole command.
         (argument(value="x\u202ey"), INVISIBLE),
         (argument(flag="--x\x1b[8m", value="y"), INVISIBLE),
         (replace(TIME, environment=(Input(name="A\n", value="y"),)), INVISIBLE),
         (replace(FAR, url="https://evil.org/\u200b"), INVISIBLE),
     ],
 )
-def test_inputs_that_are_missing_or_unsafe_are_refused(
-    route: Package | Remote, reason: str
-) -> None:
-    gate = judged(plan(route))["inputs"]
+def test_missing_or_unsafe_inputs_are_refused(route: Package | Remote, reason: str) -> None:
+    gate = run_checks(plan(route))["inputs"]
 
     assert "refuse" == gate.verdict
     assert gate.reason.startswith(reason)
 
 
-def test_a_secret_is_named_not_written() -> None:
-    """The configuration is a file that others read."""
+def test_secret_is_a_reference_in_the_plan() -> None:
+    """Other people may read the configuration file."""
     route = replace(TIME, environment=(Input(name="KEY", secret=True),))
-    gate = judged(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
+    gate = run_checks(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
 
     assert "refuse" == gate.verdict
     assert "canary" not in gate.reason
     assert "KEY is a secret" in gate.reason
 
 
-def test_a_remote_server_is_configured_by_its_address() -> None:
+def test_remote_server_is_configured_by_url() -> None:
     route = replace(
         FAR,
         url="https://{tenant}.example.org/mcp",
         variables=(Input(name="tenant"),),
         headers=(Input(name="Authorization", required=True, secret=True),),
     )
-    created = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
+    new_plan = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
 
     assert {
         "type": "http",
         "url": "https://acme.example.org/mcp",
         "headers": {"Authorization": "Bearer ${TOKEN}"},
-    } == created.config_entry()
+    } == new_plan.config_entry()
     assert {"type": "http", "url": FAR.url} == plan(FAR).config_entry()
-    assert ("remote", ()) == (created.kind, created.launch)
+    assert ("remote", ()) == (new_plan.kind, new_plan.launch)
 
 
 @pytest.mark.parametrize(
@@ -368,12 +361,12 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
         ("org/" + "x" * 90, (), "x" * 40),
     ],
 )
-def test_a_server_gets_a_name_of_its_own(name: str, used: tuple[str, ...], expected: str) -> None:
+def test_server_gets_a_unique_name(name: str, used: tuple[str, ...], expected: str) -> None:
     assert expected == server_name(RegistryEntry(name=name), frozenset(used))
 
 
-def test_what_is_on_this_machine_is_found() -> None:
-    """Whatever it is: a package of PyPI can always be installed."""
-    found = Programs.find()
+def test_find_finds_the_programs_of_this_machine() -> None:
+    """Packages of PyPI can be installed on every machine."""
+    programs = Programs.find()
 
-    assert 2 == len(found.pypi_commands(TIME, FOLDER))
+    assert 2 == len(programs.pypi_commands(TIME, FOLDER))

@@ -1,4 +1,4 @@
-"""What comes of an intent before anything is done: outcomes, choice, dry run, audit."""
+"""Provisioning up to the plan: outcomes, choice of a candidate, dry run and audit."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ NO_ROUTE = item("a/parcels", "Weighs a parcel.")
 MUSIC = item("org.example/music", "Plays a song.", packages=[package("tiny-music")])
 
 
-async def test_a_dry_run_changes_nothing(site: MakeSite, registry: FakeRegistry) -> None:
-    """The default: a plan, its gates, and not one file."""
+async def test_dry_run_writes_no_file(site: MakeSite, registry: FakeRegistry) -> None:
     registry.items = [PARCELS, MUSIC]
-    here = site(registry.url)
+    new_site = site(registry.url)
 
-    result = await here.provisioner.provision("weigh a parcel")
+    result = await new_site.provisioner.provision("weigh a parcel")
 
     assert ("planned", "nothing was done yet") == (result.outcome, result.reason)
     assert result.plan is not None
@@ -41,21 +40,19 @@ async def test_a_dry_run_changes_nothing(site: MakeSite, registry: FakeRegistry)
     assert {"source": "ask"} == {
         gate.name: gate.verdict for gate in result.gates if gate.verdict != "pass"
     }
-    assert [] == here.person.questions
-    assert not here.folder.exists()
-    assert not here.config.exists()
+    assert [] == new_site.person.questions
+    assert not new_site.folder.exists()
+    assert not new_site.config.exists()
 
 
-async def test_what_the_catalog_has_is_not_looked_for(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    """The registry is not even asked."""
-    here = site(registry.url)
-    here.gateway.add_source(
+async def test_tool_in_the_catalog_ends_the_search(site: MakeSite, registry: FakeRegistry) -> None:
+    """The registry is not fetched."""
+    new_site = site(registry.url)
+    new_site.gateway.add_source(
         ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel."), tool("play", "Plays.")])
     )
 
-    result = await here.provisioner.provision("weigh a parcel")
+    result = await new_site.provisioner.provision("weigh a parcel")
 
     assert ("local", ["shelf/weigh_parcel"]) == (
         result.outcome,
@@ -64,50 +61,51 @@ async def test_what_the_catalog_has_is_not_looked_for(
     assert [] == registry.requests
 
 
-async def test_a_pick_looks_past_the_catalog(site: MakeSite, registry: FakeRegistry) -> None:
-    """A named server is taken, ranked or not."""
+async def test_picked_server_is_planned_despite_a_tool_in_the_catalog(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
     registry.items = [PARCELS, MUSIC]
-    here = site(registry.url)
-    here.gateway.add_source(ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel.")]))
+    new_site = site(registry.url)
+    new_site.gateway.add_source(ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel.")]))
 
-    result = await here.provisioner.provision("weigh a parcel", pick="org.example/music")
+    result = await new_site.provisioner.provision("weigh a parcel", pick="org.example/music")
 
     assert result.plan is not None
     assert ("planned", "org.example/music") == (result.outcome, result.plan.entry.name)
     assert "ask" == next(row.verdict for row in result.gates if row.name == "confidence")
 
 
-async def test_a_pick_that_no_one_offers_is_reported_with_near_names(
+async def test_unknown_pick_is_reported_with_similar_names(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     registry.items = [PARCELS]
 
-    with pytest.raises(InvalidRequestError, match=r"near names: org\.example/parcels"):
+    with pytest.raises(InvalidRequestError, match=r"similar names: org\.example/parcels"):
         await site(registry.url).provisioner.provision("x", pick="org.example/parcel")
     registry.items = []
-    with pytest.raises(InvalidRequestError, match=r"no server is called 'zzz'$"):
+    with pytest.raises(InvalidRequestError, match=r"unknown server 'zzz'$"):
         await site(known=False).provisioner.provision("x", pick="zzz")
 
 
 @pytest.mark.parametrize(
     ("entry", "intent"), [(PARCELS, "translate Finnish"), (NO_ROUTE, "weigh a parcel")]
 )
-async def test_nothing_that_serves_is_none(
+async def test_outcome_is_none_without_a_likely_server(
     site: MakeSite, registry: FakeRegistry, entry: Json, intent: str
 ) -> None:
-    """Nor is a server without a package or an address."""
     registry.items = [entry]
 
     result = await site(registry.url).provisioner.provision(intent)
 
-    assert ("none", "none of 1 servers is likely to serve") == (result.outcome, result.reason)
+    assert ("none", "no server is likely to serve (servers checked: 1)") == (
+        result.outcome,
+        result.reason,
+    )
     assert (entry is NO_ROUTE) == bool(result.candidates)
 
 
-async def test_what_is_missing_is_that_of_a_candidate_that_may_serve(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    """Of one that only shares a word nothing is planned, and nobody is asked for its key."""
+async def test_unlikely_candidates_are_not_planned(site: MakeSite, registry: FakeRegistry) -> None:
+    """The host must not be asked for the key of a server that only shares a word."""
     needy = package("x", environmentVariables=[{"name": "NO_SUCH_KEY", "isRequired": True}])
     registry.items = [
         item("a/parcels", "Weighs a parcel.", packages=[package("x", kind="oci")]),
@@ -126,10 +124,10 @@ async def test_what_is_missing_is_that_of_a_candidate_that_may_serve(
     assert "NO_SUCH_KEY" in picked.reason
 
 
-async def test_the_first_candidate_that_nothing_forbids_is_planned(
+async def test_first_candidate_without_a_refusal_is_planned(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """The best one may be a container: then the next one is taken."""
+    """The best candidate may be an unsupported container."""
     container = item("a/parcels", "Weighs a parcel.", packages=[package("x", kind="oci")])
     two = [package("x", kind="oci"), package("tiny-parcels")]
     registry.items = [container, item("b/parcels", "Weighs a parcel.", packages=two)]
@@ -141,10 +139,10 @@ async def test_the_first_candidate_that_nothing_forbids_is_planned(
     assert ["a/parcels", "b/parcels"] == sorted(row.entry.name for row in result.candidates)
 
 
-async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
+async def test_candidate_with_a_missing_input_is_not_skipped(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """A worse server that needs nothing is not what was asked for."""
+    """A worse server without inputs is not what the host wants."""
     needy = package("x", environmentVariables=[{"name": "NO_SUCH_KEY", "isRequired": True}])
     container = package("x", kind="oci")
     registry.items = [
@@ -155,47 +153,46 @@ async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
     result = await site(registry.url).provisioner.provision("weigh a parcel")
 
     assert "refused" == result.outcome
-    assert "inputs: needs NO_SUCH_KEY: give it by name" == result.reason
+    assert "inputs: needs NO_SUCH_KEY, but no value is given" == result.reason
 
 
-async def test_what_every_gate_forbids_is_refused_with_the_reason(
+async def test_plan_with_a_refusal_is_refused_with_the_reason(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """Also with `apply`: no question is asked that no answer could settle."""
+    """Consent cannot override a refusal, so nobody is asked."""
     registry.items = [
         item("a/parcels", "Weighs a parcel.", packages=[package("x", "latest")], status="deleted")
     ]
-    here = site(registry.url)
+    new_site = site(registry.url)
 
-    result = await here.provisioner.provision("weigh a parcel", apply=True)
+    result = await new_site.provisioner.provision("weigh a parcel", apply=True)
 
     assert "refused" == result.outcome
     assert "status: 'deleted'" in result.reason
     assert "version: 'latest'" in result.reason
-    assert [] == here.person.questions
-    assert "refused" == here.audit[-1]["outcome"]
+    assert [] == new_site.person.questions
+    assert "refused" == new_site.audit[-1]["outcome"]
 
 
-async def test_a_remote_server_comes_in_after_one_question(
+async def test_remote_server_is_probed_after_one_question(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """Nothing listens there: it is undone, and there was nothing to install."""
+    """A remote server has no installation to ask about. The probe fails here, so the run is
+    undone.
+    """
     registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[REMOTE])]
-    here = site(registry.url)
+    new_site = site(registry.url)
 
-    result = await here.provisioner.provision("weigh a parcel", apply=True)
+    result = await new_site.provisioner.provision("weigh a parcel", apply=True)
 
     assert "failed" == result.outcome, result.reason
-    (question,) = here.person.questions
+    (question,) = new_site.person.questions
     assert ("run", (), ()) == (question.stage, question.commands, question.launch)
     assert "http://127.0.0.1:9/mcp" == question.plan.url
-    assert {} == here.gateway.server_states()
+    assert {} == new_site.gateway.server_states()
 
 
-async def test_a_variable_that_vanished_is_a_failure(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    """A reference to nothing makes a server that cannot be used: it does not come in."""
+async def test_missing_variable_fails_the_run(site: MakeSite, registry: FakeRegistry) -> None:
     remote = {**REMOTE, "headers": [{"name": "X-Key", "isSecret": True}]}
     registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
 
@@ -207,36 +204,32 @@ async def test_a_variable_that_vanished_is_a_failure(
     assert "NO_SUCH_VARIABLE" in result.reason
 
 
-async def test_names_that_are_taken_are_not_given_again(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    """Not those of the catalog, of the configuration, or of a folder that is left."""
+async def test_used_names_are_not_reused(site: MakeSite, registry: FakeRegistry) -> None:
+    """Names of the catalog, the configuration and leftover folders count as used."""
     registry.items = [PARCELS]
-    here = site(registry.url)
-    here.gateway.add_server("parcels", command="true")
-    here.config.write_text('{"servers": {"parcels-2": {"disabled": true}}}')
-    (here.folder / "parcels-3").mkdir(parents=True)
+    new_site = site(registry.url)
+    new_site.gateway.add_server("parcels", command="true")
+    new_site.config.write_text('{"servers": {"parcels-2": {"disabled": true}}}')
+    (new_site.folder / "parcels-3").mkdir(parents=True)
 
-    result = await here.provisioner.provision("weigh", pick="org.example/parcels")
+    result = await new_site.provisioner.provision("weigh", pick="org.example/parcels")
 
     assert result.plan is not None
     assert "parcels-4" == result.plan.server
 
 
-async def test_an_audit_that_cannot_be_written_stops_everything(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    """What cannot be audited is not done."""
+async def test_unwritable_audit_stops_the_run(site: MakeSite, registry: FakeRegistry) -> None:
+    """Steps without an audit line are not allowed."""
     registry.items = [PARCELS]
-    here = site(registry.url)
-    here.folder.write_text("a file")
+    new_site = site(registry.url)
+    new_site.folder.write_text("a file")
 
     with pytest.raises(StoreError, match="audit"):
-        await here.provisioner.provision("weigh a parcel", apply=True)
-    assert [] == here.person.questions
+        await new_site.provisioner.provision("weigh a parcel", apply=True)
+    assert [] == new_site.person.questions
 
 
-def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
+def test_audit_redacts_given_values(tmp_path: Path) -> None:
     audit = Audit(path=tmp_path / "a" / "audit.jsonl", run="r", secrets=("", "pw", "pw1"))
     audit.record("consent", commands=["x pw1 y", ["pw"]], count=3)
 
@@ -251,8 +244,7 @@ def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
     } == line
 
 
-async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
-    """What ``--yes`` means."""
+async def test_by_policy_agrees_only_without_doubts_and_warnings() -> None:
     plan = Plan(
         entry=RegistryEntry(name="a/b"),
         route=Package(kind="pypi", identifier="x", transport="stdio"),
@@ -272,8 +264,8 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
     assert not await refuse_all(question("pass"))
 
 
-def test_a_relative_folder_is_where_the_program_runs(site: MakeSite) -> None:
-    """pip runs in the folder of a package: a relative path would mean another place there."""
-    here = site("http://127.0.0.1:9", folder=Path("servers"))
+def test_relative_folder_is_resolved_against_the_working_folder(site: MakeSite) -> None:
+    """pip runs in the package's folder, where a relative path would mean another place."""
+    new_site = site("http://127.0.0.1:9", folder=Path("servers"))
 
-    assert Path.cwd() / "servers" == here.provisioner.folder
+    assert Path.cwd() / "servers" == new_site.provisioner.folder

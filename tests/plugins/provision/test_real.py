@@ -1,20 +1,22 @@
-"""Packages that really exist: one of PyPI and one of npm, from an intent to a call."""
+"""Provisioning of real packages from PyPI and npm."""
 
 from __future__ import annotations
 
 from tests.plugins.provision.conftest import MakeSite
 
 
-async def test_servers_of_pypi_and_npm_come_in_by_policy(site: MakeSite) -> None:
-    """The bundled list, no person asked, one catalog at the end. Both share one gateway."""
-    here = site(known=True, quick=False)
-    here.person.stages = frozenset({"install", "run"})
+async def test_servers_from_pypi_and_npm_are_installed_by_policy(site: MakeSite) -> None:
+    """Both packages share one gateway, which is slow to start."""
+    new_site = site(known=True, quick=False)
+    new_site.person.stages = frozenset({"install", "run"})
 
-    clock = await here.provisioner.provision("what is the current time in Kyiv", apply=True)
-    thinking = await here.provisioner.provision("think through a problem step by step", apply=True)
-    data = await here.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
+    clock = await new_site.provisioner.provision("what is the current time in Kyiv", apply=True)
+    thinking = await new_site.provisioner.provision(
+        "think through a problem step by step", apply=True
+    )
+    data = await new_site.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
     thought = {"thought": "Go.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
-    answer = await here.gateway.invoke("sequential-thinking/sequentialthinking", thought)
+    answer = await new_site.gateway.invoke("sequential-thinking/sequentialthinking", thought)
 
     assert "installed" == clock.outcome, clock.reason
     assert "installed" == thinking.outcome, thinking.reason
@@ -22,4 +24,4 @@ async def test_servers_of_pypi_and_npm_come_in_by_policy(site: MakeSite) -> None
     assert not answer.is_error
     assert "mcp-server-time==2026.10.19" in clock.packages
     assert {"pass"} == {gate.verdict for gate in (*clock.gates, *thinking.gates)}
-    assert ["sequential-thinking", "time"] == here.left
+    assert ["sequential-thinking", "time"] == new_site.left

@@ -1,5 +1,3 @@
-"""Registries are fetched behind the guard."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,13 +10,13 @@ from tests.core.mcp.test_ssrf_guard import LEADING, proxied
 
 
 @pytest.mark.parametrize("location", LEADING)
-async def test_a_redirect_of_a_registry_behind_a_proxy_leads_nowhere_private(
+async def test_redirect_to_a_private_address_is_refused_behind_a_proxy(
     monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
-    """Neither as it is, nor as a program may read it: the proxy is not even asked."""
+    """The proxy itself must not receive the request."""
     options = UpstreamOptions(private_hosts=("registry.test",), connect_attempts=1)
-    async with proxied(monkeypatch, location) as asked:
+    async with proxied(monkeypatch, location) as requests:
         with pytest.raises((ConfigError, UpstreamError)):
             await fetch("http://registry.test", ProvisionOptions(), options)
 
-    assert [("GET", "http://registry.test/v0.1/servers?limit=100&version=latest")] == asked
+    assert [("GET", "http://registry.test/v0.1/servers?limit=100&version=latest")] == requests

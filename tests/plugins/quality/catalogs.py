@@ -1,4 +1,4 @@
-"""Entities as the tests of this room write them."""
+"""Helpers that build entities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests import fakes
 
 
 def entity(key: str, description: str, schema: JsonObject | None = None) -> Entity:
-    """Give the entity of an id such as ``server/name``."""
+    """Make the entity with an id such as ``server/name``."""
     server, _, name = key.partition("/")
     definition = ToolDefinition(name=name, description=description, input_schema=schema or {})
     return fakes.entity(definition, server=server)

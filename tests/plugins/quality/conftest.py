@@ -1,4 +1,4 @@
-"""A gateway over a catalog of a dozen tools, and requests for them."""
+"""A gateway with a dozen tools, and an evaluation of requests for them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ Evaluate = Callable[..., EvalReport]
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Gateway:
-    """Ranks by words and the graph: no model."""
+    """A gateway that ranks by words and graph, without a model."""
     return open_gateway(catalog)
 
 
 @pytest.fixture
 def run(gateway: Gateway) -> Evaluate:
-    """Evaluate requests, given as texts and the names of their tools."""
+    """Function that evaluates requests, given as texts with the names of their tools."""
 
-    def evaluated(asked: dict[str, str], *more: EvalRequest, on: Gateway = gateway) -> EvalReport:
+    def evaluated(
+        texts: dict[str, str], *further_requests: EvalRequest, on: Gateway = gateway
+    ) -> EvalReport:
         async def work() -> EvalReport:
-            own = [EvalRequest(text=text, wanted=_wanted(names)) for text, names in asked.items()]
-            frozen = freeze([*own, *more], await on.snapshot(), Filters())
+            requests = [
+                EvalRequest(text=text, wanted=_wanted(names)) for text, names in texts.items()
+            ]
+            frozen = freeze([*requests, *further_requests], await on.snapshot(), Filters())
             return await evaluate(on, frozen)
 
         return on.bridge.call(work)

@@ -1,5 +1,3 @@
-"""Two evaluations of the same requests."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -32,8 +30,10 @@ def before(run: Evaluate) -> EvalReport:
 
 
 @pytest.fixture
-def hinted(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Gateway:
-    """The same tools; one is found by another word, and another is found no more."""
+def changed_gateway(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Gateway:
+    """A gateway with the same tools, of which one is found by another word, and one is no longer
+    found.
+    """
     changed = {
         "list_invoices": tool(
             "list_invoices",
@@ -42,62 +42,70 @@ def hinted(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Ga
         ),
         "play_music": tool("play_music", "Noise."),
     }
-    return open_gateway([changed.get(each.name, each) for each in catalog])
+    return open_gateway([changed.get(original.name, original) for original in catalog])
 
 
-def test_a_run_does_not_differ_from_itself(before: EvalReport) -> None:
-    found = compare(before, before)
+def test_compare_reports_no_changes_for_equal_reports(before: EvalReport) -> None:
+    comparison = compare(before, before)
 
-    assert ((), (), (), ()) == (found.worse, found.wins, found.losses, found.lost_tools)
-    assert (3, 0, 0.0) == (found.requests, found.left_out, found.changes["recall@5"].difference)
-
-
-def test_another_catalog_is_refused_unless_it_is_wanted(
-    before: EvalReport, run: Evaluate, hinted: Gateway
-) -> None:
-    """Descriptions may have been mended."""
-    after = run(ASKED, on=hinted)
-
-    with pytest.raises(InvalidRequestError, match="different catalogs: 2 tools changed"):
-        compare(before, after)
-    found = compare(before, after, other_catalog=True)
-
-    assert ["what do I owe"] == [each.request for each in found.wins]
-    assert ["a song"] == [each.request for each in found.losses]
-    assert (("shelf/play_music",), ("shelf/list_invoices",)) == (
-        found.lost_tools,
-        found.gained_tools,
+    assert ((), (), (), ()) == (
+        comparison.worse,
+        comparison.wins,
+        comparison.losses,
+        comparison.lost_tools,
+    )
+    assert (3, 0, 0.0) == (
+        comparison.requests,
+        comparison.left_out,
+        comparison.changes["recall@5"].difference,
     )
 
 
-def test_what_got_worse_by_more_than_is_tolerated_is_named(
+def test_compare_refuses_different_catalogs_by_default(
+    before: EvalReport, run: Evaluate, changed_gateway: Gateway
+) -> None:
+    """With `other_catalog`, reports before and after an improved description can be compared."""
+    after = run(ASKED, on=changed_gateway)
+
+    with pytest.raises(InvalidRequestError, match="different catalogs: 2 tools changed"):
+        compare(before, after)
+    comparison = compare(before, after, other_catalog=True)
+
+    assert ["what do I owe"] == [change.request for change in comparison.wins]
+    assert ["a song"] == [change.request for change in comparison.losses]
+    assert (("shelf/play_music",), ("shelf/list_invoices",)) == (
+        comparison.lost_tools,
+        comparison.gained_tools,
+    )
+
+
+def test_compare_names_figures_worse_than_the_tolerance(
     before: EvalReport, run: Evaluate, open_gateway: OpenGateway
 ) -> None:
-    """Recall fell by a third or by nothing; a figure that is not judged never counts."""
     after = run(
         ASKED,
         on=open_gateway([tool(name) for name in ("list_invoices", "play_music", "get_weather")]),
     )
     turned = compare(after, before, other_catalog=True)
-    found = compare(before, after, other_catalog=True)
+    comparison = compare(before, after, other_catalog=True)
     patient = compare(before, after, tolerance=1, other_catalog=True)
 
-    assert ("recall@5", "complete@10") == found.worse
+    assert ("recall@5", "complete@10") == comparison.worse
     assert ((), ()) == (turned.worse, patient.worse)
-    change = found.changes["recall@5"]
+    change = comparison.changes["recall@5"]
     assert change.low <= change.difference <= change.high < 1
-    assert not found.changes["mrr"].worse
+    assert not comparison.changes["mrr"].worse
 
 
-def test_false_accepts_may_not_rise(
+def test_compare_counts_more_false_accepts_as_worse(
     run: Evaluate, open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A host that trusts every answer accepts what nothing serves."""
+    """A gateway that trusts every answer accepts requests that no tool serves."""
     trusting = Options(search=SearchOptions(min_confidence=0))
-    asked = EvalRequest(text="mend my bicycle")
+    request = EvalRequest(text="mend my bicycle")
     careful, careless = (
-        run(ASKED, asked),
-        run(ASKED, asked, on=open_gateway(catalog, options=trusting)),
+        run(ASKED, request),
+        run(ASKED, request, on=open_gateway(catalog, options=trusting)),
     )
 
     change = compare(careful, careless).changes["false_accepts"]
@@ -105,27 +113,23 @@ def test_false_accepts_may_not_rise(
     assert not compare(careless, careful).worse
 
 
-def test_requests_of_one_run_alone_are_left_out(run: Evaluate, before: EvalReport) -> None:
+def test_compare_leaves_out_requests_of_only_one_report(run: Evaluate, before: EvalReport) -> None:
     more = run({**ASKED, "a flight": "book_flight"})
     other = run({"a flight": "book_flight"})
 
-    assert (3, 1) == ((found := compare(before, more)).requests, found.left_out)
+    assert (3, 1) == ((comparison := compare(before, more)).requests, comparison.left_out)
     with pytest.raises(InvalidRequestError, match="no request is in both"):
         compare(before, other)
 
 
-def test_a_report_is_read_as_it_was_written(before: EvalReport) -> None:
-    """What is none is refused by its name."""
+def test_written_report_is_read_back_unchanged(before: EvalReport) -> None:
     assert before == read_report(write_report(before), where="x")
     for text in ("no JSON", "{}"):
         with pytest.raises(ConfigError, match=r"^old\.json"):
             read_report(text, where="old.json")
 
 
-def test_the_newest_report_of_a_folder_has_the_last_name(
-    before: EvalReport, tmp_path: Path
-) -> None:
-    """A folder that is not there has none; what is no report is named."""
+def test_newest_report_is_the_last_by_name(before: EvalReport, tmp_path: Path) -> None:
     none = newest_report(tmp_path / "missing")
     (tmp_path / "2026-01-02.json").write_text(write_report(before), "utf-8")
     (tmp_path / "2026-01-01.json").write_text("{}", "utf-8")

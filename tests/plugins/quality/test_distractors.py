@@ -1,5 +1,3 @@
-"""Tools of other people."""
-
 from __future__ import annotations
 
 import asyncio
@@ -18,24 +16,23 @@ def ids(*sources: FixedSource) -> list[str]:
     return [f"{server}/{tool.name}" for server, listing in listings for tool in listing.tools]
 
 
-def test_there_are_so_many_tools_of_whole_servers() -> None:
-    """Ten times a catalog of a hundred tools; servers that are there already are left out."""
+def test_distractors_are_whole_servers_up_to_the_count() -> None:
     thirty, every = distractors(30), distractors(10_000)
     others = distractors(30, without={thirty[0].server})
 
     assert (30, 30) == (len(ids(*thirty)), len(ids(*others)))
     assert 1000 <= len(ids(*every)) == len({*ids(*every)})
     assert () == distractors(0)
-    assert thirty[0].server not in {each.server for each in others}
+    assert thirty[0].server not in {source.server for source in others}
 
 
-def test_a_catalog_is_listed_once_more_under_the_same_ids(open_gateway: OpenGateway) -> None:
+def test_as_sources_keeps_tool_ids(open_gateway: OpenGateway) -> None:
     tools = [entity("a/x", "Does x."), entity("b/y", "Does y."), entity("a/z", "Does z.")]
     gateway = open_gateway()
     for source in as_sources(tools):
         gateway.add_source(source)
     listed = gateway.bridge.call(gateway.list_tools)
 
-    assert {"a/x", "a/z", "b/y"} == {each.id for each in listed}
-    with pytest.raises(ConfigError, match="only listed"):
+    assert {"a/x", "a/z", "b/y"} == {source_tool.id for source_tool in listed}
+    with pytest.raises(ConfigError, match="only be listed"):
         asyncio.run(as_sources(tools)[0].call("x", {}, tool_id="a/x"))

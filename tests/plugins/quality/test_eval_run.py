@@ -1,5 +1,3 @@
-"""Evaluations in the background of a gateway that is in use."""
-
 from __future__ import annotations
 
 import asyncio
@@ -30,39 +28,39 @@ OWN = (
 )
 
 
-async def ended(run: EvalRun) -> RunProgress:
-    """Wait for the end of a run, and return how it ended."""
+async def wait_for_end(run: EvalRun) -> RunProgress:
+    """Wait for the end of a run, and return its result."""
     await asyncio.wrap_future(run.work)
     return run.progress
 
 
-async def test_a_run_asks_own_requests_and_those_of_rules(
+async def test_evaluate_catalog_uses_own_and_generated_requests(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
 ) -> None:
-    """A tool that is gone is missed, and nothing is noted as use."""
+    """The searches must not be recorded as usage."""
     recording = replace(PATIENT, usage=UsageOptions(record=True))
     gateway = open_gateway(catalog, options=recording)
-    seen: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
 
     def note(*progress: object) -> None:
-        seen.append(progress)  # type: ignore[arg-type]
+        steps.append(progress)  # type: ignore[arg-type]
 
     report = await evaluate_catalog(gateway, OWN, progress=note)
 
-    rules = [each for each in report.outcomes if each.request.source == "rules"]
-    asked = {key for each in rules for group in each.request.wanted for key in group}
-    assert {*report.catalog} == asked
+    rules = [outcome for outcome in report.outcomes if outcome.request.source == "rules"]
+    wanted_ids = {key for outcome in rules for group in outcome.request.wanted for key in group}
+    assert {*report.catalog} == wanted_ids
     assert UNANSWERABLE == report.by_source["held_out"].requests
     assert ("garage/mend",) == report.unknown
     assert [("shelf/book_flight",), ("garage/mend",)] == [
-        each.tools for each in report.outcomes if each.request.source == "user"
+        outcome.tools for outcome in report.outcomes if outcome.request.source == "user"
     ]
     total = len(report.outcomes)
-    assert [("requests", 0, total), ("requests", total, total)] == [seen[0], seen[-1]]
+    assert [("requests", 0, total), ("requests", total, total)] == [steps[0], steps[-1]]
     assert () == tuple(call_log_of(gateway.store).searches())
 
 
-async def test_only_what_the_caller_may_see_is_asked_for(
+async def test_evaluate_catalog_uses_only_tools_visible_to_the_caller(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     gateway = open_gateway(catalog)
@@ -75,8 +73,8 @@ async def test_only_what_the_caller_may_see_is_asked_for(
     assert ["hidden/pay_out"] == [*(inside.catalog.keys() - outside.catalog.keys())]
 
 
-async def test_a_report_is_kept_while_searches_go_on(gateway: Gateway, tmp_path: Path) -> None:
-    """The page asks how far it is, from another loop."""
+async def test_run_saves_a_report_while_searches_continue(gateway: Gateway, tmp_path: Path) -> None:
+    """The console polls the progress from another loop."""
     halfway, go_on = threading.Event(), threading.Event()
 
     async def work(progress: object) -> EvalReport:
@@ -89,23 +87,23 @@ async def test_a_report_is_kept_while_searches_go_on(gateway: Gateway, tmp_path:
     run = EvalRun(gateway.bridge, work, tmp_path)
     await asyncio.to_thread(halfway.wait)
     during = run.progress
-    found = await gateway.search("book a flight")
+    result = await gateway.search("book a flight")
     go_on.set()
-    after = await ended(run)
+    after = await wait_for_end(run)
 
     assert RunProgress(running=True, stage="requests", done=3, total=9) == during
-    assert "book_flight" == found.matches[0].name
+    assert "book_flight" == result.matches[0].name
     assert [(after.report, False, "")] == [
-        (each.name, after.running, after.error) for each in list_reports(tmp_path)
+        (item.name, after.running, after.error) for item in list_reports(tmp_path)
     ]
-    kept = newest_report(tmp_path)
-    assert kept is not None
-    assert ("garage/mend",) == kept.unknown
+    saved_report = newest_report(tmp_path)
+    assert saved_report is not None
+    assert ("garage/mend",) == saved_report.unknown
     run.cancel()
     assert after == run.progress
 
 
-async def test_a_cancelled_run_keeps_nothing(gateway: Gateway, tmp_path: Path) -> None:
+async def test_cancelled_run_saves_nothing(gateway: Gateway, tmp_path: Path) -> None:
     started, cancelled = threading.Event(), threading.Event()
 
     async def work(_progress: object) -> EvalReport:
@@ -129,10 +127,10 @@ async def test_a_cancelled_run_keeps_nothing(gateway: Gateway, tmp_path: Path) -
     assert not (tmp_path / "reports").exists()
 
 
-async def test_a_run_that_fails_says_why(gateway: Gateway, tmp_path: Path) -> None:
-    """Our own errors in full; a foreign one may hold anything."""
-    own = (EvalRequest(text="an e-mail", wanted=((" ",),)),)
-    ours = EvalRun(gateway.bridge, lambda _: evaluate_catalog(gateway, own), tmp_path)
+async def test_failed_run_gives_the_reason(gateway: Gateway, tmp_path: Path) -> None:
+    """Messages of foreign errors are not shown, because they may contain secrets."""
+    requests = (EvalRequest(text="an e-mail", wanted=((" ",),)),)
+    ours = EvalRun(gateway.bridge, lambda _: evaluate_catalog(gateway, requests), tmp_path)
 
     async def broken(_progress: object) -> EvalReport:
         raise ValueError("s3cr3t")
@@ -140,7 +138,8 @@ async def test_a_run_that_fails_says_why(gateway: Gateway, tmp_path: Path) -> No
     foreign = EvalRun(gateway.bridge, broken, tmp_path)
 
     assert (
-        "'an e-mail': the tool's name is empty: give an id or a name" == (await ended(ours)).error
+        "'an e-mail': the tool's name is empty: give an id or a name"
+        == (await wait_for_end(ours)).error
     )
-    assert "ValueError" == (await ended(foreign)).error
+    assert "ValueError" == (await wait_for_end(foreign)).error
     assert () == list_reports(tmp_path)

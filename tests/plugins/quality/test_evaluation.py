@@ -1,5 +1,3 @@
-"""Requests are asked, and what they find is told, request by request."""
-
 from __future__ import annotations
 
 import pytest
@@ -15,8 +13,7 @@ from tests.fakes import ListSource, tool
 from tests.plugins.quality.conftest import Evaluate
 
 
-def test_what_is_found_is_counted(run: Evaluate) -> None:
-    """At the first place, for both of two tools, and for neither."""
+def test_evaluation_counts_found_and_missed_tools(run: Evaluate) -> None:
     report = run(
         {
             "open invoices of a customer": "list_invoices",
@@ -35,8 +32,7 @@ def test_what_is_found_is_counted(run: Evaluate) -> None:
     assert (3, 0) == (report.summary.requests, report.summary.unanswerable)
 
 
-def test_a_missed_tool_is_reported_first_with_what_stood_in_its_place(run: Evaluate) -> None:
-    """And with the words that it lacks."""
+def test_report_lists_missed_tools_first_with_higher_ranked_tools(run: Evaluate) -> None:
     report = run({"weather forecast": "play_music", "a flight": "book_flight"})
     worst, fine = report.tools
     (pair,) = (pair for pair in report.pairs if pair.wanted == "shelf/play_music")
@@ -49,10 +45,8 @@ def test_a_missed_tool_is_reported_first_with_what_stood_in_its_place(run: Evalu
     assert 10 == len(report.untested)
 
 
-def test_a_tool_beyond_what_a_search_gives_is_missed_but_has_its_place(
-    open_gateway: OpenGateway,
-) -> None:
-    """The first five are the search's own; the rest comes from a deeper one."""
+def test_tool_ranked_beyond_the_limit_is_missed_but_has_a_rank(open_gateway: OpenGateway) -> None:
+    """The ranks beyond the limit come from a second, deeper search."""
     names = [f"read_{word}" for word in ("a", "b", "c", "d", "e", "f", "g")]
     tools = [tool(name, "Read the page of a book.") for name in names]
     gateway = open_gateway(tools)
@@ -69,9 +63,7 @@ def test_a_tool_beyond_what_a_search_gives_is_missed_but_has_its_place(
     assert 5 == len(report.tools[0].outranked_by)
 
 
-def test_a_twin_counts_as_found_and_is_asked_about(
-    open_gateway: OpenGateway, run: Evaluate
-) -> None:
+def test_twin_counts_as_found_and_is_reported(open_gateway: OpenGateway, run: Evaluate) -> None:
     gateway = open_gateway([tool("play_music", "Play a song on the speakers.")])
     gateway.add_source(ListSource("other", [tool("music", "Plays songs on the speakers.")]))
 
@@ -81,13 +73,12 @@ def test_a_twin_counts_as_found_and_is_asked_about(
     assert [True] == [pair.are_twins for pair in report.pairs]
 
 
-def test_accepted_without_a_tool_is_a_false_accept(run: Evaluate, gateway: Gateway) -> None:
-    """What is held out cannot be found; what nothing serves should be flagged."""
+def test_accepted_request_without_a_tool_is_a_false_accept(run: Evaluate, gateway: Gateway) -> None:
     tools = gateway.bridge.call(gateway.list_tools)
-    asked = EvalRequest(text="translate a text", wanted=(("shelf/translate_text",),))
-    (held,) = hold_out([asked], tools, count=1)
+    request = EvalRequest(text="translate a text", wanted=(("shelf/translate_text",),))
+    (held_out,) = hold_out([request], tools, count=1)
 
-    report = run({"repair my bicycle": "", "a song": "play_music"}, held)
+    report = run({"repair my bicycle": "", "a song": "play_music"}, held_out)
     nothing, song, out = report.outcomes
 
     assert {"shelf/translate_text"}.isdisjoint(out.found)
@@ -97,71 +88,79 @@ def test_accepted_without_a_tool_is_a_false_accept(run: Evaluate, gateway: Gatew
     assert 0.0 == report.summary.figures["false_rejects"]
 
 
-def test_an_ordered_request_asks_for_the_next_step(run: Evaluate) -> None:
-    """Flights are searched before one is booked."""
+def test_ordered_request_checks_the_suggested_next_step(run: Evaluate) -> None:
     steps = (("search_flights",), ("book_flight",))
     forth = EvalRequest(text="a flight", wanted=steps, ordered=True)
     back = EvalRequest(text="a flight", wanted=(("book_flight",), ("play_music",)), ordered=True)
     report = run({"a song": "play_music"}, forth, back)
 
-    assert [None, True, False] == [each.follows for each in report.outcomes]
+    assert [None, True, False] == [outcome.follows for outcome in report.outcomes]
     assert 0.5 == report.summary.figures["next@5"]
 
 
-def test_sources_and_languages_are_kept_apart(run: Evaluate) -> None:
-    made = EvalRequest(text="weather", wanted=(("play_music",),), source="rules", language="en")
-    report = run({"a song": "play_music"}, made)
+def test_report_has_figures_by_source_and_language(run: Evaluate) -> None:
+    generated = EvalRequest(
+        text="weather", wanted=(("play_music",),), source="rules", language="en"
+    )
+    report = run({"a song": "play_music"}, generated)
 
     assert [("rules", 0.0), ("user", 1.0)] == [
-        (name, each.figures["hit@1"]) for name, each in report.by_source.items()
+        (name, summary.figures["hit@1"]) for name, summary in report.by_source.items()
     ]
     assert ["en", "und"] == [*report.by_language]
     assert {} == report.outcomes[1].missing_words
 
 
-def test_a_tool_that_is_gone_is_missed_and_named(gateway: Gateway) -> None:
-    """A scheduled agent would fail silently."""
-    asked = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/sing",),)),))
-    report = gateway.bridge.call(lambda: evaluate(gateway, asked))
+def test_removed_tool_is_missed_and_reported_as_unknown(gateway: Gateway) -> None:
+    """Otherwise an unattended agent would fail silently."""
+    requests = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/sing",),)),))
+    report = gateway.bridge.call(lambda: evaluate(gateway, requests))
 
     assert (("shelf/sing",), True) == (report.unknown, report.outcomes[0].missed)
 
 
-def test_it_is_asked_for_a_caller(
+def test_evaluation_searches_as_the_caller(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     gateway = open_gateway(catalog)
     secret = tool("open_safe", "Open the safe.")
     gateway.add_source(ListSource("safe", [secret]), access=Access(scopes=frozenset({"boss"})))
-    asked = RequestSet(requests=(EvalRequest(text="open the safe", wanted=(("safe/open_safe",),)),))
+    requests = RequestSet(
+        requests=(EvalRequest(text="open the safe", wanted=(("safe/open_safe",),)),)
+    )
     boss = Caller(scopes=frozenset({"boss"}))
 
-    hidden = gateway.bridge.call(lambda: evaluate(gateway, asked))
-    shown = gateway.bridge.call(lambda: evaluate(gateway, asked, caller=boss))
+    hidden = gateway.bridge.call(lambda: evaluate(gateway, requests))
+    permitted_report = gateway.bridge.call(lambda: evaluate(gateway, requests, caller=boss))
 
-    assert (12, 13) == (len(hidden.catalog), len(shown.catalog))
-    assert (0.0, 1.0) == (hidden.summary.figures["hit@1"], shown.summary.figures["hit@1"])
+    assert (12, 13) == (len(hidden.catalog), len(permitted_report.catalog))
+    assert (0.0, 1.0) == (
+        hidden.summary.figures["hit@1"],
+        permitted_report.summary.figures["hit@1"],
+    )
 
 
-def test_tokens_are_counted_up_to_the_break_even(gateway: Gateway) -> None:
-    """(1000 - 100) tokens are spent by nine searches of 60 + 40."""
+def test_report_computes_the_break_even_of_tokens(gateway: Gateway) -> None:
+    """Nine searches of 60 + 40 tokens use up the saved 1000 - 100 tokens."""
 
     def count(result: SearchResult) -> tuple[int, int]:
         assert result.matches
         return 60, 40
 
-    asked = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/play_music",),)),))
+    requests = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/play_music",),)),))
     tokens = TokenCounter(catalog=1000, fixed=100, count=count)
-    cost = gateway.bridge.call(lambda: evaluate(gateway, asked, tokens=tokens)).cost
+    cost = gateway.bridge.call(lambda: evaluate(gateway, requests, tokens=tokens)).cost
 
     assert cost is not None
     assert (60, 60, 40, 9) == (cost.answer_p50, cost.answer_p95, cost.schemas_p50, cost.break_even)
 
 
-def test_progress_is_told(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> None:
-    """So many at once are asked, and embedded."""
+def test_evaluation_reports_progress(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The number of concurrent searches is also the size of an embedding batch."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    requests = tuple(EvalRequest(text=f"song number {at}") for at in range(40))
+    requests = tuple(EvalRequest(text=f"song number {number}") for number in range(40))
     told: list[tuple[str, int, int]] = []
 
     report = gateway.bridge.call(
@@ -171,21 +170,21 @@ def test_progress_is_told(open_gateway: OpenGateway, catalog: tuple[ToolDefiniti
     )
 
     assert 0 == report.degraded
-    assert [("requests", at, 40) for at in (0, 8, 16, 24, 32, 40)] == told
+    assert [("requests", number, 40) for number in (0, 8, 16, 24, 32, 40)] == told
 
 
-def test_a_search_without_vectors_is_counted(
+def test_report_counts_searches_without_vectors(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Its figures are not those of a healthy gateway."""
+    """Figures without vectors are not those of a healthy gateway."""
     embedder = HashingEmbedder()
     gateway = open_gateway(
         catalog, strategy="auto", embedder=embedder, options=Options(search=SearchOptions(limit=3))
     )
     gateway.bridge.call(gateway.report)
     embedder.fail_with = EmbeddingError("down")
-    asked = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/play_music",),)),))
+    requests = RequestSet(requests=(EvalRequest(text="a song", wanted=(("shelf/play_music",),)),))
 
-    report = gateway.bridge.call(lambda: evaluate(gateway, asked))
+    report = gateway.bridge.call(lambda: evaluate(gateway, requests))
 
     assert (1, 3) == (report.degraded, report.limit)

@@ -1,4 +1,4 @@
-"""Which tools are found, and which stand in their place."""
+"""Reports on single tools, and confusions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.plugins.quality import EvalRequest, Outcome, find_confusions, repor
 def outcome(
     found: str, *places: int | None, tools: str = "a", words: tuple[str, ...] = ()
 ) -> Outcome:
-    """What a request found; ids are letters."""
+    """Make an outcome. Each letter of *found* and *tools* is a tool id."""
     return Outcome(
         request=EvalRequest(text=found, wanted=tuple((tool,) for tool in tools)),
         found=tuple(found),
@@ -19,8 +19,8 @@ def outcome(
     )
 
 
-def test_a_tool_is_found_by_some_requests_and_not_by_others() -> None:
-    """What stood above it counts up to what a search gives, and only where it is beaten."""
+def test_tool_report_counts_requests_that_find_the_tool() -> None:
+    """Higher ranked tools count up to the limit, and only if the tool ranks below them."""
     outcomes = [
         outcome("axyz", 1),
         outcome("xya", 3, words=("owe",)),
@@ -34,7 +34,7 @@ def test_a_tool_is_found_by_some_requests_and_not_by_others() -> None:
     assert ("owe", "bill") == report.missing_words
 
 
-def test_without_a_place_in_half_of_the_requests_there_is_no_median() -> None:
+def test_median_rank_is_none_if_half_of_the_requests_miss() -> None:
     nowhere = [outcome("x", None), outcome("x", None), outcome("a", 1)]
     never, other = report_tools([*nowhere, outcome("xb", None, tools="b")], limit=5)
 
@@ -42,15 +42,14 @@ def test_without_a_place_in_half_of_the_requests_there_is_no_median() -> None:
     assert ("a", None, True) == (other.id, other.median_place, other.findable)
 
 
-def test_what_is_wanted_too_outranks_nothing() -> None:
-    """Nor is it a confusion."""
+def test_another_wanted_tool_does_not_outrank() -> None:
     both = outcome("bax", 2, 1, tools="ab")
 
     assert [{}, {}] == [tool.outranked_by for tool in report_tools([both], limit=5)]
     assert () == find_confusions([both], {})
 
 
-def test_pairs_are_counted_and_twins_are_marked() -> None:
+def test_confusions_are_counted_and_twins_are_marked() -> None:
     outcomes = [outcome("xa", 2), outcome("xa", 2), outcome("ya", 1)]
     pairs = find_confusions(outcomes, {"a": frozenset("y")})
 

@@ -1,5 +1,3 @@
-"""What is wrong with the definitions of tools, and what it costs."""
-
 from __future__ import annotations
 
 import re
@@ -31,14 +29,13 @@ HEAVY: JsonObject = {"properties": {f"p{at}": {"description": "x " * 20} for at 
         (entity("a/get_invoice", HEAP), {"stuffed": ""}),
     ],
 )
-def test_each_fault_has_its_rule(described: object, expected: dict[str, str]) -> None:
-    """Found in this tool; a good one beside it is none."""
+def test_each_rule_finds_its_problem(described: object, expected: dict[str, str]) -> None:
     good = entity("b/pay_invoice", "Pay an invoice from the account.")
 
-    found = find_faults([described, good])  # type: ignore[list-item]
+    problems = find_faults([described, good])  # type: ignore[list-item]
 
-    assert expected.items() <= {**found["a/" + described.name]}.items()  # type: ignore[attr-defined]
-    assert "b/pay_invoice" not in found
+    assert expected.items() <= {**problems["a/" + described.name]}.items()  # type: ignore[attr-defined]
+    assert "b/pay_invoice" not in problems
 
 
 @pytest.mark.parametrize(
@@ -52,15 +49,16 @@ def test_each_fault_has_its_rule(described: object, expected: dict[str, str]) ->
         "请求发票",
     ],
 )
-def test_what_begins_with_a_verb_has_one(said: str) -> None:
-    """A word before an article is one; of other languages none is known."""
+def test_no_verb_rule_accepts_descriptions_with_a_verb(said: str) -> None:
+    """A word before an article counts as a verb. Other languages than English are not checked."""
     assert "no_verb" not in find_faults([entity("a/invoice", said)]).get("a/invoice", {})
 
 
-def test_tools_are_compared_with_those_of_other_servers() -> None:
-    """Twins, names that hardly differ, and a schema beside the others."""
-    small = [entity(f"c/get_part_{at}", f"Get part {at} of an engine.") for at in range(9)]
-    found = find_faults(
+def test_rules_compare_tools_of_different_servers() -> None:
+    small = [
+        entity(f"c/get_part_{number}", f"Get part {number} of an engine.") for number in range(9)
+    ]
+    problems = find_faults(
         [
             entity("a/read_invoices", LONG, HEAVY),
             entity("b/open_invoices", LONG),
@@ -69,15 +67,14 @@ def test_tools_are_compared_with_those_of_other_servers() -> None:
         ]
     )
 
-    assert {"a/read_invoices", "b/open_invoices", "b/readInvoice"} == found.keys()
-    assert "b/open_invoices" == found["a/read_invoices"]["duplicate"]
-    assert "b/readInvoice" == found["a/read_invoices"]["similar_name"]
-    assert "tokens" in found["a/read_invoices"]["heavy_schema"]
-    assert {"similar_name": "a/read_invoices"} == found["b/readInvoice"]
+    assert {"a/read_invoices", "b/open_invoices", "b/readInvoice"} == problems.keys()
+    assert "b/open_invoices" == problems["a/read_invoices"]["duplicate"]
+    assert "b/readInvoice" == problems["a/read_invoices"]["similar_name"]
+    assert "tokens" in problems["a/read_invoices"]["heavy_schema"]
+    assert {"similar_name": "a/read_invoices"} == problems["b/readInvoice"]
 
 
-def test_each_finding_is_documented_with_its_meaning() -> None:
-    """In the words of the command."""
+def test_documentation_lists_each_finding_with_its_meaning() -> None:
     document = (Path(__file__).parents[3] / "docs" / "quality.md").read_text("utf-8")
     documented = re.findall(r"^\| `(\w+)` \| (.*) \|$", document, re.MULTILINE)
 
@@ -88,8 +85,8 @@ Look = Callable[..., LintReport]
 
 
 @pytest.fixture
-def look(open_gateway: OpenGateway) -> Look:
-    """Lint a catalog of some tools, ranked by words."""
+def lint_catalog(open_gateway: OpenGateway) -> Look:
+    """Function that lints a small catalog, ranked by words."""
     gateway = open_gateway()
     gateway.add_source(
         ListSource(
@@ -97,37 +94,39 @@ def look(open_gateway: OpenGateway) -> Look:
             [
                 tool("set_point", ""),
                 tool("pay_invoice", "Pay an invoice from the account."),
-                *(tool(f"warm_{at}", f"Warm up the room {at} of the house.") for at in range(8)),
+                *(
+                    tool(f"warm_{number}", f"Warm up the room {number} of the house.")
+                    for number in range(8)
+                ),
             ],
         )
     )
 
-    def lint_it(*asked: EvalRequest, **more: object) -> LintReport:
-        return gateway.bridge.call(lambda: lint(gateway, asked, **more))  # type: ignore[arg-type]
+    def run_lint(*requests: EvalRequest, **arguments: object) -> LintReport:
+        return gateway.bridge.call(lambda: lint(gateway, requests, **arguments))  # type: ignore[arg-type]
 
-    return lint_it
+    return run_lint
 
 
 def ask(text: str, name: str) -> EvalRequest:
     return EvalRequest(text=text, wanted=((name,),))
 
 
-def test_a_finding_says_how_the_tool_is_found_and_how_others_are(look: Look) -> None:
-    """Sources are kept apart, and what is found least stands first."""
-    report = look(
+def test_lint_compares_recall_with_and_without_a_finding(lint_catalog: Look) -> None:
+    report = lint_catalog(
         ask("it is cold, warm up the house", "set_point"), ask("pay what i owe", "pay_invoice")
     )
 
     assert (10, "desk/set_point") == (report.tools, report.findings[0].tool)
     (effect,) = [
-        each for each in report.effects if (each.code, each.source) == ("no_description", "user")
+        item for item in report.effects if (item.code, item.source) == ("no_description", "user")
     ]
     assert (1, 0.0, 1.0) == (effect.tools, effect.with_it, effect.without)
-    assert "rules" in {each.source for each in report.effects}
+    assert "rules" in {item.source for item in report.effects}
     first = report.findings[0]
     assert first.found == first.requests - 1
 
 
-def test_an_unknown_tool_is_told(look: Look) -> None:
+def test_unknown_tool_is_an_error(lint_catalog: Look) -> None:
     with pytest.raises(InvalidRequestError, match="nobody"):
-        look(ask("a", "nobody"))
+        lint_catalog(ask("a", "nobody"))

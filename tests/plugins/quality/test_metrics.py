@@ -1,4 +1,4 @@
-"""The figures, worked out by hand, and the laws that hold for every ranking."""
+"""Metrics: figures computed by hand, and properties of every ranking."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def singles(names: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(name) for name in names)
 
 
-def test_a_ranking_is_judged_as_by_hand() -> None:
-    """Two of three gold tools, at the second and the fourth place."""
-    found = score("xaybz", singles("abc"))
+def test_score_matches_figures_computed_by_hand() -> None:
+    """Two of three gold tools are at the second and the fourth rank."""
+    figures = score("xaybz", singles("abc"))
 
     gain = 1 / log2(3) + 1 / log2(5)
     ideal = 1 + 1 / log2(3) + 1 / log2(4)
-    assert found == pytest.approx(
+    assert figures == pytest.approx(
         {
             "hit@1": 0,
             "recall@1": 0,
@@ -41,63 +41,57 @@ def test_a_ranking_is_judged_as_by_hand() -> None:
     )
 
 
-def test_a_second_tool_of_one_group_gains_nothing() -> None:
-    """A group is a choice: having both is no better than having one."""
+def test_second_tool_of_a_group_does_not_count() -> None:
     gold = (frozenset("ab"), frozenset("c"))
 
-    found = score("abc", gold)
+    figures = score("abc", gold)
 
-    assert (2 / 2, (1 + 2 / 3) / 2) == pytest.approx((found["recall@3"], found["map@10"]))
-
-
-def test_two_groups_may_share_a_tool_that_serves_one_at_a_time() -> None:
-    """Recall asks which groups are met; gains are counted once a place."""
-    found = score("a", (frozenset("ab"), frozenset("ac")))
-
-    assert (1.0, 0.5) == (found["recall@1"], found["map@10"])
+    assert (2 / 2, (1 + 2 / 3) / 2) == pytest.approx((figures["recall@3"], figures["map@10"]))
 
 
-def test_the_first_relevant_tool_may_stand_beyond_the_tenth_place() -> None:
-    """Reciprocal rank reads the whole ranking, the rest only its top."""
-    found = score("bcdefghijkla", singles("a"))
+def test_tool_of_two_groups_gains_only_once() -> None:
+    """Recall counts the served groups, but gains are counted once per rank."""
+    figures = score("a", (frozenset("ab"), frozenset("ac")))
 
-    assert (1 / 12, 0.0, 0.0) == (found["mrr"], found["recall@10"], found["ndcg@10"])
+    assert (1.0, 0.5) == (figures["recall@1"], figures["map@10"])
 
 
-@given(ranked=rankings, gold=golds)
-def test_every_figure_is_a_share(ranked: list[str], gold: list[frozenset[str]]) -> None:
-    """Between 0 and 1, whatever is ranked."""
-    found = score(ranked, gold)
+def test_reciprocal_rank_includes_ranks_beyond_ten() -> None:
+    figures = score("bcdefghijkla", singles("a"))
 
-    assert 9 == len(found)
-    assert all(0 <= value <= 1 + 1e-12 for value in found.values())
+    assert (1 / 12, 0.0, 0.0) == (figures["mrr"], figures["recall@10"], figures["ndcg@10"])
 
 
 @given(ranked=rankings, gold=golds)
-def test_recall_grows_with_depth(ranked: list[str], gold: list[frozenset[str]]) -> None:
-    """A longer list holds the shorter one."""
-    found = score(ranked, gold)
-    recalls = [found[f"recall@{depth}"] for depth in RECALL_AT]
+def test_every_figure_is_between_0_and_1(ranked: list[str], gold: list[frozenset[str]]) -> None:
+    figures = score(ranked, gold)
+
+    assert 9 == len(figures)
+    assert all(0 <= value <= 1 + 1e-12 for value in figures.values())
+
+
+@given(ranked=rankings, gold=golds)
+def test_recall_does_not_fall_with_depth(ranked: list[str], gold: list[frozenset[str]]) -> None:
+    figures = score(ranked, gold)
+    recalls = [figures[f"recall@{depth}"] for depth in RECALL_AT]
 
     assert sorted(recalls) == recalls
-    assert found["comp@10"] == (recalls[-1] == 1)
+    assert figures["comp@10"] == (recalls[-1] == 1)
 
 
 @given(names=st.lists(tools, unique=True, min_size=1, max_size=10))
-def test_the_perfect_ranking_has_every_figure_full(names: list[str]) -> None:
-    """Up to ten gold tools fit into the ten places."""
-    found = score(names, singles("".join(names)))
+def test_perfect_ranking_scores_1_in_every_figure(names: list[str]) -> None:
+    figures = score(names, singles("".join(names)))
 
     assert [1.0] * 4 == pytest.approx(
-        [found[name] for name in ("recall@10", "ndcg@10", "map@10", "comp@10")]
+        [figures[name] for name in ("recall@10", "ndcg@10", "map@10", "comp@10")]
     )
 
 
 @given(ranked=rankings, gold=golds)
-def test_a_tool_of_no_use_in_front_never_helps(
+def test_irrelevant_first_tool_raises_no_figure(
     ranked: list[str], gold: list[frozenset[str]]
 ) -> None:
-    """Pushing everything down one place raises no figure."""
     before, after = score(ranked, gold), score(["no tool", *ranked], gold)
 
     assert all(after[name] <= before[name] + 1e-12 for name in before)

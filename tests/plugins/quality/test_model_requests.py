@@ -1,5 +1,3 @@
-"""Requests that a chat model writes."""
-
 from __future__ import annotations
 
 import asyncio
@@ -17,7 +15,7 @@ OTHERS = tuple(entity(f"word/format_{at}", "Format a paragraph of the text.") fo
 
 
 class Writer:
-    """Answers by the tool that it is asked about, and remembers what it was told."""
+    """A model with one answer per tool, which records its requests."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self.answers = answers
@@ -25,10 +23,10 @@ class Writer:
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
         self.instructions.append(instructions)
-        found = [answer for key, answer in self.answers.items() if f"{key}:" in text]
-        if not found:
+        answers = [answer for key, answer in self.answers.items() if f"{key}:" in text]
+        if not answers:
             raise OSError("no such model")
-        return ModelReply(text=found[0])
+        return ModelReply(text=answers[0])
 
 
 def write(writer: Writer, *tools: Entity, language: str = "en") -> ModelRequests:
@@ -38,45 +36,44 @@ def write(writer: Writer, *tools: Entity, language: str = "en") -> ModelRequests
         told.append(stage)  # type: ignore[arg-type]  # as they come
 
     work = model_requests(tools, writer, Telemetry(), language=language, progress=note)
-    found = asyncio.run(work)
+    requests = asyncio.run(work)
     assert ("writing", len(tools), len(tools)) == told[-1]
-    return found
+    return requests
 
 
-def test_three_styles_are_taken_in_their_order() -> None:
-    """Bullets and quotes are none of the request."""
+def test_model_requests_have_three_styles_in_order() -> None:
     lines = ("1. put a remark below", '2) "how do I cite a source?"', "", "- no source yet", "x")
     answer = "\n".join(lines)
     writer = Writer({FOOTNOTE.id: answer})
-    found = write(writer, FOOTNOTE, language="de")
+    result = write(writer, FOOTNOTE, language="de")
 
     assert [
         ("command", "put a remark below"),
         ("question", "how do I cite a source?"),
         ("situation", "no source yet"),
-    ] == [(each.style, each.text) for each in found.requests]
+    ] == [(request.style, request.text) for request in result.requests]
     assert {("model", "de", ((FOOTNOTE.id,),))} == {
-        (each.source, each.language, each.wanted) for each in found.requests
+        (request.source, request.language, request.wanted) for request in result.requests
     }
     assert writer.instructions[0].endswith("Write in this language: de.")
 
 
-def test_the_name_and_rare_words_are_rejected() -> None:
-    """What every other tool holds is nobody's own word; in a small catalog nothing is rare."""
+def test_requests_with_the_name_or_rare_words_are_rejected() -> None:
+    """A word that all tools contain is not rare, and in a small catalog no word is."""
     answer = "add footnote here\nthe footnotes are missing\nunder the paragraph, please"
     writer = Writer({FOOTNOTE.id: answer, "word/format": "format it"})
     among, alone = write(writer, FOOTNOTE, *OTHERS), write(writer, FOOTNOTE)
 
     def texts(found: ModelRequests) -> list[str]:
-        return [each.text for each in found.requests if FOOTNOTE.id in each.wanted[0]]
+        return [request.text for request in found.requests if FOOTNOTE.id in request.wanted[0]]
 
     assert ["under the paragraph, please"] == texts(among)
     assert ["the footnotes are missing", "under the paragraph, please"] == texts(alone)
     assert ("word/add_footnote: add footnote here",) == alone.rejected
 
 
-def test_a_model_that_fails_costs_its_tool_alone() -> None:
-    found = write(Writer({FOOTNOTE.id: "a remark"}), FOOTNOTE, OTHERS[0])
+def test_model_failure_affects_only_its_tool() -> None:
+    result = write(Writer({FOOTNOTE.id: "a remark"}), FOOTNOTE, OTHERS[0])
 
-    assert ["a remark"] == [each.text for each in found.requests]
-    assert ("word/format_0: the model could not be asked: OSError",) == found.rejected
+    assert ["a remark"] == [request.text for request in result.requests]
+    assert ("word/format_0: the model could not be asked: OSError",) == result.rejected

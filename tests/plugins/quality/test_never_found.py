@@ -1,5 +1,3 @@
-"""Tools that test requests do not find want attention."""
-
 from __future__ import annotations
 
 import os
@@ -12,25 +10,25 @@ from tests.core.attention.test_attention import TOOLS
 from tests.core.servers.live_servers import patient
 
 
-async def test_tools_that_no_request_found_are_named_by_the_newest_report(
+async def test_issues_name_tools_never_found_in_the_newest_report(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """While they are there and enabled; a file that is no report is an issue of its own."""
+    """Only existing, enabled tools are named. An unreadable report is an issue of its own."""
     gateway, reports = open_gateway(TOOLS, options=patient(tmp_path)), tmp_path / "reports"
     none = await gateway.issues(reports=reports)
     reports.mkdir()
-    wanted = EvalRequest(text="zebra crossing", wanted=(("shelf/add",),))
-    frozen = freeze([wanted], await gateway.snapshot(), Filters())
+    request = EvalRequest(text="zebra crossing", wanted=(("shelf/add",),))
+    frozen = freeze([request], await gateway.snapshot(), Filters())
     report = write_report(await evaluate(gateway, frozen))
     (reports / "2026-01-01.json").write_text(report, "utf-8")
     os.utime(reports / "2026-01-01.json", (1000, 1000))
-    (found,) = await gateway.issues(reports=reports)
+    (issue,) = await gateway.issues(reports=reports)
     await gateway.disable("shelf/add")
     after = await gateway.issues(reports=reports)
     (reports / "2026-01-02.json").write_text("{}", "utf-8")
     (broken,) = await gateway.issues(reports=reports)
 
     assert () == none == after
-    assert ("never_found", "shelf/add", 1000.0) == (found.kind, found.id, found.since)
-    assert "none of 1 test requests finds it" in found.detail
+    assert ("never_found", "shelf/add", 1000.0) == (issue.kind, issue.id, issue.since)
+    assert "found by 0 of 1 test requests" in issue.detail
     assert ("configuration", "2026-01-02.json") == (broken.kind, broken.id)

@@ -1,4 +1,4 @@
-"""The report as a page."""
+"""Reports as HTML pages."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ def read(report: EvalReport) -> _Tags:
     return tags
 
 
-def test_it_holds_the_figures_and_each_miss(run: Evaluate) -> None:
+def test_page_contains_figures_and_missed_requests(run: Evaluate) -> None:
     words = read(run({"weather forecast": "play_music", "a song": "play_music"})).words
 
     assert {"50.0%", "weather forecast", "shelf/play_music", "not found"} <= {*words}
     assert "recall@5" in words
 
 
-def test_what_servers_and_users_write_stays_text(run: Evaluate, open_gateway: OpenGateway) -> None:
-    """No markup of theirs, and nothing that a browser would load."""
-    evil = '<script src="http://x">$catalog</script>'
+def test_page_escapes_texts_of_servers_and_users(run: Evaluate, open_gateway: OpenGateway) -> None:
+    hostile = '<script src="http://x">$catalog</script>'
     gateway = open_gateway([tool("<img onerror=x>", "a song"), tool("b", "b")])
-    asked = EvalRequest(text=evil, wanted=(("b",),), source="user", language="<i>")
-    page = read(run({"a song": "b"}, asked, on=gateway))
+    request = EvalRequest(text=hostile, wanted=(("b",),), source="user", language="<i>")
+    page = read(run({"a song": "b"}, request, on=gateway))
 
     assert {"script", "img", "i", "link"}.isdisjoint(page.tags)
     assert (LOADS | {"onerror"}).isdisjoint(page.attributes)
-    assert evil in page.words
+    assert hostile in page.words

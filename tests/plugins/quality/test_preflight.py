@@ -1,5 +1,3 @@
-"""Whether tools can be called, told without asking their servers."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -48,33 +46,32 @@ UP = ServerState(name="mail")
 def test_each_reason_has_its_verdict(
     tool: str, server: ServerState, verdict: Verdict, reasons: list[str]
 ) -> None:
-    """What only time mends is to be retried; all else needs somebody."""
-    (found,) = check_tools({tool: ""}, SNAPSHOT, {tool: server})
+    """Only problems that pass with time are *retry_later*."""
+    (check,) = check_tools({tool: ""}, SNAPSHOT, {tool: server})
 
-    assert (tool, verdict, reasons) == (found.tool, found.verdict, list(found.reasons))
-    assert bool(reasons) == bool(found.detail)
+    assert (tool, verdict, reasons) == (check.tool, check.verdict, list(check.reasons))
+    assert bool(reasons) == bool(check.detail)
 
 
-def test_a_caller_with_the_scope_may_use_it() -> None:
+def test_caller_with_the_scope_may_use_the_tool() -> None:
     caller = Caller(scopes=frozenset({"mail"}))
-    (found,) = check_tools({"mail/open": ""}, SNAPSHOT, {"mail/open": UP}, caller=caller)
+    (check,) = check_tools({"mail/open": ""}, SNAPSHOT, {"mail/open": UP}, caller=caller)
 
-    assert "ready" == found.verdict
+    assert "ready" == check.verdict
 
 
-def test_the_digest_is_of_the_schemas_alone() -> None:
-    """Other words do not break an agent; another parameter does."""
+def test_schema_digest_depends_only_on_schemas() -> None:
     reworded = entity("mail/send", "Sends one mail.", SCHEMA)
     other = entity("mail/send", "Send a mail.", SCHEMA | {"required": ["to"]})
-    wanted, states = {"mail/send": schema_digest(SEND)}, {"mail/send": UP}
-    (same,) = check_tools(wanted, fakes.compile_snapshot([reworded]), states)
-    (differs,) = check_tools(wanted, fakes.compile_snapshot([other]), states)
+    digests, states = {"mail/send": schema_digest(SEND)}, {"mail/send": UP}
+    (same,) = check_tools(digests, fakes.compile_snapshot([reworded]), states)
+    (differs,) = check_tools(digests, fakes.compile_snapshot([other]), states)
 
     assert ("ready", schema_digest(SEND)) == (same.verdict, same.digest)
     assert ("schema_differs",) == differs.reasons
 
 
-def test_the_worst_is_unknown_then_a_person_then_later() -> None:
+def test_worst_verdict_is_unknown_then_needs_person_then_retry_later() -> None:
     states = {
         "mail/send": UP,
         "mail/a": replace(UP, listed=False),
@@ -85,14 +82,13 @@ def test_the_worst_is_unknown_then_a_person_then_later() -> None:
     ready, unknown, person, later = checks
 
     assert ["unknown", "needs_person", "retry_later"] == [
-        worst(each.verdict for each in found)
-        for found in ((ready, later, person, unknown), (ready, later, person), (ready, later))
+        worst(check.verdict for check in group)
+        for group in ((ready, later, person, unknown), (ready, later, person), (ready, later))
     ]
     assert "ready" == ready.verdict == worst(())
 
 
-async def test_a_program_asks_its_own_gateway(gateway: Gateway) -> None:
-    """By what it has in memory."""
+async def test_preflight_uses_the_state_of_the_gateway(gateway: Gateway) -> None:
     tool = (await gateway.list_tools())[0].id
     ready, gone = await preflight(gateway, {tool: "", "shelf/gone": ""})
 

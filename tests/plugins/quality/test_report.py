@@ -1,5 +1,3 @@
-"""Reports, written and read, one file each in a folder."""
-
 from __future__ import annotations
 
 import os
@@ -23,18 +21,18 @@ from tests.plugins.quality.conftest import Evaluate
 
 @pytest.fixture
 def report(run: Evaluate) -> EvalReport:
-    """One tool is found, and one is missed."""
+    """A report with one found and one missed tool."""
     return run({"a flight": "book_flight", "weather forecast": "play_music"})
 
 
-def test_a_report_is_kept_and_read_again(report: EvalReport, tmp_path: Path) -> None:
-    """Its name is its time; only its owner may read it."""
+def test_saved_report_is_listed_and_loaded(report: EvalReport, tmp_path: Path) -> None:
+    """Only the owner may read the file."""
     older, newer = (save_report(report, tmp_path / "reports") for _ in range(2))
     listed = list_reports(tmp_path / "reports")
 
     assert older.name < newer.name
-    assert [older.name, newer.name] == [each.name for each in listed]
-    assert [each.time.replace("-", "").replace(":", "")[:15] for each in listed] == [
+    assert [older.name, newer.name] == [stored.name for stored in listed]
+    assert [stored.time.replace("-", "").replace(":", "")[:15] for stored in listed] == [
         older.name[:15],
         newer.name[:15],
     ]
@@ -51,43 +49,49 @@ def test_a_report_is_kept_and_read_again(report: EvalReport, tmp_path: Path) -> 
         assert 0o600 == older.stat().st_mode & 0o777
 
 
-def test_files_that_cannot_be_read_are_named(report: EvalReport, tmp_path: Path) -> None:
-    """What was changed is read again."""
-    kept = save_report(report, tmp_path)
+def test_unreadable_report_files_are_listed_with_an_error(
+    report: EvalReport, tmp_path: Path
+) -> None:
+    saved_path = save_report(report, tmp_path)
     (tmp_path / "zero.json").write_text("", "utf-8")
     (tmp_path / "notes.txt").write_text("no report", "utf-8")
     (tmp_path / "poor.json").write_text('{"catalog": {}}', "utf-8")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
     half = tmp_path / "half.json"
     half.write_text(write_report(report).replace('"outcomes"', '"other"'), "utf-8")
-    errors = {each.name: each.error for each in list_reports(tmp_path)}
+    errors = {stored.name: stored.error for stored in list_reports(tmp_path)}
 
-    assert {kept.name, "zero.json", "poor.json", "binary.json", "half.json"} == {*errors}
-    assert "zero.json is no report of 'gateway eval run'" == errors["zero.json"]
+    assert {saved_path.name, "zero.json", "poor.json", "binary.json", "half.json"} == {*errors}
+    assert "zero.json is not a report of 'gateway eval run'" == errors["zero.json"]
     assert "poor.json: 'summary' is missing" == errors["poor.json"]
     assert "save it as UTF-8" in errors["binary.json"]
-    assert ("", "") == (errors[kept.name], errors["half.json"])
+    assert ("", "") == (errors[saved_path.name], errors["half.json"])
     with pytest.raises(ConfigError, match=r"half.json: 'outcomes' is missing"):
         load_report(tmp_path, "half.json")
-    assert report == load_report(tmp_path, kept.name)
+    assert report == load_report(tmp_path, saved_path.name)
 
-    kept.write_text("gone", "utf-8")
-    with pytest.raises(ConfigError, match="is no report"):
-        load_report(tmp_path, kept.name)
+    saved_path.write_text("gone", "utf-8")
+    with pytest.raises(ConfigError, match="is not a report"):
+        load_report(tmp_path, saved_path.name)
 
 
-def test_only_what_is_listed_is_read(report: EvalReport, tmp_path: Path) -> None:
-    """A name is no path; without the folder there is nothing."""
-    kept = save_report(report, tmp_path / "reports")
+def test_load_report_accepts_only_listed_names(report: EvalReport, tmp_path: Path) -> None:
+    saved_path = save_report(report, tmp_path / "reports")
     (tmp_path / "other.json").write_text(write_report(report), "utf-8")
 
-    for name in ("../other.json", "", ".", str(tmp_path / "other.json"), f"./../reports/{kept}"):
+    for name in (
+        "../other.json",
+        "",
+        ".",
+        str(tmp_path / "other.json"),
+        f"./../reports/{saved_path}",
+    ):
         with pytest.raises(InvalidRequestError, match="no such report"):
             load_report(tmp_path / "reports", name)
     assert ((), None) == (list_reports(tmp_path / "none"), newest_report(tmp_path / "none"))
 
 
-def test_a_folder_that_cannot_be_written_is_said(report: EvalReport, tmp_path: Path) -> None:
+def test_unwritable_folder_is_an_error(report: EvalReport, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("", "utf-8")
 
@@ -95,6 +99,6 @@ def test_a_folder_that_cannot_be_written_is_said(report: EvalReport, tmp_path: P
         save_report(report, file)
 
 
-def test_a_fault_of_a_report_is_named_without_its_value() -> None:
+def test_report_errors_do_not_contain_values() -> None:
     with pytest.raises(ConfigError, match=r"^a.json: catalog must be an object$"):
         read_report('{"catalog": "s3cr3t"}', where="a.json")

@@ -1,5 +1,3 @@
-"""Requests as people write them, and as they are frozen."""
-
 from __future__ import annotations
 
 import asyncio
@@ -37,23 +35,22 @@ TABLE = """
 """
 
 
-def test_a_markdown_table_is_read() -> None:
-    """Several tools, their order, alternatives, none, and a bar in a cell."""
-    found = parse(TABLE, where="asked.md").requests
+def test_parse_reads_a_markdown_table() -> None:
+    requests = parse(TABLE, where="asked.md").requests
 
     assert [
         ("what do I owe", (("list_invoices",),), False),
         ("find a flight and book it", (("search_flights",), ("book_flight",)), True),
         ("mail with the weather | today", (("get_weather",), ("send_email", "read_email")), False),
         ("feed the cat", (), False),
-    ] == [(each.text, each.wanted, each.ordered) for each in found]
+    ] == [(request.text, request.wanted, request.ordered) for request in requests]
 
 
-def test_a_table_without_a_heading_is_read() -> None:
+def test_parse_reads_a_table_without_a_heading() -> None:
     assert 1 == len(parse("| what do I owe | list_invoices |", where="x").requests)
 
 
-def test_json_lines_are_read() -> None:
+def test_parse_reads_json_lines() -> None:
     text = (
         '# a remark\n{"request": "q", "tools": ["a", ["b", "c"]], "ordered": true}\n\n'
         '{"request": "r", "tools": "none", "language": "de"}\n'
@@ -72,14 +69,14 @@ def test_json_lines_are_read() -> None:
     [
         ("", "x: there are no requests"),
         ("| a | b |\n| only |", "x, line 2: | what is asked | tool |"),
-        ("what is this", "x, line 1: it is neither a table row nor JSON"),
+        ("what is this", "x, line 1: the line is neither a table row nor JSON"),
         ('{"request": ""}', "x, line 1: request must be a text that is not empty"),
         ('{"request": "a", "tool": "b"}', "x, line 1: unknown key 'tool'"),
         ('{"request": "a", "tools": [1]}', "x, line 1: tools"),
         ("[1]", "x, line 1: it must be an object"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_line(text: str, message: str) -> None:
+def test_parse_errors_name_the_line(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse(text, where="x")
 
@@ -90,20 +87,21 @@ def frozen(gateway: Gateway, *requests: EvalRequest) -> RequestSet:
     return freeze(requests, asyncio.run(gateway.snapshot()), Filters())
 
 
-def test_frozen_requests_name_ids_and_the_catalog(
+def test_frozen_requests_contain_ids_and_the_catalog_digest(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """They are read back as they were written."""
     gateway = open_gateway(catalog)
-    found = frozen(gateway, *parse(TABLE, where="x").requests, *parse(TABLE, where="x").requests)
+    request_set = frozen(
+        gateway, *parse(TABLE, where="x").requests, *parse(TABLE, where="x").requests
+    )
 
-    assert 4 == len(found.requests)
-    assert (("shelf/search_flights",), ("shelf/book_flight",)) == found.requests[1].wanted
-    assert found == parse(to_json_lines(found), where="y")
-    assert found.catalog
+    assert 4 == len(request_set.requests)
+    assert (("shelf/search_flights",), ("shelf/book_flight",)) == request_set.requests[1].wanted
+    assert request_set == parse(to_json_lines(request_set), where="y")
+    assert request_set.catalog
 
 
-def test_an_unknown_tool_is_refused_with_near_names(
+def test_freeze_refuses_an_unknown_tool_with_similar_names(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     gateway = open_gateway(catalog)
@@ -112,10 +110,10 @@ def test_an_unknown_tool_is_refused_with_near_names(
         frozen(gateway, EvalRequest(text="q", wanted=(("list_invoice",),)))
 
 
-def test_the_digest_changes_with_any_definition(
+def test_catalog_digest_changes_with_any_definition(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Of the same tools it is the same, in any order."""
+    """The order of the tools does not matter."""
     other = (*catalog[1:], tool("send_email", "Send e-mails."))
     digests = []
     for tools in (catalog, catalog[::-1], other, catalog[1:]):
@@ -129,8 +127,8 @@ def test_the_digest_changes_with_any_definition(
 ASKED = EvalRequest(text="what do | I owe", wanted=(("shelf/list", "get"), ("pay",)), ordered=True)
 
 
-def test_a_saved_request_stands_behind_the_last_row(tmp_path: Path) -> None:
-    """All else stays as it was, byte for byte; the same request again changes nothing."""
+def test_saved_request_is_added_after_the_last_row(tmp_path: Path) -> None:
+    """All other bytes stay unchanged."""
     file = tmp_path / "asked.md"
     before = f"{TABLE}\nWhat stands below, too.\r\n"
     file.write_bytes(before.encode())
@@ -169,10 +167,9 @@ def test_a_saved_request_stands_behind_the_last_row(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_request_is_saved_in_the_form_of_the_file(
+def test_request_is_saved_in_the_format_of_the_file(
     tmp_path: Path, name: str, before: str | None, after: str
 ) -> None:
-    """A new file has the form that its name says."""
     file = tmp_path / "folder" / name
     if before is not None:
         file.parent.mkdir()
@@ -193,7 +190,7 @@ def test_a_request_is_saved_in_the_form_of_the_file(
         ("a.jsonl", "not JSON", EvalRequest(text="x")),
     ],
 )
-def test_a_file_that_cannot_hold_a_request_stays_as_it_is(
+def test_unsaveable_request_leaves_the_file_unchanged(
     tmp_path: Path, name: str, before: str, request_: EvalRequest
 ) -> None:
     file = tmp_path / name
@@ -207,13 +204,13 @@ def test_a_file_that_cannot_hold_a_request_stays_as_it_is(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3), st.sampled_from(["md", "jsonl"]))
-def test_whatever_is_asked_is_read_again(tmp_path: Path, texts: list[str], suffix: str) -> None:
+def test_any_saved_request_is_read_back(tmp_path: Path, texts: list[str], suffix: str) -> None:
     file = tmp_path / f"asked.{suffix}"
     file.unlink(missing_ok=True)
-    asked = [" ".join(text.split()) for text in texts]
+    cleaned = [" ".join(text.split()) for text in texts]
 
-    for text in filter(None, asked):
+    for text in filter(None, cleaned):
         save_request(file, EvalRequest(text=text, wanted=(("shelf/find",),)))
 
-    held = parse(file.read_text(), where="x").requests if file.exists() else ()
-    assert [*dict.fromkeys(filter(None, asked))] == [each.text for each in held]
+    saved = parse(file.read_text(), where="x").requests if file.exists() else ()
+    assert [*dict.fromkeys(filter(None, cleaned))] == [request.text for request in saved]

@@ -1,5 +1,3 @@
-"""Search texts are kept where they help and hide no other tool."""
-
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +23,7 @@ GOOD = "A cosy evening in the house."
 
 @pytest.fixture(params=["graph", "auto"])
 def gateway(request: pytest.FixtureRequest, open_gateway: OpenGateway) -> Gateway:
-    """Eight tools of one kind, and one that nobody finds."""
+    """A gateway with eight similar tools, and one that requests miss."""
     strategy: Strategy = request.param
     gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder())
     gateway.add_source(ListSource("desk", [tool("set_point", "Moves a value."), *ROOMS]))
@@ -34,67 +32,68 @@ def gateway(request: pytest.FixtureRequest, open_gateway: OpenGateway) -> Gatewa
 
 @pytest.fixture
 def suggest(gateway: Gateway) -> Suggest:
-    """Lint it with texts that are given; those that are kept, by tool."""
+    """Function that lints the gateway with given texts, and returns suggestions keyed by tool."""
 
     def run(texts: Mapping[str, str], *asked: EvalRequest) -> dict[str, Suggestion]:
         async def write(tools: Sequence[Entity]) -> Mapping[str, str]:
-            assert "desk/set_point" in {each.id for each in tools}
+            assert "desk/set_point" in {suggestion.id for suggestion in tools}
             return texts
 
         report = gateway.bridge.call(lambda: lint(gateway, asked, write=write))
-        return {each.tool: each for each in report.suggestions}
+        return {suggestion.tool: suggestion for suggestion in report.suggestions}
 
     return run
 
 
-def test_a_text_that_helps_is_suggested_and_nothing_changes(
+def test_helpful_text_is_suggested_and_the_gateway_is_unchanged(
     gateway: Gateway, suggest: Suggest
 ) -> None:
-    """The host's own requests decide where there are any."""
-    kept = suggest({"desk/set_point": GOOD}, COLD)
+    """If the host has requests for a tool, generated requests do not count."""
+    suggestions = suggest({"desk/set_point": GOOD}, COLD)
 
     assert (GOOD, "user", 1, 0, 1) == (
-        kept["desk/set_point"].search_text,
-        kept["desk/set_point"].judged_by,
-        kept["desk/set_point"].requests,
-        kept["desk/set_point"].before,
-        kept["desk/set_point"].after,
+        suggestions["desk/set_point"].search_text,
+        suggestions["desk/set_point"].judged_by,
+        suggestions["desk/set_point"].requests,
+        suggestions["desk/set_point"].before,
+        suggestions["desk/set_point"].after,
     )
     entities = gateway.bridge.call(gateway.snapshot).entities
-    assert {""} == {each.hints.search_text for each in entities}
+    assert {""} == {entity.hints.search_text for entity in entities}
 
 
 @pytest.mark.parametrize("text", ["", "Something else altogether."])
-def test_a_text_that_does_not_help_is_none(suggest: Suggest, text: str) -> None:
+def test_useless_text_is_not_suggested(suggest: Suggest, text: str) -> None:
     assert {} == suggest({"desk/set_point": text}, COLD)
 
 
-def test_a_text_that_hides_a_neighbour_is_not_kept(open_gateway: OpenGateway) -> None:
-    """Five tools stand before it; with the text a sixth would push one of them out."""
+def test_text_that_hides_another_tool_is_not_suggested(open_gateway: OpenGateway) -> None:
+    """Five tools rank before the tool. With the text, it would push one of them out of the first
+    five.
+    """
     gateway = open_gateway()
     rivals = [tool(name, "Bill.") for name in ("aa", "bb", "cc", "dd", "ee")]
     gateway.add_source(ListSource("desk", [tool("set_point", "Moves a value."), *rivals]))
-    asked = [EvalRequest(text="bill", wanted=((each.name,),)) for each in rivals]
-    own = EvalRequest(text="bill them", wanted=(("set_point",),))
+    generated = [EvalRequest(text="bill", wanted=((request.name,),)) for request in rivals]
+    own_request = EvalRequest(text="bill them", wanted=(("set_point",),))
 
     async def write(tools: Sequence[Entity]) -> Mapping[str, str]:
-        return {each.id: "Bill bill bill." for each in tools}
+        return {request.id: "Bill bill bill." for request in tools}
 
-    alone = gateway.bridge.call(lambda: lint(gateway, [own], write=write))
-    among = gateway.bridge.call(lambda: lint(gateway, [own, *asked], write=write))
+    alone = gateway.bridge.call(lambda: lint(gateway, [own_request], write=write))
+    among = gateway.bridge.call(lambda: lint(gateway, [own_request, *generated], write=write))
 
-    assert "desk/set_point" in {each.tool for each in alone.suggestions}
+    assert "desk/set_point" in {request.tool for request in alone.suggestions}
     assert () == among.suggestions
 
 
-def test_a_search_text_of_the_host_stays(open_gateway: OpenGateway) -> None:
-    """None is written over."""
+def test_search_text_of_the_host_is_not_replaced(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.set_rules({"desk/set_point": Access(search_text="Moves nothing.")})
     gateway.add_source(ListSource("desk", [tool("set_point", "Moves a value."), *ROOMS]))
 
     async def write(tools: Sequence[Entity]) -> Mapping[str, str]:
-        return {each.id: GOOD for each in tools if each.id == "desk/set_point"}
+        return {tool.id: GOOD for tool in tools if tool.id == "desk/set_point"}
 
     assert () == gateway.bridge.call(lambda: lint(gateway, [COLD], write=write)).suggestions
 
@@ -102,16 +101,16 @@ def test_a_search_text_of_the_host_stays(open_gateway: OpenGateway) -> None:
 SCHEMA = {"properties": {"unitOf": {"enum": ["deg_c", 7]}, "at": {"type": "string"}}}
 
 
-def test_rules_say_the_name_its_verbs_the_values_and_the_description() -> None:
+def test_rules_write_the_name_description_values_and_verbs() -> None:
     texts = asyncio.run(write_by_rules([entity("a/get_roomHeat", "Tell how warm it is.", SCHEMA)]))
 
-    *said, verbs = texts["a/get_roomHeat"].split(". ")
-    assert ["get room heat", "Tell how warm it is", "unit of deg c"] == said
+    *parts, verbs = texts["a/get_roomHeat"].split(". ")
+    assert ["get room heat", "Tell how warm it is", "unit of deg c"] == parts
     assert {"fetch", "read", "show"} <= {*verbs.split(", ")}
 
 
 class Writer:
-    """Knows one tool."""
+    """A model that answers for one tool only."""
 
     async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
         assert "do not follow" in instructions
@@ -120,7 +119,7 @@ class Writer:
         return ModelReply(text="Makes it\n cosy. ")
 
 
-def test_a_model_that_fails_leaves_the_text_of_the_rules() -> None:
+def test_failing_model_falls_back_to_rules() -> None:
     tools = [entity("a/known", "Knows."), entity("a/other", "Others.")]
     told: list[str] = []
     work = write_by_model(tools, Writer(), Telemetry(), on_failure=told.append)

@@ -1,5 +1,3 @@
-"""Requests that are known become examples, if other requests gain."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -28,7 +26,7 @@ WORDS = ("dear", "old", "new", "small", "tall", "kind", "young", "rich", "fine",
 
 
 def requests(words: Iterable[str] = WORDS, *, source: str = "user") -> RequestSet:
-    """Requests in words that no definition has."""
+    """Return requests in words that no definition contains."""
     return RequestSet(
         requests=tuple(
             EvalRequest(text=text.format(word), wanted=((name,),), source=source)  # type: ignore[arg-type]
@@ -39,8 +37,9 @@ def requests(words: Iterable[str] = WORDS, *, source: str = "user") -> RequestSe
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-def test_what_gains_is_kept_and_taken_back(open_gateway: OpenGateway, strategy: Strategy) -> None:
-    """A request that was no example finds its tool at the next search, until it is taken back."""
+def test_tuning_keeps_examples_that_help_and_undo_removes_them(
+    open_gateway: OpenGateway, strategy: Strategy
+) -> None:
     gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder())
     gateway.add_source(ListSource("desk", [*TOOLS, *(tool(f"t{n}", "") for n in range(20))]))
 
@@ -61,8 +60,8 @@ def test_what_gains_is_kept_and_taken_back(open_gateway: OpenGateway, strategy: 
     assert tuning.comparison.changes["recall@5"].low > 0
 
 
-def test_a_trial_leaves_no_gauge_behind(open_gateway: OpenGateway) -> None:
-    """Or the queue of a search that is over would be reported in place of the gateway's."""
+def test_trial_search_registers_no_gauges(open_gateway: OpenGateway) -> None:
+    """Otherwise the queue of a finished trial would be reported in place of the gateway's."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     gateway.add_source(ListSource("desk", TOOLS))
     observed = len(gateway.telemetry._gauges)  # noqa: SLF001
@@ -72,56 +71,58 @@ def test_a_trial_leaves_no_gauge_behind(open_gateway: OpenGateway) -> None:
     assert observed == len(gateway.telemetry._gauges)  # noqa: SLF001
 
 
-def test_of_few_requests_nothing_is_learned(open_gateway: OpenGateway) -> None:
-    """Nor of those that rules made, or that no tool serves."""
+def test_tuning_needs_enough_usable_requests(open_gateway: OpenGateway) -> None:
+    """Generated requests and requests without a tool are not usable."""
     gateway = open_gateway()
     gateway.add_source(ListSource("desk", TOOLS))
     unserved = tuple(EvalRequest(text=f"mend my bicycle {number}") for number in range(40))
-    for asked in (requests(WORDS[:9]), requests(source="rules"), RequestSet(requests=unserved)):
-        tuning = gateway.bridge.call(lambda asked=asked: tune(gateway, asked))  # type: ignore[misc]
+    for request_set in (
+        requests(WORDS[:9]),
+        requests(source="rules"),
+        RequestSet(requests=unserved),
+    ):
+        tuning = gateway.bridge.call(lambda request_set=request_set: tune(gateway, request_set))  # type: ignore[misc]
 
         assert not tuning.kept
         assert "too few" in tuning.reason
         assert {} == tuning.examples
 
 
-def test_what_gains_nothing_is_not_kept(open_gateway: OpenGateway) -> None:
-    """Every one of these was found before."""
+def test_tuning_is_rejected_without_an_improvement(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("desk", TOOLS))
-    asked = [
+    test_requests = [
         EvalRequest(text=f"book a {word} flight", wanted=(("book_flight",),))
         for word in (*WORDS, *map(str.upper, WORDS), *(word[::-1] for word in WORDS))
     ]
-    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
+    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(test_requests))))
 
     assert (False, 33) == (tuning.kept, tuning.requests)
-    assert "not sure" in tuning.reason
+    assert "uncertain" in tuning.reason
 
 
-def test_what_hides_a_tool_is_not_kept(open_gateway: OpenGateway) -> None:
-    """Six rivals with requests in its only words push a tool out of the answer."""
+def test_tuning_is_rejected_if_it_hides_a_tool(open_gateway: OpenGateway) -> None:
+    """Six other tools get examples with all the words of a tool, and push it out of the results."""
     gateway = open_gateway()
     rivals = ("aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff")
     nothing = [tool(rival, "Nothing.") for rival in rivals]
     gateway.add_source(ListSource("desk", [tool("zz9", "An invoice."), *nothing]))
-    asked = [
+    test_requests = [
         EvalRequest(text=f"an invoice {word} q{rival[:2]}", wanted=((rival,),))
         for word in WORDS
         for rival in rivals
     ]
-    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
+    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(test_requests))))
 
     assert (False, ("desk/zz9",)) == (tuning.kept, tuning.unfound)
-    assert "1 tools would be found no longer: desk/zz9" in tuning.reason
+    assert "1 tool would no longer be found: desk/zz9" in tuning.reason
     assert {} == tuning.examples
 
 
-def test_an_unknown_tool_is_told(open_gateway: OpenGateway) -> None:
-    """Before anything is asked."""
+def test_unknown_tool_is_an_error(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("desk", TOOLS))
-    asked = RequestSet(requests=(EvalRequest(text="a", wanted=(("nobody",),)),) * 30)
+    request_set = RequestSet(requests=(EvalRequest(text="a", wanted=(("nobody",),)),) * 30)
 
     with pytest.raises(InvalidRequestError, match="nobody"):
-        gateway.bridge.call(lambda: tune(gateway, asked))
+        gateway.bridge.call(lambda: tune(gateway, request_set))

@@ -1,5 +1,3 @@
-"""Tools that nobody can tell apart, and requests that none serves."""
-
 from __future__ import annotations
 
 from gateway.plugins.quality import EvalRequest, find_twins, hold_out, with_twins
@@ -15,19 +13,19 @@ TOOLS = (
 )
 
 
-def test_twins_say_the_same_on_different_servers() -> None:
-    """A short description is enough only under the same name."""
-    found = find_twins(TOOLS, [*(tool.id for tool in TOOLS), "gone/tool"])
+def test_find_twins_finds_equal_descriptions_on_different_servers() -> None:
+    """A short description is enough only if the names are equal."""
+    twins = find_twins(TOOLS, [*(tool.id for tool in TOOLS), "gone/tool"])
 
     assert {
         "hub/list_issues": {"lab/issues"},
         "lab/issues": {"hub/list_issues"},
         "hub/ping": {"lab/ping"},
         "lab/ping": {"hub/ping"},
-    } == found
+    } == twins
 
 
-def test_a_twin_serves_what_its_twin_serves() -> None:
+def test_with_twins_adds_the_twins_of_alternatives() -> None:
     twins = find_twins(TOOLS, ["hub/ping"])
     request = EvalRequest(text="q", wanted=(("hub/ping", "x/y"), ("hub/close_issue",)))
 
@@ -35,20 +33,19 @@ def test_a_twin_serves_what_its_twin_serves() -> None:
     assert [["hub/ping", "lab/ping", "x/y"], ["hub/close_issue"]] == served
 
 
-def test_held_out_are_the_tool_its_twins_and_its_namesakes() -> None:
-    """Requests for several tools stay as they are."""
-    asked = [
+def test_hold_out_removes_the_tool_its_twins_and_its_namesakes() -> None:
+    requests = [
         EvalRequest(text="open issues", wanted=(("hub/list_issues",),), language="en"),
         EvalRequest(text="two", wanted=(("hub/ping",), ("hub/close_issue",))),
         EvalRequest(text="none"),
     ]
-    (held,) = hold_out(asked, TOOLS, count=9)
+    (held_out,) = hold_out(requests, TOOLS, count=9)
 
-    assert {"hub/list_issues", "lab/issues", "lab/list_issues"} == held.without
+    assert {"hub/list_issues", "lab/issues", "lab/list_issues"} == held_out.without
     assert ((), "open issues", "en", "held_out") == (
-        held.wanted,
-        held.text,
-        held.language,
-        held.source,
+        held_out.wanted,
+        held_out.text,
+        held_out.language,
+        held_out.source,
     )
-    assert () == hold_out(asked, TOOLS, count=0)
+    assert () == hold_out(requests, TOOLS, count=0)
