@@ -163,7 +163,7 @@ async def test_arguments_that_are_no_messages_are_refused(
 
     with pytest.raises(ValueError, match="'messages' must be a list of objects"):
         await speaker.ask("whole", functions, role, messages="Hi")
-    with pytest.raises(ValueError, match="each of 'tools' must be an object, got str"):
+    with pytest.raises(ValueError, match="each item of 'tools' must be an object, got str"):
         await speaker.ask("whole", functions, role, tools=["mine"])
     with pytest.raises(TypeError, match="Missing required arguments"):
         AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(messages=ASK)  # type: ignore[call-overload]  # the fault under test
