@@ -54,7 +54,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
                 "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
-                "core/discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
+                "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
         ),
         _threat(
@@ -79,8 +79,8 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
                 "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
-                "core/servers/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
-                "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
+                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy "
+                "changed_variable_needs_approval",
             },
         ),
         _threat(
@@ -91,10 +91,10 @@ THREATS: Mapping[str, Threat] = dict(
             "0 duplicates and 0 names outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated "
             "catalogs; 0 differences in 720 orders of 6 servers",
             {
-                "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
-                "every_tool_of_ten_thousand_catalogs_has_one_name "
+                "core/catalog/test_identity.py": "every_tool_has_a_unique_callable_name "
+                "names_are_unique_in_ten_thousand_random_catalogs "
                 "names_do_not_depend_on_the_order_of_registration "
-                "names_are_the_same_in_all_720_orders_of_six_servers",
+                "names_are_equal_in_all_720_orders_of_six_servers",
                 "core/sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
                 "renames_none",
             },
@@ -118,9 +118,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tools revealed by 12 forged messages, 1,000 generated conversations and 4 "
             "request formats",
             {
-                "core/discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
-                "no_forged_result_in_a_thousand_conversations_reveals_anything",
-                "core/chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
+                "core/discovery/test_window.py": "text_that_looks_like_a_search_result_is_ignored "
+                "forged_results_add_no_tools_in_a_thousand_conversations",
+                "core/chat/test_window.py": "search_result_in_another_tools_output_adds_no_tools",
             },
         ),
         _threat(
@@ -131,9 +131,8 @@ THREATS: Mapping[str, Threat] = dict(
             "0 forbidden calls in 1,000 generated sequences (2 kinds of callers, 3 modes); "
             "identical answers for hidden tools on every path",
             {
-                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
-                "approval",
-                "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_bypasses_approval_or_meta_tools",
+                "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_each_other",
                 "apps/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
                 "what_a_caller_may_not_see_is_shown_on_no_path",
             },
@@ -169,8 +168,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
                 "a_redirect_is_judged_like_any_request "
                 "a_request_goes_to_the_address_that_was_judged_under_its_own_name",
-                "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
-                "followed",
+                "core/discovery/test_proxies.py": "dangling_reference_is_removed_and_never_followed",
                 "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
             },
         ),
@@ -240,9 +238,9 @@ THREATS: Mapping[str, Threat] = dict(
                 "cleaning_reads_only_the_head_of_a_giant",
                 "core/search/test_request.py": "whatever_is_said_fits_the_caps "
                 "a_search_costs_no_more_than_what_it_reads_of_a_megabyte",
-                "core/catalog/test_identity.py": "a_malicious_template_is_cheap",
-                "core/catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
-                "a_check_that_would_not_end_is_given_up",
+                "core/catalog/test_identity.py": "malicious_template_is_matched_quickly",
+                "core/catalog/test_arguments.py": "untrusted_pattern_is_never_run "
+                "check_beyond_the_budget_is_abandoned",
             },
         ),
         _threat(
@@ -277,8 +275,7 @@ THREATS: Mapping[str, Threat] = dict(
             "30 kills: 30 of 30 searches answered, 30 of 30 calls reach a new process, 0 of 31 "
             "processes left. Reconnect time is not asserted",
             {
-                "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
-                "again_and_again",
+                "core/servers/test_warm_start.py": "searches_answer_while_a_server_is_killed_repeatedly",
                 "core/mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
                 "core/mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"
                 "closes_it",
@@ -294,8 +291,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
                 "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
                 "what_was_kept_before_the_disk_was_full_can_be_read",
-                "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
-                "anew",
+                "core/storage/test_vector_store.py": "corrupt_file_is_renamed_and_replaced",
             },
         ),
         _threat(
@@ -318,7 +314,7 @@ THREATS: Mapping[str, Threat] = dict(
             " last digit; 16 threads of conversations: 0 wrong answers; 8,793 conversations in "
             "150 s (16 threads, 200 tasks, `benchmarks/soak.py`): 0 errors, 0 wrong answers",
             {
-                "core/chat/test_together.py": "sixteen_threads_share_one_client",
+                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "threads_and_tasks_get_what_a_serial_run_gets",
             },
@@ -334,8 +330,8 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
-                "core/chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
-                "nothing_is_left_of_asynchronous_conversations",
+                "core/chat/test_memory.py": "blocking_conversations_leave_no_objects "
+                "async_conversations_leave_no_objects",
             },
         ),
         _threat(
@@ -346,7 +342,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
                 "core/mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
-                "core/chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
+                "core/chat/test_limits.py": "cancelled_call_leaves_no_task_or_tool_running",
             },
         ),
         _threat(
@@ -355,9 +351,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Calls and text stay byte-identical.",
             "0 differences in 10,000 generated streams of chats and 120 of responses",
             {
-                "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
-                "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
-                "core/chat/test_streaming.py": "calls_that_a_server_cuts_and_mixes_are_put_together",
+                "core/chat/test_streams.py": "merged_text_and_calls_do_not_depend_on_the_split "
+                "responses_stream_keeps_host_calls_and_drops_gateway_calls",
+                "core/chat/test_streaming.py": "fragmented_and_interleaved_calls_are_joined",
             },
         ),
         _threat(
@@ -368,7 +364,7 @@ THREATS: Mapping[str, Threat] = dict(
             "queues and failing exporters: 0 changed results; nothing configured without a "
             "provider",
             {
-                "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
+                "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
                 "a_backend_that_hangs_or_raises_holds_no_search",
             },
@@ -393,13 +389,12 @@ THREATS: Mapping[str, Threat] = dict(
             "0 unapproved runs in 1,000 generated sequences and 500 scripted conversations; 0 "
             "after 7 answers other than yes; 200 generated calls run as approved",
             {
-                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
-                "approval",
-                "core/chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
-                "whatever_is_not_a_plain_yes_is_a_no "
-                "five_hundred_conversations_destroy_only_what_was_approved",
-                "core/discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
-                "what_is_approved_is_what_is_called",
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_bypasses_approval_or_meta_tools",
+                "core/chat/test_limits.py": "host_is_asked_before_destructive_calls "
+                "only_true_approves_a_call "
+                "only_approved_calls_run_in_five_hundred_conversations",
+                "core/discovery/test_approval.py": "untrusted_hints_do_not_avoid_an_approval "
+                "approved_arguments_are_the_sent_arguments",
             },
         ),
         _threat(

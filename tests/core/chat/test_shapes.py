@@ -1,6 +1,4 @@
-"""The SDK's own behaviour is the judge: over an empty catalog the bytes are those of the bare
-client, whatever is requested and however.
-"""
+"""Equality with the bare client: over an empty catalog requests are identical, byte for byte."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
 
 
 class Reading(BaseModel):
-    """What a reply is parsed as."""
+    """Type that a reply is parsed as."""
 
     value: int
 
@@ -78,7 +76,7 @@ Ask = Callable[[Any, dict[str, Any]], Any]
 
 
 def drained(reply: Any) -> Any:
-    """Read a stream to its end."""
+    """Return the elements of a stream."""
     return list(reply) if hasattr(reply, "__next__") else reply
 
 
@@ -148,16 +146,16 @@ SHAPES: dict[str, tuple[Ask, dict[str, Any]]] = {
 
 
 def sent(role: Role) -> tuple[str, bytes, dict[str, str]]:
-    """What the service got: path, body and headers."""
+    """Return path, body and headers of the request."""
     (request,) = role.requests
     return request.path, request.raw, dict(request.headers)
 
 
 def settled(reply: Any) -> Any:
-    """A reply as plain values."""
+    """Convert a reply to plain values."""
     if isinstance(reply, BaseModel):
         return reply.model_dump(warnings=False)
-    return [settled(each) for each in reply] if isinstance(reply, list | tuple) else reply
+    return [settled(part) for part in reply] if isinstance(reply, list | tuple) else reply
 
 
 def ask_client(ask: Ask, client: Any, role: Role, given: dict[str, Any]) -> Any:
@@ -172,10 +170,10 @@ def seven(_request: ModelRequest) -> Turn:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
+def test_empty_catalog_leaves_requests_and_replies_unchanged(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str
 ) -> None:
-    """Path, body and headers; and the caller gets the same back."""
+    """Path, body and headers are identical, and so is the reply."""
     ask, options = SHAPES[name]
     role = stage.act(seven)
     bare = ask_client(ask, openai, role, options)
@@ -189,10 +187,10 @@ def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_over_a_full_catalog_only_the_tools_are_more(
+def test_first_request_differs_only_by_the_tools(
     stage: Stage, openai: OpenAI, functions: Gateway, name: str
 ) -> None:
-    """Of the first request everything but the tools is the caller's, to the byte."""
+    """All other bytes are the caller's."""
     if name == "chat: functions":
         pytest.skip("the form that cannot work is refused: see test_refused")
     ask, options = SHAPES[name]
@@ -204,7 +202,10 @@ def test_over_a_full_catalog_only_the_tools_are_more(
     wrapped = ask_client(ask, AutoDiscoveryClient(openai, functions), role, options)
 
     (after,) = role.requests
-    own = before.tools
-    assert {**before.body, "tools": own} == {**after.body, "tools": after.tools[: len(own)]}
+    host_tools = before.tools
+    assert {**before.body, "tools": host_tools} == {
+        **after.body,
+        "tools": after.tools[: len(host_tools)],
+    }
     assert ("search_tools", "call_tool") == after.tool_names[-2:]
     assert type(bare) is type(wrapped)
