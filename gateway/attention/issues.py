@@ -134,7 +134,7 @@ class IssueFinder:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Ignore virtual servers, because their problems are those of other servers."""
+        """Ignore virtual servers, because their problems come from other servers."""
         self._listed = {
             name: result
             for name, result in self.build.listed.items()

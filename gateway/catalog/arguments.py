@@ -180,7 +180,7 @@ def _charged(name: str, check: _Check) -> _Check:
 
 
 def _cost(name: str, value: object, instance: object) -> int:
-    """Return the steps of a keyword, without those of its subschemas."""
+    """Return the steps of a keyword, excluding its subschemas."""
     steps = 1 + sum(
         len(container) for container in (value, instance) if isinstance(container, list | dict)
     )

@@ -18,7 +18,7 @@ from gateway.types import Access, Caller, Entity, Filters
 from gateway.types.access import NO_ACCESS_RULE, combine
 
 Audience = tuple[int, ...]
-"""Group of callers that may see the same entities. Only its creator interprets the numbers."""
+"""Key that is equal for callers that may see the same entities; it has no other meaning."""
 Classes = NDArray[np.intp]
 """Visibility class of each entity, shape (n,). A caller may see all entities of a class, or
 none."""

@@ -237,7 +237,7 @@ async def _read_arguments(
 ) -> tuple[JsonObject, str]:
     """Return the arguments of *call*, and a note if keys of a meta-tool were corrected."""
     parsed = call.parsed
-    # Copy, so that the approved arguments are those that are sent, even if the caller changes them.
+    # Copy the arguments, so that the caller cannot change them between approval and call.
     original: JsonObject = (
         _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
     )

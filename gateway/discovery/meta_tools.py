@@ -43,7 +43,7 @@ class MetaTool:
     name: str
     """Preferred name; another one is chosen if the host or the catalog has a tool of this name."""
     description: str
-    """Text for the model. ``{search}`` and ``{call}`` are replaced by the names of those
+    """Text for the model. The gateway replaces ``{search}`` and ``{call}`` by the names of these
     meta-tools."""
     properties: JsonObject
     """JSON Schemas of the parameters, keyed by name."""

@@ -123,7 +123,7 @@ class ServerPool:
         return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
-        """In the background, read old listings again and delete unused listings."""
+        """Start reading old listings again and deleting unused ones, in the background."""
         now = self.clock()
         if now < self._next_check:
             return
@@ -205,7 +205,7 @@ class ServerPool:
         return replace(filters, without=filters.without | self._find_unhealthy())
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the number of servers with known health, up or down, for `Telemetry.observe`."""
+        """Return the number of servers that are up or down, as far as known; for telemetry."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
 

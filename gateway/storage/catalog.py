@@ -245,7 +245,7 @@ class SqlCatalog(Listings):
             self._repair_approvals(self._approvals)
 
     def _repair_approvals(self, approvals: Database) -> None:
-        """Copy all pins to *approvals* if some are missing, because it is newer or was lost."""
+        """Copy all pins to *approvals* if it lacks some; it was created later, or was lost."""
         with approvals.transaction() as second:
             pins = self._database.rows("SELECT owner, name, approved FROM pins")
             ((count,),) = second.rows("SELECT count(*) FROM pins")

@@ -79,7 +79,7 @@ async def test_calling_a_withheld_tool_by_name_runs_no_other_tool(
 async def test_changed_definition_is_shown_and_approved_without_a_restart(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, policy: str
 ) -> None:
-    """With policy ``block`` the next search finds the tool again."""
+    """The next search finds the tool again, also with policy ``block``."""
     gateway = open_gateway(options=patient(tmp_path, on_change=policy))
     async with live_server(bridge, TOOLS) as server:
         gateway.add_server("srv", url=server.url)
@@ -114,7 +114,7 @@ async def test_changed_definition_is_shown_and_approved_without_a_restart(
 async def test_retry_reconnects_a_dead_server_at_once(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
-    """The manual clock stands still, so the circuit breaker is still open."""
+    """The manual clock does not advance, so the circuit breaker is still open."""
     gateway = open_gateway(
         options=patient(tmp_path, breaker_failures=1, breaker_s=60), clock=ManualClock()
     )
@@ -185,7 +185,7 @@ async def test_sign_in_works_while_the_gateway_runs(
     assert "echo" in tools
 
 
-async def test_sign_in_refuses_servers_without_oauth_or_approval(
+async def test_sign_in_fails_without_oauth_or_a_reachable_server(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path))

@@ -68,7 +68,7 @@ async def test_search_finds_entries_of_every_kind(
 async def test_filters_select_entries_by_status_scopes_and_kind(
     open_gateway: OpenGateway, options: Options, filters: Filters | None, seen: tuple[str, ...]
 ) -> None:
-    """Also in lists, by id and in the counts of tags."""
+    """The same filters apply to lists, to `get` and to the counts of tags."""
     gateway = open_gateway(options=options)
     await gateway.catalog.put(PLANNER, IRIS)
 

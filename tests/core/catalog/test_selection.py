@@ -168,7 +168,7 @@ async def test_invalid_change_is_refused_as_a_whole(
     assert {"box/send": ("Mail",)} == await tags_of(gateway)
 
 
-async def test_rules_of_exact_names_apply_after_patterns(
+async def test_rules_of_escaped_names_and_patterns_apply_in_their_order(
     open_gateway: OpenGateway, options: Options
 ) -> None:
     """A name may contain characters that have a meaning in patterns."""

@@ -106,7 +106,7 @@ class Asked:
         return self.says
 
     async def later(self, approval: Approval) -> bool:
-        """The same as an async function."""
+        """Answer like `__call__`, as an async function."""
         await asyncio.sleep(0)
         return self(approval)
 
@@ -173,7 +173,7 @@ async def test_host_is_asked_before_destructive_calls(
 async def test_destructive_call_without_approver_is_refused_with_a_remedy(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, confirm: str, ran: list[str]
 ) -> None:
-    """By default only tools marked as destructive, because most servers give no hints."""
+    """The default concerns only tools marked as destructive, because most servers give no hints."""
     done: list[str] = []
     gateway = dangerous(open_gateway, done, confirm)
     gateway.add_source(ListSource("shelf", [tool("stay_silent", "Do something.")]))

@@ -143,7 +143,7 @@ async def test_usage_of_the_reply_covers_all_turns(
 async def test_span_of_a_conversation_contains_searches_and_calls(
     stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
 ) -> None:
-    """In any thread or event loop; every span that began has ended."""
+    """Calls may run in any thread or event loop. Every span that began has ended."""
     await traced.list_tools()
     tracer = watched.tracer.get_tracer("host")
     with tracer.start_as_current_span("host"):
@@ -230,7 +230,7 @@ async def test_abandoned_stream_ends_its_spans_without_an_error(
     is_raw: bool,
     is_closed: bool,
 ) -> None:
-    """Whether the stream is closed or forgotten, read or unread. There is no error and no finish
+    """The stream is closed or forgotten, read or unread. Its spans have no error and no finish
     reason.
     """
     role = stage.cast(Turn("A longer answer."))
@@ -284,7 +284,7 @@ async def test_unread_stream_releases_its_connection(
 async def test_turns_metric_is_recorded_once_per_conversation(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
 ) -> None:
-    """Also if a stream is closed more than once."""
+    """Closing a stream twice must not count it twice."""
     gateway = open_gateway(meter_provider=watched.meter)
     gateway.add_tool(add)
     for way in WAYS:

@@ -50,7 +50,7 @@ def test_host_loop_sends_prepared_tools_and_handles_calls(
 def test_json_request_is_prepared_whole(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
-    """In either wire format. The host's own object is not changed."""
+    """Both wire formats work. The host's own object is not changed."""
     role = stage.cast_sum(repeat)
     client = AutoDiscoveryClient(openai, functions)
     path, key = ("/chat/completions", "messages") if form == "chat" else ("/responses", "input")
@@ -77,7 +77,9 @@ def test_json_request_is_prepared_whole(
 async def test_host_calls_are_left_to_the_host(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """In a turn with both, gateway calls are answered, and the host appends its own answers."""
+    """If a turn has both kinds of calls, gateway calls are answered, and the host appends its own
+    answers.
+    """
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(
         Turn(calls=(Call("add", {"a": 1, "b": 2}, id="a"), Call("mine", {}, id="m"))), Turn("Done.")
@@ -111,7 +113,6 @@ async def test_handle_refuses_other_objects_than_replies(
 async def test_middleware_runs_the_loop_for_json_requests(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
-    """In either wire format."""
     role = stage.cast_sum(repeat)
     path = "/chat/completions" if form == "chat" else "/responses"
     bodies: list[dict[str, Any]] = []

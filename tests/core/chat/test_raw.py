@@ -78,7 +78,6 @@ def test_streaming_response_contains_the_last_reply(
 async def test_raw_stream_joins_the_turns(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Of a blocking or an async client."""
     options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
     blocking = AutoDiscoveryClient(speaker.openai, functions).chat.completions
     awaiting = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions

@@ -44,7 +44,7 @@ def calls(response: Response) -> list[str]:
 async def test_model_searches_calls_and_answers(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """As in Chat Completions, with proxies in the format of the Responses API."""
+    """Proxies have the format of the Responses API."""
     role = working(stage)
 
     answer = await Answering(speaker, functions).ask(way, role)
@@ -147,7 +147,7 @@ async def test_conversation_receives_only_new_items(
 async def test_unstored_response_leaves_no_state(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """With `store=False` each request contains the whole conversation."""
+    """Each request contains the whole conversation if `store` is False."""
     role = working(stage)
 
     text = "Please, and forget it."
@@ -289,7 +289,6 @@ async def test_native_mode_refuses_chat_completions(
 async def test_native_search_of_the_host_is_returned_to_the_host(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, catalog: bool
 ) -> None:
-    """With and without a catalog."""
     gateway = in_mode(open_gateway, "proxy") if catalog else open_gateway()
     role = stage.cast(Turn(calls=(Call("tool_search", {"query": "add"}),)))
     kind = {"type": "tool_search", "execution": "client"}

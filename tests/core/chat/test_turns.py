@@ -111,7 +111,7 @@ async def test_telemetry_contains_documented_names_and_no_content(
 async def test_failed_or_abandoned_turn_ends_its_span(
     stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
 ) -> None:
-    """With the type of the error, if any, and with its duration."""
+    """The span has a duration, and the type of the error if there was one."""
     with pytest.raises(Exception, match="the script is over"):
         await speaker.ask("async whole", gateway, stage.cast())
     role = stage.cast(Turn("A longer answer."))
@@ -161,7 +161,7 @@ def test_span_has_the_id_of_a_stored_conversation(
 async def test_turn_sent_by_the_host_has_an_unknown_provider(
     stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
 ) -> None:
-    """By a middleware, or in the host's own loop."""
+    """The host uses a middleware, or its own loop."""
     role = stage.cast(Turn("Yes."))
 
     async def send(body: dict[str, Any]) -> dict[str, Any]:

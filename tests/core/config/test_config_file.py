@@ -15,7 +15,7 @@ AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
 
 def test_backups_are_dated_and_never_overwritten(tmp_path: Path) -> None:
-    """Also with two backups within one second."""
+    """Two backups within one second get different names."""
     file = tmp_path / "a.json"
     created = write_text(file, "1", expected="", backup=backup_path(file, AT))
     first = write_text(file, "2", expected="1", backup=backup_path(file, AT))

@@ -112,7 +112,6 @@ VALUES = some.recursive(
 def test_set_and_remove_change_only_their_member(
     whole: dict[str, object], key: str, value: object, indent: str | int | None
 ) -> None:
-    """In files of any layout."""
     text = json.dumps(whole, indent=indent, ensure_ascii=False)
     changed = with_member(text, ("s", key), value, where="f")
     back = without_member(changed, ("s", key), where="f")

@@ -266,7 +266,7 @@ async def test_call_tool_refuses_unknown_keys_without_a_call(
     assert answer.result is None
 
 
-async def test_call_tool_accepts_a_parameter_named_arguments(bank: Gateway) -> None:
+async def test_call_tool_accepts_an_object_parameter_next_to_the_name(bank: Gateway) -> None:
     bank.add_tool(purge)
 
     answer = await answer_to(bank, "call_tool", {"name": "purge", "filter": {"age": 3}})

@@ -72,7 +72,7 @@ def told(reloaded: Reloaded) -> list[tuple[str, ...]]:
 
 
 async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
-    """One server stays, one runs another program, one is removed, one is added."""
+    """One server stays, one has another environment, one is removed, one is added."""
     desk.write({name: desk.entry(name) for name in ("stays", "turns", "goes")})
     gateway = desk.gateway()
     before = await ids(gateway)

@@ -94,7 +94,7 @@ def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
     assert 4 == len(list((tmp_path / "tokens").iterdir()))
 
 
-def test_only_oauth_servers_without_a_store_get_one(tmp_path: Path) -> None:
+def test_only_oauth_servers_without_a_token_store_get_one(tmp_path: Path) -> None:
     """A host may store tokens in its own way."""
     host_tokens = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")

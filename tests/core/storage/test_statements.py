@@ -46,7 +46,7 @@ def test_write_returns_the_number_of_changed_rows(database: Database) -> None:
     assert [] == database.rows("SELECT name FROM sums")
 
 
-def test_list_is_a_value_of_any(database: Database) -> None:
+def test_any_accepts_a_list_value(database: Database) -> None:
     """Values may be positional or named. Texts are sorted by code points."""
     by_place = "SELECT name FROM sums WHERE total > ? AND name = ANY(?) ORDER BY name"
     by_name = "SELECT name FROM sums WHERE name = ANY(:names) OR total = :total ORDER BY name"

@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def test_data_is_available_after_closing(opened: Opener) -> None:
-    """In the same store, and in another one with the same data."""
+    """Both the same store and another one at the same place have the data."""
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])

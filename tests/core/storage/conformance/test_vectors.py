@@ -30,7 +30,7 @@ def test_vectors_are_read_bit_by_bit(vectors: VectorStore) -> None:
 
 
 def test_models_have_separate_vectors(vectors: VectorStore) -> None:
-    """The same text has other vectors in other models."""
+    """Each model has another vector for the same text."""
     vectors.put("m", {"a": row(1)})
     vectors.put("n", {"a": row(2)})
 
