@@ -115,8 +115,8 @@ class Attention:
             change
         )
         if pending is None:
-            raise InvalidRequestError(f"{change!r} is as it was approved")
-        again = InvalidRequestError(f"{change!r} changed once more: look at it again")
+            raise InvalidRequestError(f"{change!r} has no change to approve")
+        again = InvalidRequestError(f"{change!r} changed again: review it once more")
         if digest and digest != pending.after:
             raise again
         store = self.servers.pool.store
@@ -245,7 +245,7 @@ class Attention:
                 await source.list_tools()
         except TimeoutError:
             source.invalidate()
-            detail = f"has not answered within {limit_s:g} s; it comes in as soon as it does"
+            detail = f"has not answered within {limit_s:g} s; its tools are added when it answers"
             raise UpstreamTimeoutError(source.server, detail) from None
         if source.is_stale:
             fault = source.live.supervisor.fault

@@ -172,9 +172,11 @@ class IssueFinder:
         for change in find_changes(self.store, self.owners, self.names):
             detail = f"the definition is not the one that was approved{end}"
             if change.is_name:
-                detail = f"{change.after} wants the name of {change.before}, whose server is gone"
+                detail = (
+                    f"{change.after} would get the name of {change.before} from a removed server"
+                )
             elif change.item == COMMAND_LINE_PIN:
-                detail = f"what would run, or be asked, is not what was approved{end}"
+                detail = f"the command line or URL changed since it was approved{end}"
             difference = difference_of(change, partial(self._definition, change.server))
             yield Issue(
                 kind="waiting" if self._blocks or change.is_name else "changed",
@@ -263,7 +265,9 @@ class IssueFinder:
                 address=address,
             )
         elif reason:
-            state = "left alone for a while" if live.supervisor.breaker.is_open else live.state
+            state = (
+                "skipped by the circuit breaker" if live.supervisor.breaker.is_open else live.state
+            )
             detail = f"{reason} ({state})"
             yield Issue(kind="failing", id=name, detail=detail, since=since, action="retry")
 

@@ -67,7 +67,7 @@ def _notes(
     """Yield a diagnostic for each problem, with the pin key of its definition."""
     if COMMAND_LINE_PIN in changed:
         detail = (
-            f"{server!r}: what would run is not what was approved; "
+            f"{server!r}: the command line or URL changed since it was approved; "
             f"look at its configuration, then: gateway approve {server}"
         )
         note = Diagnostic(stage="catalog", code="server_changed", detail=detail)
@@ -76,7 +76,7 @@ def _notes(
         pin_key(item.kind, item.name): f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
         for item in listing.definitions
     }
-    labels[pin_key("server", server)] = "what it says of itself"
+    labels[pin_key("server", server)] = "its own description"
     for key, label in labels.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:

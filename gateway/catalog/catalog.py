@@ -111,7 +111,7 @@ class Catalog:
         for item in entries:
             if not isinstance(item, Entry):
                 kind = type(item).__name__
-                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
+                raise InvalidRequestError(f"put takes Entry objects, as put(*entries), got {kind}")
         cleaned = tuple(map(clean_entry, entries))
         async with self.around_change("catalog.put", *(item.id for item in cleaned)):
             await in_thread(self._put, cleaned)
@@ -124,14 +124,14 @@ class Catalog:
         most = options.max_entries
         if len(every) > most:
             raise InvalidRequestError(
-                f"the catalog takes {most} entries: remove some, or raise "
+                f"the catalog can have {most} entries: remove some, or raise "
                 "CatalogOptions.max_entries"
             )
         for kind in {entry.kind for entry in entries} & options.kinds.keys():
             most = options.kinds[kind].max_entries
             if sum(key.startswith(f"{kind}:") for key in every) > most:
                 raise InvalidRequestError(
-                    f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "
+                    f"the catalog can have {most} entries of kind {kind!r}: remove some, or raise "
                     "CustomKind.max_entries"
                 )
         self.store.put(entries)
@@ -238,7 +238,7 @@ class Catalog:
                 removed.intersection(tag.casefold() for tag in entity.hints.tags)
             ):
                 failed[key] = (
-                    f"its server or another rule gives the tag {remaining[0]!r}: take it there"
+                    f"its server or another rule gives the tag {remaining[0]!r}: remove it there"
                 )
         return ChangeReport(changed=tuple(key for key in keys if key not in failed), failed=failed)
 

@@ -108,9 +108,9 @@ def _faults(entry: Entry) -> list[str]:
     is_kind = re.fullmatch(KIND, entry.kind)
     are_texts = all(map(_is_writable, (entry.parent, *entry.scopes)))
     rules = {
-        f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": is_kind,
+        f"kind {entry.kind!r}: use at most 64 small letters, digits, '_' or '-'": is_kind,
         f"kind {entry.kind!r}: servers list these, add the server": entry.kind not in LISTED,
-        f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen": is_name,
+        f"its name must be a text of 1 to {MAX_NAME_CHARS} visible characters": is_name,
         "its parent and its scopes must be texts that UTF-8 can write": are_texts,
     }
     faults = [fault for fault, is_kept in rules.items() if not is_kept]

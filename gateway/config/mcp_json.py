@@ -196,7 +196,7 @@ class _Reader:
         server: StdioEntry | HttpEntry = read_value(model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
         self.warn(
-            f"{where}: {key!r} stands in the file as it is: "
+            f"{where}: {key!r} stands in the file as plain text: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
             for key in literal_secrets(server.settings())
         )
@@ -220,7 +220,7 @@ class _Reader:
                 api_key=read_secret(table.apiKey, owner=f"{where}: 'apiKey'"),
             )
         except ConfigError as error:
-            self.warn([f"{self._where}: queries stay as they are: {error}"])
+            self.warn([f"{self._where}: the normalizer cannot be used: {error}"])
             return None
 
     def read_virtual_server(self, name: str, entry: object) -> None:
@@ -257,7 +257,7 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
     for name, kind in kinds.items():
         if not re.fullmatch(KIND, name) or name in KINDS:
             raise ConfigError(
-                f"kind {name!r} cannot be declared: take small letters, digits, '_' or '-', and "
+                f"kind {name!r} cannot be declared: use small letters, digits, '_' or '-', but "
                 f"none of {', '.join(KINDS)}"
             )
         try:

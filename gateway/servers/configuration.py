@@ -39,8 +39,8 @@ class Configuration:
         self.servers.bridge.check_open()
         if not isinstance(config, str | Path | Manifest):
             raise ConfigError(
-                f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
-                "read already, parse_manifest(…)"
+                f"config must be a path or a Manifest, got {type(config).__name__}; parse a "
+                "document by parse_manifest(…)"
             )
         from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
