@@ -87,6 +87,14 @@ class Catalog:
         check_open: Raises `ClosedError` after the gateway was closed.
         resolve_filters: Replaces ``healthy_only`` by the entities to exclude.
         around_change: Returns a context manager for each change; see `CallHook.change`.
+
+    Example:
+        >>> await gateway.catalog.put(Entry(kind="agent", name="planner", description="Plan trips"))
+        ('agent:catalog/planner',)
+        >>> [entity.id for entity in (await gateway.catalog.list()).entities]
+        ['agent:catalog/planner', 'local/add']
+        >>> await gateway.catalog.remove("agent:catalog/planner")
+        True
     """
 
     store: Entries

@@ -20,10 +20,7 @@ A JSON request, of Chat Completions or of the Responses API, can be passed whole
     handled = turn.handle(send(turn.body))
     body["messages"] += handled.messages        # or body["input"]
 
-`Middleware` runs the whole loop around any function that sends a JSON body to a model:
-
-    async def ask(body): ...            # send it, return the reply's JSON
-    reply = await Middleware(gateway)(body, ask)
+`Middleware` runs the whole loop around any function that sends a JSON body to a model.
 """
 
 from __future__ import annotations
@@ -107,7 +104,6 @@ class _Wrapper(Generic[C]):
         return _fill(object.__new__(type(self)), self.openai, context)
 
     def __copy__(self) -> Self:
-        """Return another wrapper of the same client."""
         return _fill(object.__new__(type(self)), self.openai, self._context)
 
     def __getattribute__(self, name: str) -> Any:
@@ -131,7 +127,6 @@ class _Wrapper(Generic[C]):
         setattr(object.__getattribute__(self, "openai"), name, value)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        """Refuse to be pickled, as the bare client does."""
         raise TypeError(
             f"{type(self).__name__} holds connections and a catalog, and can be neither pickled "
             "nor copied in depth: make one where it is needed, or use with_options()"
@@ -153,6 +148,20 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
 
     Raises:
         ConfigError: If *openai* or *gateway* has the wrong type.
+
+    Example:
+        >>> from gateway.testing import Call, ScriptedModel, Turn, script
+        >>> turns = Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+        >>> model = ScriptedModel(script(*turns))  # instead of a real model service
+        >>> model.start()
+        >>> openai = OpenAI(base_url=model.base_url, api_key="-")
+        >>> client = AutoDiscoveryClient(openai, gateway)
+        >>> messages = [{"role": "user", "content": "What is 1 + 2?"}]
+        >>> reply = client.chat.completions.create(model="any", messages=messages)
+        >>> reply.choices[0].message.content
+        'It is 3.'
+        >>> client.close()
+        >>> model.close()
     """
 
     _kind = OpenAI
@@ -191,6 +200,20 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
 
     Raises:
         ConfigError: If *openai* or *gateway* has the wrong type.
+
+    Example:
+        >>> from gateway.testing import Call, ScriptedModel, Turn, script
+        >>> turns = Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+        >>> model = ScriptedModel(script(*turns))  # instead of a real model service
+        >>> model.start()
+        >>> openai = AsyncOpenAI(base_url=model.base_url, api_key="-")
+        >>> client = AsyncAutoDiscoveryClient(openai, gateway)
+        >>> messages = [{"role": "user", "content": "What is 1 + 2?"}]
+        >>> reply = await client.chat.completions.create(model="any", messages=messages)
+        >>> reply.choices[0].message.content
+        'It is 3.'
+        >>> await client.close()
+        >>> model.close()
     """
 
     _kind = AsyncOpenAI
@@ -316,6 +339,15 @@ class Middleware:
 
     For frameworks and proxies without an OpenAI client. Streams are not supported. The options are
     the same as for `AutoDiscoveryClient`.
+
+    Example:
+        >>> async def ask(body):  # sends the body to a model
+        ...     message = {"role": "assistant", "content": "Hi."}
+        ...     return {"choices": [{"index": 0, "message": message}]}
+        >>> body = {"model": "any", "messages": [{"role": "user", "content": "Hello."}]}
+        >>> reply = await Middleware(gateway)(body, ask)
+        >>> reply["choices"][0]["message"]["content"]
+        'Hi.'
     """
 
     def __init__(self, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:

@@ -100,6 +100,15 @@ class SqliteStore:
         catalog: The file of entries, listings and approvals. Files of `tables` are next to it.
         usage: The file of calls.
         wall: Returns seconds since the epoch.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> folder = Path(mkdtemp())
+        >>> files = {part: folder / f"{part}.sqlite3" for part in ("vectors", "catalog", "usage")}
+        >>> store = SqliteStore(**files)  # to be passed as Gateway(store=store)
+        >>> store.entries.rows()
+        {}
+        >>> store.close()
     """
 
     def __init__(
