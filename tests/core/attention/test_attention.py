@@ -47,11 +47,11 @@ def bridge() -> Iterator[Bridge]:
     upstream_bridge.close()
 
 
-async def kinds(gateway: Gateway) -> list[tuple[IssueKind, str]]:
+async def kinds_of_issues(gateway: Gateway) -> list[tuple[IssueKind, str]]:
     return [(issue.kind, issue.id) for issue in await gateway.issues()]
 
 
-async def the_issue(gateway: Gateway) -> Issue:
+async def only_issue(gateway: Gateway) -> Issue:
     issues = await gateway.issues()
     assert 1 == len(issues), issues
     (issue,) = issues
@@ -86,7 +86,7 @@ async def test_changed_definition_is_shown_and_approved_without_a_restart(
         quiet = await gateway.issues()
         server.shelf.tools[1] = tool("add", "Add a list of numbers.")
         await gateway.refresh()
-        changed = await the_issue(gateway)
+        changed = await only_issue(gateway)
         before = [entity.id for entity in await gateway.list_tools()]
         with pytest.raises(InvalidRequestError, match="changed again"):
             await gateway.approve(changed.id, digest="of another definition")
@@ -123,10 +123,10 @@ async def test_retry_reconnects_a_dead_server_at_once(
         quiet = await gateway.issues()
     with pytest.raises(UpstreamError):
         await gateway.invoke("srv/add", {})
-    failing = await the_issue(gateway)
+    failing = await only_issue(gateway)
     with pytest.raises(UpstreamError, match="nothing answers"):
         await gateway.retry("srv")
-    still = await the_issue(gateway)
+    still = await only_issue(gateway)
     async with live_server(bridge, [*TOOLS, tool("new")], server.port):
         await gateway.retry("srv")
         after = await gateway.issues()
@@ -147,7 +147,7 @@ async def test_retry_adds_a_server_that_was_never_listed(
         pass
     gateway = open_gateway(options=patient(tmp_path), clock=ManualClock())
     gateway.add_server("srv", url=server.url)
-    failing = await the_issue(gateway)
+    failing = await only_issue(gateway)
     async with live_server(bridge, TOOLS, server.port):
         await gateway.retry("srv")
         after = await gateway.issues()
@@ -166,10 +166,10 @@ async def test_sign_in_works_while_the_gateway_runs(
     gateway = open_gateway(options=patient(tmp_path))
     async with guarded_server(bridge, tmp_path) as server:
         gateway.add_server("srv", server=HttpServer(server.url, auth=OAuth()))
-        before = await the_issue(gateway)
+        before = await only_issue(gateway)
         address = await gateway.sign_in("srv")
         again = await gateway.sign_in("srv")
-        begun = await the_issue(gateway)
+        begun = await only_issue(gateway)
         await server.agree(address)
         await until(lambda: "active" == gateway.server_states()["srv"])
         await until(lambda: not gateway.bridge.call(gateway.issues))
@@ -196,7 +196,7 @@ async def test_sign_in_fails_without_oauth_or_a_reachable_server(
         await gateway.sign_in("plain")
     with pytest.raises(UpstreamError, match="nothing answers"):
         await gateway.sign_in("dead")
-    assert [("signed_out", "dead"), ("failing", "plain")] == await kinds(gateway)
+    assert [("signed_out", "dead"), ("failing", "plain")] == await kinds_of_issues(gateway)
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
@@ -206,7 +206,7 @@ async def test_disabling_a_suspicious_tool_resolves_its_issue(
     gateway = open_gateway(options=patient(tmp_path, on_suspicion=policy))
     async with live_server(bridge, [*TOOLS, tool("poison", POISON)]) as server:
         gateway.add_server("srv", url=server.url)
-        issue = await the_issue(gateway)
+        issue = await only_issue(gateway)
         await gateway.disable(issue.id)
         after = await gateway.issues()
         with pytest.raises(UnknownToolError):
@@ -230,10 +230,10 @@ async def test_similar_names_are_accepted_once(open_gateway: OpenGateway, tmp_pa
         gateway.add_source(ListSource("b", [tool("get_roles"), tool("list_items")]))
         gateway.add_virtual_server("mine", {"getRole": "a/get_role"})
         if gateway is first:
-            before = await kinds(gateway)
+            before = await kinds_of_issues(gateway)
             await gateway.accept(before[0][1])
             await gateway.disable("b/list_items")
-        assert [] == await kinds(gateway)
+        assert [] == await kinds_of_issues(gateway)
 
     assert [("similar", "a/get_role, b/get_roles"), ("similar", "a/list_item, b/list_items")] == (
         before
@@ -244,7 +244,7 @@ async def test_accept_requires_a_store(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("get_role")])
     gateway.add_source(ListSource("b", [tool("get_roles")]))
 
-    assert "" == (await the_issue(gateway)).action
+    assert "" == (await only_issue(gateway)).action
     with pytest.raises(InvalidRequestError, match="catalog_store_path"):
         await gateway.accept("b/get_roles, shelf/get_role")
 
@@ -273,7 +273,7 @@ async def test_approval_of_configured_items_needs_no_reload(
         new = {"other": {"url": two.url}}
         file.write_text(json.dumps({"mcpServers": new}), "utf-8")
         await gateway.reload()
-        name = await the_issue(gateway)
+        name = await only_issue(gateway)
         before = [entity.exposed_name for entity in await gateway.list_tools()]
         await gateway.approve(name.id, digest=name.digest)
         named = [entity.exposed_name for entity in await gateway.list_tools()]
@@ -336,7 +336,7 @@ async def test_failing_store_is_an_issue(open_gateway: OpenGateway, tmp_path: Pa
     gateway = open_gateway(options=options)
     gateway.add_server("srv", url="http://127.0.0.1:1/mcp")
     (tmp_path / "catalog.sqlite3").mkdir()
-    issue_kinds = await kinds(gateway)
+    issue_kinds = await kinds_of_issues(gateway)
 
     assert ("store", "catalog_unavailable") in issue_kinds
     assert ("failing", "srv") in issue_kinds

@@ -14,7 +14,7 @@ def names(listing: Listing) -> list[str]:
     return [tool.name for tool in listing.tools]
 
 
-def flagged(listing: Listing) -> list[tuple[str, bool]]:
+def codes_and_blocks(listing: Listing) -> list[tuple[str, bool]]:
     return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
 
 
@@ -26,7 +26,10 @@ def test_suspicious_tool_is_reported_or_blocked(policy: Policy, remaining: list[
 
     result = apply_policies(listing, {}, server="srv", options=options)
 
-    assert (remaining, [("tool_suspicious", policy == "block")]) == (names(result), flagged(result))
+    assert (remaining, [("tool_suspicious", policy == "block")]) == (
+        names(result),
+        codes_and_blocks(result),
+    )
     assert "hidden characters" in result.diagnostics[0].detail
     expected = {"a": result.diagnostics, "b": ()}
     assert [expected[definition.name] for definition in result.tools] == [
@@ -56,7 +59,7 @@ def test_suspicious_prompt_is_reported_or_blocked(policy: Policy, remaining: lis
     result = apply_policies(listing, {}, server="srv", options=UpstreamOptions(on_suspicion=policy))
 
     assert ["a", *remaining] == [item.name for item in result.definitions]
-    assert [("tool_suspicious", policy == "block")] == flagged(result)
+    assert [("tool_suspicious", policy == "block")] == codes_and_blocks(result)
     assert "prompt 'a'" in result.diagnostics[0].detail
 
 
@@ -101,4 +104,4 @@ def test_suspicious_server_instructions_are_withheld(policy: Policy) -> None:
     result = apply_policies(listing, {}, server="srv", options=options)
 
     assert ("", ["a"]) == (result.instructions, names(result))
-    assert [("tool_suspicious", True)] == flagged(result)
+    assert [("tool_suspicious", True)] == codes_and_blocks(result)

@@ -23,12 +23,12 @@ SCHEMA: JsonObject = {
 }
 
 
-def taking(schema: JsonObject) -> Entity:
+def entity_with_schema(schema: JsonObject) -> Entity:
     return entity(ToolDefinition(name="send", input_schema=schema))
 
 
 async def test_valid_arguments_pass_unchanged() -> None:
-    await check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
+    await check_arguments(entity_with_schema(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
 
 
 async def test_arguments_that_are_not_a_mapping_are_refused() -> None:
@@ -36,13 +36,13 @@ async def test_arguments_that_are_not_a_mapping_are_refused() -> None:
     arguments: Any = ["bob"]
 
     with pytest.raises(InvalidRequestError, match="a mapping of names to values, got list"):
-        await check_arguments(taking(SCHEMA), arguments)
+        await check_arguments(entity_with_schema(SCHEMA), arguments)
 
 
 async def test_faults_have_paths_and_the_schema() -> None:
     """A model needs them to correct the call in one turn."""
     with pytest.raises(InvalidArgumentsError) as caught:
-        await check_arguments(taking(SCHEMA), {"at": {"hour": "noon"}})
+        await check_arguments(entity_with_schema(SCHEMA), {"at": {"hour": "noon"}})
 
     assert ("'to' is a required property", "at.hour: 'noon' is not of type 'integer'") == (
         caught.value.faults
@@ -59,7 +59,9 @@ async def test_number_of_reported_faults_is_limited() -> None:
     }
 
     with pytest.raises(InvalidArgumentsError) as caught:
-        await check_arguments(taking(schema), {str(number): number for number in range(20)})
+        await check_arguments(
+            entity_with_schema(schema), {str(number): number for number in range(20)}
+        )
 
     assert MAX_FAULTS == len(caught.value.faults)
 
@@ -78,7 +80,7 @@ async def test_number_of_reported_faults_is_limited() -> None:
 )
 async def test_invalid_or_external_schema_accepts_everything(schema: JsonObject) -> None:
     """The upstream checks the arguments then. References are not fetched, and the check ends."""
-    await check_arguments(taking(schema), {"to": "bob"})
+    await check_arguments(entity_with_schema(schema), {"to": "bob"})
 
 
 SLOW = "^(a+)+$"
@@ -98,7 +100,7 @@ async def test_untrusted_pattern_is_never_run(schema: JsonObject) -> None:
     """Its match may never end (CWE-1333)."""
     word = "a" * 40 + "!"
 
-    await check_arguments(taking({"type": "object", **schema}), {"x": word, word: 1})
+    await check_arguments(entity_with_schema({"type": "object", **schema}), {"x": word, word: 1})
 
 
 async def test_trusted_pattern_is_checked() -> None:
@@ -113,8 +115,8 @@ async def test_trusted_pattern_is_checked() -> None:
     with pytest.raises(InvalidArgumentsError, match="does not match"):
         await check_arguments(trusted_entity, {"x": "a"})
     with pytest.raises(InvalidArgumentsError, match="Additional properties"):
-        await check_arguments(taking(schema), {"x": "a", "y": 1})
-    await check_arguments(taking(schema), {"x": "a"})
+        await check_arguments(entity_with_schema(schema), {"x": "a", "y": 1})
+    await check_arguments(entity_with_schema(schema), {"x": "a"})
 
 
 async def test_endless_schema_accepts_everything() -> None:
@@ -122,7 +124,9 @@ async def test_endless_schema_accepts_everything() -> None:
     for _ in range(300):
         nest = {"anyOf": [nest]}
 
-    await check_arguments(taking({"type": "object", "properties": {"x": nest}}), {"x": 1})
+    await check_arguments(
+        entity_with_schema({"type": "object", "properties": {"x": nest}}), {"x": 1}
+    )
 
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
@@ -130,7 +134,7 @@ LONG = [[*range(500)]] * 50
 """A value that is slow to compare."""
 
 
-def doubled() -> JsonObject:
+def doubling_definitions() -> JsonObject:
     """Return definitions that expand to 2^40 schemas, because each part refers to the next one
     twice.
     """
@@ -143,7 +147,7 @@ def doubled() -> JsonObject:
 ENDLESS: JsonObject = {"$ref": "#/$defs/d0"}
 
 
-def nested(levels: int) -> JsonObject:
+def nested_schema(levels: int) -> JsonObject:
     value: JsonObject = {}
     for _ in range(levels):
         value = {"x": value}
@@ -163,11 +167,11 @@ def nested(levels: int) -> JsonObject:
                 "$ref": "#/properties/x/a",
                 "a": {"allOf": [{"properties": {"x": {"$ref": "#/properties/x/a"}}}] * 2},
             },
-            nested(60),
+            nested_schema(60),
         ),
         (
             {"type": ["object", "null"], "additionalProperties": {"$ref": "#/properties/x"}},
-            nested(3000),
+            nested_schema(3000),
         ),
         ({"$ref": "#/properties/x"}, 1),
         (
@@ -202,7 +206,7 @@ async def test_check_beyond_the_budget_is_abandoned(
         input_schema={
             "type": "object",
             "properties": {"x": schema},
-            "$defs": {**doubled(), "old": {"$schema": DRAFT_7, **ENDLESS}},
+            "$defs": {**doubling_definitions(), "old": {"$schema": DRAFT_7, **ENDLESS}},
         },
     )
 
@@ -219,11 +223,13 @@ async def test_budget_suffices_for_large_real_schemas() -> None:
 
     with pytest.raises(InvalidArgumentsError, match="9999: 'a' is not of type 'integer'"):
         await check_arguments(
-            taking(wide), {**{str(number): number for number in range(9999)}, "9999": "a"}
+            entity_with_schema(wide),
+            {**{str(number): number for number in range(9999)}, "9999": "a"},
         )
     with pytest.raises(InvalidArgumentsError, match=r"rows\.1000\.e: 'a' is not"):
         await check_arguments(
-            taking({"properties": {"rows": {"items": columns}}}), {"rows": [*rows, {"e": "a"}]}
+            entity_with_schema({"properties": {"rows": {"items": columns}}}),
+            {"rows": [*rows, {"e": "a"}]},
         )
 
 
@@ -232,7 +238,7 @@ async def test_nested_schema_of_another_dialect_runs_no_pattern() -> None:
     part: JsonObject = {"$schema": DRAFT_7, "properties": {"y": {"pattern": SLOW}}}
 
     schema: JsonObject = {"type": "object", "properties": {"x": part}}
-    await check_arguments(taking(schema), {"x": {"y": "a" * 40 + "!"}})
+    await check_arguments(entity_with_schema(schema), {"x": {"y": "a" * 40 + "!"}})
 
 
 async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
@@ -243,9 +249,9 @@ async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
         "definitions": {"any": {}},
     }
 
-    await check_arguments(taking({"$schema": DRAFT_7, **schema}), {"x": 1})
+    await check_arguments(entity_with_schema({"$schema": DRAFT_7, **schema}), {"x": 1})
     with pytest.raises(InvalidArgumentsError, match="not of type 'string'"):
-        await check_arguments(taking(schema), {"x": 1})
+        await check_arguments(entity_with_schema(schema), {"x": 1})
 
 
 @pytest.mark.parametrize(
@@ -262,7 +268,7 @@ async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
 async def test_keyword_with_a_wrong_value_type_is_ignored(keywords: JsonObject) -> None:
     """Some servers write null for unused keywords."""
     await check_arguments(
-        taking({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
+        entity_with_schema({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
     )
 
 
@@ -280,7 +286,7 @@ async def test_check_does_not_block_the_event_loop() -> None:
         def __len__(self) -> int:
             return len(SCHEMA)
 
-    await check_arguments(taking(Watched()), {"to": "bob"})
+    await check_arguments(entity_with_schema(Watched()), {"to": "bob"})
 
     assert readers
     assert threading.get_ident() not in readers

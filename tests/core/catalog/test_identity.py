@@ -36,7 +36,7 @@ names_of_servers = st.one_of(
 catalogs = st.lists(st.tuples(servers, names_of_servers), max_size=25, unique=True)
 
 
-def exposed(
+def expose_tools(
     tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
 ) -> dict[str, str]:
     own_names = {entity_id("tool", server, name): name for server, name in tools}
@@ -51,7 +51,7 @@ def test_every_tool_has_a_unique_callable_name(tools: list[tuple[str, str]]) -> 
 
 def check_names(tools: list[tuple[str, str]]) -> None:
     """Check that each tool has one unique name with allowed characters and length."""
-    names = exposed(tools, reserved=frozenset({"search_tools", "call_tool"}))
+    names = expose_tools(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {entity_id("tool", *server_and_name) for server_and_name in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
@@ -77,7 +77,8 @@ def test_names_are_unique_in_ten_thousand_random_catalogs() -> None:
 def test_names_are_equal_in_all_720_orders_of_six_servers() -> None:
     """Each server offers all colliding names."""
     name_sets = {
-        tuple(sorted(exposed(product(order, CLASHING)).items())) for order in permutations(SERVERS)
+        tuple(sorted(expose_tools(product(order, CLASHING)).items()))
+        for order in permutations(SERVERS)
     }
 
     assert 1 == len(name_sets)
@@ -89,7 +90,7 @@ def test_names_do_not_depend_on_the_order_of_registration(
 ) -> None:
     given_order, shuffled = both
 
-    assert exposed(given_order) == exposed(shuffled)
+    assert expose_tools(given_order) == expose_tools(shuffled)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +106,12 @@ def test_names_do_not_depend_on_the_order_of_registration(
 def test_exposed_name_is_the_own_name_or_prefixed_by_the_server(
     tools: list[tuple[str, str]], expected: list[str]
 ) -> None:
-    assert expected == list(exposed(tools, reserved=frozenset({"search_tools"})).values())
+    assert expected == list(expose_tools(tools, reserved=frozenset({"search_tools"})).values())
 
 
 def test_name_that_collides_with_its_server_prefix_gets_a_hash() -> None:
     """`x_b` + `run` and `x` + `b_run` need the same name; the smaller id gets it."""
-    names = exposed([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
+    names = expose_tools([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
 
     assert ["run", "b_run", "x_b_run"] == [names[key] for key in ("c/run", "d/b_run", "x/b_run")]
     assert re.fullmatch(r"x_b_run_[0-9a-f]{8}", names["x_b/run"])
@@ -118,9 +119,9 @@ def test_name_that_collides_with_its_server_prefix_gets_a_hash() -> None:
 
 def test_tool_named_like_the_hash_of_another_takes_no_name_away() -> None:
     tools = [("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")]
-    taken = exposed(tools)["x_b/run"]
+    taken = expose_tools(tools)["x_b/run"]
 
-    names = exposed([*tools, ("a", taken)])
+    names = expose_tools([*tools, ("a", taken)])
 
     assert 5 == len(set(names.values()))
     assert taken == names[f"a/{taken}"]
@@ -131,7 +132,7 @@ def test_holder_keeps_its_name_when_tools_are_added(
     tools: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     old = data.draw(st.lists(st.sampled_from(tools), unique=True)) if tools else []
-    before = exposed(old)
+    before = expose_tools(old)
     holders = {name.casefold(): key for key, name in before.items()}
     own_names = {entity_id("tool", server, name): name for server, name in tools}
 
@@ -157,7 +158,7 @@ def test_similar_names_are_found_across_servers() -> None:
 
 def test_names_with_lone_surrogates_get_exposed_names() -> None:
     """Lone surrogates are distinct names, and the choice of names ends."""
-    names = exposed([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
+    names = expose_tools([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
 

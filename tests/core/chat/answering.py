@@ -45,6 +45,6 @@ class Answering:
         return last.response
 
 
-def over(openai: OpenAI, gateway: Gateway) -> AutoDiscoveryClient:
+def wrap(openai: OpenAI, gateway: Gateway) -> AutoDiscoveryClient:
     """Return a blocking wrapper."""
     return AutoDiscoveryClient(openai, gateway)

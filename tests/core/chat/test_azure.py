@@ -24,7 +24,7 @@ def working(stage: Stage) -> Role:
     )
 
 
-def given(stage: Stage, **more: Any) -> dict[str, Any]:
+def azure_options(stage: Stage, **more: Any) -> dict[str, Any]:
     return {
         "azure_endpoint": stage.server.azure_endpoint,
         "api_key": "azure-key",
@@ -50,7 +50,7 @@ def test_every_turn_uses_the_url_of_the_azure_deployment(
     too.
     """
     role = working(stage)
-    with AzureOpenAI(**given(stage, azure_deployment=deployment)) as azure:
+    with AzureOpenAI(**azure_options(stage, azure_deployment=deployment)) as azure:
         client = AutoDiscoveryClient(azure, functions)
         reply = client.chat.completions.create(model=role.model, messages=ASK)
         with client.with_options(timeout=9).chat.completions.create(
@@ -65,7 +65,7 @@ def test_every_turn_uses_the_url_of_the_azure_deployment(
 
 def test_responses_use_the_azure_url_without_a_deployment(stage: Stage, functions: Gateway) -> None:
     role = working(stage)
-    with AzureOpenAI(**given(stage, azure_deployment="mine")) as azure:
+    with AzureOpenAI(**azure_options(stage, azure_deployment="mine")) as azure:
         response = AutoDiscoveryClient(azure, functions).responses.create(
             model=role.model, input="Please."
         )
@@ -78,7 +78,7 @@ def test_wrapper_is_an_instance_of_the_class_of_its_client(
     stage: Stage, functions: Gateway
 ) -> None:
     """Libraries check the class, and handle Azure differently."""
-    with AzureOpenAI(**given(stage)) as azure, OpenAI(api_key="none") as plain:
+    with AzureOpenAI(**azure_options(stage)) as azure, OpenAI(api_key="none") as plain:
         client = AutoDiscoveryClient(azure, functions)
         other = AutoDiscoveryClient(plain, functions)
 

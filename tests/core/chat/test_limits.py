@@ -94,7 +94,7 @@ def test_occasional_errors_do_not_end_the_call(
     assert (5, 6, 4) == (spent.turns, spent.tool_calls, spent.errors)
 
 
-class Asked:
+class RecordingApprover:
     """A host that records approvals and answers yes or no."""
 
     def __init__(self, says: bool) -> None:
@@ -111,7 +111,7 @@ class Asked:
         return self(approval)
 
 
-def dangerous(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gateway:
+def destructive_gateway(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gateway:
     gateway = open_gateway(options=Options(chat=ChatOptions(confirm=confirm)))
 
     def wipe() -> str:
@@ -148,8 +148,11 @@ async def test_host_is_asked_before_destructive_calls(
     on the event loop.
     """
     ran: list[str] = []
-    host = Asked(says)
-    gateway, approve = dangerous(open_gateway, ran, confirm), host.later if later else host
+    host = RecordingApprover(says)
+    gateway, approve = (
+        destructive_gateway(open_gateway, ran, confirm),
+        host.later if later else host,
+    )
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
     role = stage.cast(Turn(calls=(Call("look_up"), Call("wipe"))), Turn("Done."))
 
@@ -175,7 +178,7 @@ async def test_destructive_call_without_approver_is_refused_with_a_remedy(
 ) -> None:
     """The default concerns only tools marked as destructive, because most servers give no hints."""
     done: list[str] = []
-    gateway = dangerous(open_gateway, done, confirm)
+    gateway = destructive_gateway(open_gateway, done, confirm)
     gateway.add_source(ListSource("shelf", [tool("stay_silent", "Do something.")]))
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway)
     calls = [Call(name) for name in ("look_up", "stay_silent", "wipe")]
@@ -188,19 +191,19 @@ async def test_destructive_call_without_approver_is_refused_with_a_remedy(
     assert [name for name in ran if name != "stay_silent"] == sorted(done)
 
 
-async def no_in_words(_approval: Approval) -> Any:
+async def answer_in_words(_approval: Approval) -> Any:
     return "no"
 
 
-def no_in_words_from_a_thread(approval: Approval) -> Any:
-    return no_in_words(approval)
+def answer_in_words_from_a_thread(approval: Approval) -> Any:
+    return answer_in_words(approval)
 
 
-async def fails(_approval: Approval) -> Any:
+async def raise_error(_approval: Approval) -> Any:
     raise RuntimeError("s3cret")
 
 
-async def is_cancelled(_approval: Approval) -> Any:
+async def raise_cancelled(_approval: Approval) -> Any:
     raise asyncio.CancelledError
 
 
@@ -209,12 +212,12 @@ async def is_cancelled(_approval: Approval) -> Any:
     [
         (lambda _: None, "the answer was of type NoneType, not True"),
         (lambda _: "no", "the answer was of type str, not True"),
-        (no_in_words, "the answer was of type str, not True"),
-        (no_in_words_from_a_thread, "the answer was of type str, not True"),
-        (fails, "asking failed: RuntimeError"),
+        (answer_in_words, "the answer was of type str, not True"),
+        (answer_in_words_from_a_thread, "the answer was of type str, not True"),
+        (raise_error, "asking failed: RuntimeError"),
         # A StopIteration in a thread.
         (lambda _: next(iter(())), "asking failed: RuntimeError"),
-        (is_cancelled, "asking failed: CancelledError"),
+        (raise_cancelled, "asking failed: CancelledError"),
     ],
 )
 async def test_only_true_approves_a_call(
@@ -224,7 +227,7 @@ async def test_only_true_approves_a_call(
     run.
     """
     ran: list[str] = []
-    gateway = dangerous(open_gateway, ran, "destructive")
+    gateway = destructive_gateway(open_gateway, ran, "destructive")
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
     role = stage.cast(Turn(calls=(Call("wipe"), Call("look_up"))), Turn("Done."))
 
@@ -246,11 +249,11 @@ def test_only_approved_calls_run_in_five_hundred_conversations(
     approver.
     """
     ran: list[str] = []
-    gateway = dangerous(open_gateway, ran, "destructive")
+    gateway = destructive_gateway(open_gateway, ran, "destructive")
     approved = 0
     for seed in range(500):
         dice = Random(seed)
-        host = Asked(says=seed % 3 == 0)
+        host = RecordingApprover(says=seed % 3 == 0)
         calls = dice.choices((*WIPES, Call("look_up")), k=dice.randint(1, 4))
         role = stage.cast(Turn(calls=tuple(calls)), Turn("Done."))
         client = AutoDiscoveryClient(openai, gateway, approve=None if seed % 3 == 1 else host)
@@ -272,7 +275,7 @@ def test_host_is_not_asked_about_invalid_calls(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
     """Invalid arguments and unknown tools are answered as usual."""
-    host = Asked(says=True)
+    host = RecordingApprover(says=True)
     gateway = summing(open_gateway, chat=ChatOptions(confirm="all"))
     client = AutoDiscoveryClient(openai, gateway, approve=host)
     role = stage.cast(Turn(calls=(Call("add", {"a": "x"}), Call("nothing"))), Turn("Done."))

@@ -20,7 +20,7 @@ TIME_SERVER = str(Path(sys.executable).parent / "mcp-server-time")
 CONVERT = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 
 
-def strategic(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
+def gateway_with_strategy(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
     embedder = None if strategy == "graph" else HashingEmbedder()
     return open_gateway(strategy=strategy, embedder=embedder)
 
@@ -41,7 +41,7 @@ async def test_function_is_found_called_and_answered(
         charged.append((customer, amount))
         return "sent as number 17"
 
-    gateway = strategic(open_gateway, strategy)
+    gateway = gateway_with_strategy(open_gateway, strategy)
     gateway.add_tool(send_invoice)
     role = stage.cast(
         find("send an invoice to a customer"),
@@ -72,7 +72,7 @@ async def test_tool_of_a_real_server_is_found_called_and_answered(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, strategy: Strategy
 ) -> None:
     """The server is a child process. One gateway serves all four ways."""
-    gateway = strategic(open_gateway, strategy)
+    gateway = gateway_with_strategy(open_gateway, strategy)
     gateway.add_server("time", command=TIME_SERVER)
     real, _ = [entity.definition for entity in await gateway.list_tools()]
     for way in WAYS:

@@ -32,7 +32,7 @@ MORE_A_ROUND = 0.5
 """Maximum growth in objects per round. A leak would be at least 1; libraries cause less."""
 
 
-def working(request: ModelRequest) -> Turn:
+def play_turn(request: ModelRequest) -> Turn:
     """Search, call and answer; or make errors until a limit is reached."""
     if request.user_text == "err":
         return Turn(calls=(Call("call_tool", {"name": "nothing"}),))
@@ -43,7 +43,7 @@ def working(request: ModelRequest) -> Turn:
     return Turn("Done.")
 
 
-def counted(stage: Stage) -> Counter[str]:
+def count_objects(stage: Stage) -> Counter[str]:
     """Count the gateway's and the SDK's objects by type.
 
     The server's log and its open connections are excluded. Other objects of the process, such as
@@ -57,13 +57,13 @@ def counted(stage: Stage) -> Counter[str]:
     return Counter(name for name in names if name.startswith(OURS))
 
 
-async def grown(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
+async def measure_growth(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
     """Return the growth of each type after as many conversations again."""
     await rounds()
     await rounds()
-    before = counted(stage)
+    before = count_objects(stage)
     await rounds()
-    more = counted(stage) - before
+    more = count_objects(stage) - before
     return {kind: number for kind, number in more.items() if number > ROUNDS * MORE_A_ROUND}
 
 
@@ -71,7 +71,7 @@ async def test_blocking_conversations_leave_no_objects(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Whole, streamed, abandoned, failed at the service, and stopped by a limit."""
-    role = stage.act(working)
+    role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     create = client.chat.completions.create
 
@@ -92,14 +92,14 @@ async def test_blocking_conversations_leave_no_objects(
         with pytest.raises(LoopError):
             await asyncio.to_thread(lambda: create(model=role.model, messages=user_messages("err")))
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)
 
 
 async def test_async_conversations_leave_no_objects(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """Including cancelled ones."""
-    role = stage.act(working)
+    role = stage.act(play_turn)
     create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
 
     async def one() -> None:
@@ -119,14 +119,14 @@ async def test_async_conversations_leave_no_objects(
         for _ in range(ROUNDS):
             await one()
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)
 
 
 async def test_number_of_stored_conversations_is_bounded(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """The least recently used one is dropped."""
-    role = stage.act(working)
+    role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     context = client._context  # noqa: SLF001  (its memory is what is looked at)
     for number in range(MAX_CONVERSATIONS):
@@ -138,4 +138,4 @@ async def test_number_of_stored_conversations_is_bounded(
                 lambda: client.responses.create(model=role.model, input="Please.")
             )
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)

@@ -23,7 +23,7 @@ SECRET = "what no log may have"
 META = ("search_tools", "call_tool")
 
 
-def working(stage: Stage) -> Role:
+def working_role(stage: Stage) -> Role:
     """Return a role with a search, two calls in one turn, and an answer."""
     return stage.cast(
         find("add two numbers"),
@@ -33,14 +33,14 @@ def working(stage: Stage) -> Role:
 
 
 @pytest.fixture
-def watched() -> Watch:
+def watch() -> Watch:
     return Watch()
 
 
 @pytest.fixture
-def traced(open_gateway: OpenGateway, watched: Watch) -> Gateway:
+def traced_gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
     gateway = open_gateway(
-        tracer_provider=watched.tracer, options=Options(chat=ChatOptions(max_turns=3))
+        tracer_provider=watch.tracer, options=Options(chat=ChatOptions(max_turns=3))
     )
     gateway.add_tool(add)
     gateway.add_tool(divide)
@@ -56,7 +56,7 @@ async def test_observer_receives_each_event_in_order(
     await speaker.ask(
         way,
         functions,
-        working(stage),
+        working_role(stage),
         observer=events.append,
         **({"stream_options": {"include_usage": True}} if "stream" in way else {}),
     )
@@ -92,7 +92,7 @@ async def test_messages_of_the_accounting_keep_found_tools(
 ) -> None:
     """Between two client calls only the messages carry state."""
     events: list[Event] = []
-    await speaker.ask(way, functions, working(stage), observer=events.append)
+    await speaker.ask(way, functions, working_role(stage), observer=events.append)
     replied = events[-1]
     assert isinstance(replied, Replied)
     later = stage.cast(Turn("Yes."))
@@ -126,7 +126,7 @@ async def test_usage_of_the_reply_covers_all_turns(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The caller pays for all of them."""
-    role = working(stage)
+    role = working_role(stage)
     answer = await speaker.ask("whole", functions, role)
 
     single = 0
@@ -141,18 +141,18 @@ async def test_usage_of_the_reply_covers_all_turns(
 @pytest.mark.requirement("auto:rule-10")
 @pytest.mark.parametrize("way", WAYS)
 async def test_span_of_a_conversation_contains_searches_and_calls(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
+    stage: Stage, speaker: Speaker, traced_gateway: Gateway, watch: Watch, way: Way
 ) -> None:
     """Calls may run in any thread or event loop. Every span that began has ended."""
-    await traced.list_tools()
-    tracer = watched.tracer.get_tracer("host")
+    await traced_gateway.list_tools()
+    tracer = watch.tracer.get_tracer("host")
     with tracer.start_as_current_span("host"):
-        await speaker.ask(way, traced, working(stage))
+        await speaker.ask(way, traced_gateway, working_role(stage))
 
-    (host,) = watched.named("host")
-    (agent,) = watched.named("invoke_agent")
-    (search,) = watched.named("retrieval")
-    calls, turns = watched.named("execute_tool"), watched.named("chat")
+    (host,) = watch.named("host")
+    (agent,) = watch.named("invoke_agent")
+    (search,) = watch.named("retrieval")
+    calls, turns = watch.named("execute_tool"), watch.named("chat")
     assert ["add", "divide", "search_tools"] == sorted(
         span.name.removeprefix("execute_tool ") for span in calls
     )
@@ -165,7 +165,7 @@ async def test_span_of_a_conversation_contains_searches_and_calls(
     assert _id(host) == (agent.parent.span_id if agent.parent else 0)
     assert 3 == (agent.attributes or {})["gateway.chat.turns"]
     assert agent.status.is_ok or agent.status.is_unset
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
 def _id(span: ReadableSpan) -> int:
@@ -176,23 +176,23 @@ def _id(span: ReadableSpan) -> int:
 @pytest.mark.requirement("auto:rule-10")
 @pytest.mark.parametrize("way", WAYS)
 async def test_failed_conversation_ends_its_span_with_the_error_type(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
+    stage: Stage, speaker: Speaker, traced_gateway: Gateway, watch: Watch, way: Way
 ) -> None:
     """An error of the service or of the gateway. The message is omitted, because it may contain
     content.
     """
     with pytest.raises(LoopError):
-        await speaker.ask(way, traced, stage.act(lambda _: find("add")))
+        await speaker.ask(way, traced_gateway, stage.act(lambda _: find("add")))
     with pytest.raises(Exception, match="the script is over"):
-        await speaker.ask(way, traced, stage.cast())
+        await speaker.ask(way, traced_gateway, stage.cast())
 
-    loop, service = watched.named("invoke_agent")
+    loop, service = watch.named("invoke_agent")
     assert ["LoopError", "BadRequestError"] == [
         (span.attributes or {}).get("error.type") for span in (loop, service)
     ]
     assert not loop.status.is_ok
     assert not loop.status.description
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
 def read_some(stream: Any, reads: int) -> None:
@@ -210,12 +210,12 @@ async def read_some_later(stream: Any, reads: int) -> None:
 
 
 @pytest.fixture
-async def indexed(traced: Gateway, watched: Watch) -> Gateway:
+async def indexed_gateway(traced_gateway: Gateway, watch: Watch) -> Gateway:
     """Return the traced gateway with its index built and no spans recorded yet."""
-    await traced.report()
-    watched.began.clear()
-    watched.spans.clear()
-    return traced
+    await traced_gateway.report()
+    watch.began.clear()
+    watch.spans.clear()
+    return traced_gateway
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
@@ -224,8 +224,8 @@ async def indexed(traced: Gateway, watched: Watch) -> Gateway:
 async def test_abandoned_stream_ends_its_spans_without_an_error(
     stage: Stage,
     speaker: Speaker,
-    indexed: Gateway,
-    watched: Watch,
+    indexed_gateway: Gateway,
+    watch: Watch,
     reads: int,
     is_raw: bool,
     is_closed: bool,
@@ -235,8 +235,8 @@ async def test_abandoned_stream_ends_its_spans_without_an_error(
     """
     role = stage.cast(Turn("A longer answer."))
     request: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
-    blocking: Any = AutoDiscoveryClient(speaker.openai, indexed).chat.completions
-    waiting: Any = AsyncAutoDiscoveryClient(speaker.asynchronous, indexed).chat.completions
+    blocking: Any = AutoDiscoveryClient(speaker.openai, indexed_gateway).chat.completions
+    waiting: Any = AsyncAutoDiscoveryClient(speaker.asynchronous, indexed_gateway).chat.completions
 
     if is_raw:
         stream = blocking.with_raw_response.create(**request).http_response
@@ -252,11 +252,11 @@ async def test_abandoned_stream_ends_its_spans_without_an_error(
         del stream, later
 
     async def all_ended() -> bool:
-        return len(watched.finished) == len(watched.began)
+        return len(watch.finished) == len(watch.began)
 
     await until(all_ended)
-    attributes = [span.attributes or {} for span in watched.finished]
-    kinds = sorted(span.name.partition(" ")[0] for span in watched.finished)
+    attributes = [span.attributes or {} for span in watch.finished]
+    kinds = sorted(span.name.partition(" ")[0] for span in watch.finished)
     assert ["chat", "chat", "invoke_agent", "invoke_agent"] == kinds
     assert not any(
         {"error.type", "gen_ai.response.finish_reasons"} & {*name} for name in attributes
@@ -282,23 +282,23 @@ async def test_unread_stream_releases_its_connection(
 
 
 async def test_turns_metric_is_recorded_once_per_conversation(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """Closing a stream twice must not count it twice."""
-    gateway = open_gateway(meter_provider=watched.meter)
+    gateway = open_gateway(meter_provider=watch.meter)
     gateway.add_tool(add)
     for way in WAYS:
         await speaker.ask(way, gateway, stage.cast(Turn(calls=(look("add"),)), Turn("Done.")))
 
     (point,) = [
         point
-        for metric, point in recorded(watched.reader)
+        for metric, point in recorded(watch.reader)
         if metric.name == "gateway.chat.turns" and isinstance(point, HistogramDataPoint)
     ]
     assert (4, 8) == (point.count, point.sum)
 
 
-class Raising:
+class RaisingProvider:
     """A telemetry provider that raises, or whose results raise.
 
     Args:
@@ -313,10 +313,10 @@ class Raising:
     def __getattr__(self, _name: str) -> Any:
         return self._call
 
-    def _call(self, *_arguments: object, **_named: object) -> Raising:
+    def _call(self, *_arguments: object, **_named: object) -> RaisingProvider:
         if not self._depth:
             raise self._error
-        return Raising(self._depth - 1, self._error)
+        return RaisingProvider(self._depth - 1, self._error)
 
 
 class RaisingProcessor(SpanProcessor):
@@ -341,7 +341,7 @@ def raising_sdk(*, at_end: bool) -> TracerProvider:
 
 BROKEN: dict[str, dict[str, Any]] = {
     **{
-        f"{kind} {depth} {type(error).__name__}": {kind: Raising(depth, error)}
+        f"{kind} {depth} {type(error).__name__}": {kind: RaisingProvider(depth, error)}
         for kind in ("tracer_provider", "meter_provider")
         for depth in range(3)
         for error in (RuntimeError(SECRET), PanicError(SECRET))
@@ -375,7 +375,7 @@ async def test_raising_telemetry_does_not_end_work(
     called = await gateway.invoke("wash_car")
     with pytest.raises(UnknownToolError):
         await gateway.invoke("nobody")
-    texts = {text(await speaker.ask(way, gateway, working(stage))) for way in WAYS}
+    texts = {text(await speaker.ask(way, gateway, working_role(stage))) for way in WAYS}
 
     assert ("wash_car", "hybrid") == (result.matches[0].name, result.mode)
     assert not called.is_error

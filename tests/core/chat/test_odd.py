@@ -80,19 +80,19 @@ ODD: dict[str, bytes] = {
 }
 
 
-def both(parts: list[bytes], media_type: str, functions: Gateway, **more: Any) -> list[Any]:
+def ask_both(parts: list[bytes], media_type: str, functions: Gateway, **more: Any) -> list[Any]:
     """Return the results of the bare client and the wrapper for the same bytes."""
     with (
         Canned(parts, media_type=media_type) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
     ):
         return [
-            drained(client.chat.completions.create(model="m", messages=ASK, **more))
+            drain(client.chat.completions.create(model="m", messages=ASK, **more))
             for client in (bare, AutoDiscoveryClient(bare, functions))
         ]
 
 
-def drained(reply: Any) -> Any:
+def drain(reply: Any) -> Any:
     """Return the elements of a stream."""
     return list(reply) if hasattr(reply, "__next__") else reply
 
@@ -102,7 +102,7 @@ def test_reply_that_is_not_a_completion_is_returned_unchanged(
     functions: Gateway, name: str
 ) -> None:
     """Services with almost the same format send various such replies."""
-    plain, wrapped = both([ODD[name]], "application/json", functions)
+    plain, wrapped = ask_both([ODD[name]], "application/json", functions)
 
     assert plain == wrapped
     assert accounting_of(wrapped) is None
@@ -121,7 +121,7 @@ def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
         DONE,
     ]
 
-    plain, wrapped = both(parts, "text/event-stream", functions, stream=True)
+    plain, wrapped = ask_both(parts, "text/event-stream", functions, stream=True)
 
     assert plain == wrapped
 
@@ -131,7 +131,7 @@ def test_missing_delta_counts_as_empty(functions: Gateway) -> None:
     parts = [event({"content": "a"}), event({"content": "b"}), event({}, finish="stop"), DONE]
     parts.insert(1, parts[0].replace(b'"delta": {"content": "a"}', b'"delta": null'))
 
-    _, wrapped = both(parts, "text/event-stream", functions, stream=True)
+    _, wrapped = ask_both(parts, "text/event-stream", functions, stream=True)
 
     assert "ab" == "".join(chunk.choices[0].delta.content or "" for chunk in wrapped)
 

@@ -22,7 +22,7 @@ class Sum(BaseModel):
     total: int
 
 
-def working(stage: Stage) -> Role:
+def working_role(stage: Stage) -> Role:
     """Return a role whose first turn has text that is not JSON, because only the last reply is
     parsed.
     """
@@ -31,7 +31,7 @@ def working(stage: Stage) -> Role:
 
 def test_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
     """Into the caller's own type, with its accounting."""
-    role = working(stage)
+    role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
 
     answer = client.chat.completions.parse(model=role.model, messages=ASK, response_format=Sum)
@@ -46,7 +46,7 @@ def test_raw_response_contains_the_last_reply(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """The bytes are those of the reply without raw responses."""
-    role = working(stage)
+    role = working_role(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
     whole = chat.create(model=role.model, messages=ASK)
 
@@ -66,7 +66,7 @@ def test_streaming_response_contains_the_last_reply(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """``with_streaming_response`` is another kind of raw response."""
-    role = working(stage)
+    role = working_role(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
@@ -78,7 +78,7 @@ def test_streaming_response_contains_the_last_reply(
 async def test_raw_stream_joins_the_turns(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
     blocking = AutoDiscoveryClient(speaker.openai, functions).chat.completions
     awaiting = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
 
@@ -93,7 +93,7 @@ async def test_raw_stream_joins_the_turns(
 def test_streaming_response_has_the_lines_of_the_service(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(**options) as response:
@@ -127,7 +127,7 @@ def test_gateway_calls_are_removed_from_other_choices(
     assert ["Both.", "Both."] == [choice.message.content for choice in answer.choices]
 
 
-def allowed(mode: str) -> dict[str, Any]:
+def allowed_tools(mode: str) -> dict[str, Any]:
     return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": []}}
 
 
@@ -141,7 +141,7 @@ NAMED = {"type": "function", "function": {"name": "add"}}
         (NAMED, "auto"),
         ("none", "none"),
         ("auto", "auto"),
-        (allowed("required"), allowed("auto")),
+        (allowed_tools("required"), allowed_tools("auto")),
     ],
 )
 def test_required_tool_choice_applies_only_to_the_first_turn(

@@ -23,7 +23,7 @@ META = ("search_tools", "call_tool")
 MINE = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
 
 
-def working(stage: Stage) -> Role:
+def working_role(stage: Stage) -> Role:
     return stage.cast(find("add two numbers"), SUM, repeat)
 
 
@@ -32,7 +32,7 @@ def repeat(request: ModelRequest) -> Turn:
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
-def in_mode(open_gateway: OpenGateway, mode: Any) -> Gateway:
+def gateway_in_mode(open_gateway: OpenGateway, mode: Any) -> Gateway:
     return summing(open_gateway, discovery=DiscoveryOptions(mode=mode))
 
 
@@ -45,7 +45,7 @@ async def test_model_searches_calls_and_answers(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """Proxies have the format of the Responses API."""
-    role = working(stage)
+    role = working_role(stage)
 
     answer = await Answering(speaker, functions).ask(way, role)
 
@@ -86,7 +86,7 @@ async def test_stored_conversation_keeps_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The id alone is enough; the tools keep their position."""
-    role = working(stage)
+    role = working_role(stage)
     client = Answering(speaker, functions)
 
     first = await client.ask(way, role)
@@ -132,7 +132,7 @@ async def test_conversation_receives_only_new_items(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The service stores earlier items; repeated ones would be twice in the prompt."""
-    role = working(stage)
+    role = working_role(stage)
 
     answer = await Answering(speaker, functions).ask("whole", role, conversation="conv_new")
 
@@ -148,7 +148,7 @@ async def test_unstored_response_leaves_no_state(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """Each request contains the whole conversation if `store` is False."""
-    role = working(stage)
+    role = working_role(stage)
 
     text = "Please, and forget it."
     answer = await Answering(speaker, functions).ask("whole", role, input=text, store=False)
@@ -167,7 +167,7 @@ async def test_turns_of_a_stream_look_like_one_response(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """One beginning, one end, consecutive numbers, and an id that a later request can refer to."""
-    role = working(stage)
+    role = working_role(stage)
     client = Answering(speaker, functions)
 
     events = await client.events(way, role)
@@ -224,7 +224,7 @@ async def test_native_mode_loads_found_tools(
     search = Turn(calls=(Call("tool_search", {"query": "add two numbers"}),))
     role = stage.cast(search, SUM, repeat)
 
-    answer = await Answering(speaker, in_mode(open_gateway, "native")).ask(way, role)
+    answer = await Answering(speaker, gateway_in_mode(open_gateway, "native")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     tools = [request.tools for request in role.requests]
@@ -236,10 +236,10 @@ async def test_native_mode_loads_found_tools(
     assert ("function", "add", True) == tuple(
         loaded[key] for key in ("type", "name", "defer_loading")
     )
-    assert ["completed"] == [item["status"] for item in outputs(role.requests[1])]
+    assert ["completed"] == [item["status"] for item in search_outputs(role.requests[1])]
 
 
-def outputs(request: ModelRequest) -> list[dict[str, Any]]:
+def search_outputs(request: ModelRequest) -> list[dict[str, Any]]:
     """Return the answers to searches in a request."""
     items: Any = request.body["input"]
     return [item for item in items if item.get("type") == "tool_search_output"]
@@ -255,13 +255,13 @@ async def test_native_mode_loads_each_tool_once(
     queries = ("add", "add divide", "add")
     searches = [Turn(calls=(Call("tool_search", {"query": query}),)) for query in queries]
     role = stage.cast(*searches, Turn("Done."))
-    gateway = in_mode(open_gateway, "native")
+    gateway = gateway_in_mode(open_gateway, "native")
     alone = [match.name for match in (await gateway.search("add")).matches]
 
     answer = await Answering(speaker, gateway).ask("whole", role, truncation=truncation)
 
     first, second, third = [
-        [tool["name"] for tool in item["tools"]] for item in outputs(role.requests[-1])
+        [tool["name"] for tool in item["tools"]] for item in search_outputs(role.requests[-1])
     ]
     assert ["add"] == alone == first == third
     assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
@@ -275,7 +275,7 @@ async def test_native_mode_refuses_chat_completions(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
     """The error comes with the call, and has a remedy."""
-    client = AutoDiscoveryClient(openai, in_mode(open_gateway, "native"))
+    client = AutoDiscoveryClient(openai, gateway_in_mode(open_gateway, "native"))
     role = stage.cast(Turn("Hi."))
 
     with pytest.raises(InvalidRequestError, match=r"needs the Responses API.*mode 'auto'"):
@@ -289,7 +289,7 @@ async def test_native_mode_refuses_chat_completions(
 async def test_native_search_of_the_host_is_returned_to_the_host(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, catalog: bool
 ) -> None:
-    gateway = in_mode(open_gateway, "proxy") if catalog else open_gateway()
+    gateway = gateway_in_mode(open_gateway, "proxy") if catalog else open_gateway()
     role = stage.cast(Turn(calls=(Call("tool_search", {"query": "add"}),)))
     kind = {"type": "tool_search", "execution": "client"}
     theirs = {**kind, "description": "Find.", "parameters": {}}
@@ -312,7 +312,7 @@ async def test_auto_mode_is_native_until_the_service_refuses(
         return Turn("Hi.")
 
     role, new = stage.act(old), stage.cast(Turn("Hi."), Turn("Hi."))
-    client = Answering(speaker, in_mode(open_gateway, "auto"))
+    client = Answering(speaker, gateway_in_mode(open_gateway, "auto"))
 
     for _ in range(2):
         assert "Hi." == (await client.ask(way, role)).output_text
@@ -330,7 +330,7 @@ async def test_stable_mode_never_changes_the_tool_list(
     call = Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),))
     role = stage.cast(find("add two numbers"), call, repeat)
 
-    answer = await Answering(speaker, in_mode(open_gateway, "stable")).ask(way, role)
+    answer = await Answering(speaker, gateway_in_mode(open_gateway, "stable")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     assert [META] * 3 == role.tool_names
@@ -345,7 +345,7 @@ async def test_stable_mode_shows_parameters_once(
 ) -> None:
     """Parameters in an earlier result are not repeated, in both wire formats."""
     role = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
-    gateway = in_mode(open_gateway, "stable")
+    gateway = gateway_in_mode(open_gateway, "stable")
 
     await Answering(speaker, gateway).ask(way, role)
     other = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
@@ -375,7 +375,7 @@ async def test_incomplete_reply_is_returned_unchanged(
 async def test_raw_response_has_last_headers_and_total_usage(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    role = working(stage)
+    role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
 
     raw = client.responses.with_raw_response.create(model=role.model, input="Please.")

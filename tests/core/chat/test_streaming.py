@@ -42,14 +42,14 @@ def usage(tokens: int) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module", params=[1, 3, 7, 1000])
-def cut(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
+def splitting_stage(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
     """Yield servers that split their answers into pieces of various sizes."""
     stage = Stage(chunk_chars=request.param)
     with stage.server, OpenAI(base_url=stage.server.base_url, api_key="test") as client:
         yield stage, client
 
 
-def opened(
+def open_stream(
     client: OpenAI, gateway: Gateway, role: Role, **more: Any
 ) -> Stream[ChatCompletionChunk]:
     wrapped = AutoDiscoveryClient(client, gateway)
@@ -71,10 +71,10 @@ def opened(
     ],
 )
 async def test_joined_stream_equals_the_whole_answer(
-    cut: tuple[Stage, OpenAI], functions: Gateway, way: Way, last: Turn
+    splitting_stage: tuple[Stage, OpenAI], functions: Gateway, way: Way, last: Turn
 ) -> None:
     """For any split, after a search and a call that the caller never sees."""
-    stage, client = cut
+    stage, client = splitting_stage
     turns = (find("add numbers"), SUM, last)
     role = stage.cast(*turns)
 
@@ -87,17 +87,17 @@ async def test_joined_stream_equals_the_whole_answer(
 
 
 def test_turns_of_one_call_look_like_one_completion(
-    cut: tuple[Stage, OpenAI], functions: Gateway
+    splitting_stage: tuple[Stage, OpenAI], functions: Gateway
 ) -> None:
     """Clients read a stream as one message, with one id, one role and one end."""
-    stage, client = cut
+    stage, client = splitting_stage
     role = stage.cast(
         Turn("First I look. ", find("add").calls),
         Turn("Then I add. ", (Call("add", {"a": 1, "b": 2}),)),
         Turn("It is 3."),
     )
 
-    chunks = list(opened(client, functions, role))
+    chunks = list(open_stream(client, functions, role))
 
     choices = [choice for chunk in chunks for choice in chunk.choices]
     assert 1 == len({(chunk.id, chunk.created, chunk.model) for chunk in chunks})
@@ -113,7 +113,7 @@ def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> 
     parts = [event({"role": "assistant", "content": ""}), event({"content": "Now "}),
              event({"content": "then."}), event({}, finish="stop"), DONE]  # fmt: skip
     with Canned(parts, hold_at=2) as server, _bare(server) as client:
-        stream = opened(client, functions, _role())
+        stream = open_stream(client, functions, _role())
         early = [next(stream).choices[0].delta.content for _ in range(2)]
         server.gate.wait()
         server.gate.release()
@@ -128,7 +128,7 @@ def test_text_before_a_call_is_passed_on_before_the_call_runs(
 ) -> None:
     """Users should read "Let me look …" during the call. The server holds the next request back."""
     role = stage.cast(Turn("Let me look. ", find("add").calls), Turn("Found."))
-    stream = opened(openai, functions, role)
+    stream = open_stream(openai, functions, role)
     with stage.server.gate() as gate:
         early = [next(stream).choices[0].delta.content for _ in range(3)]
         assert 1 == len(role.requests)
@@ -142,7 +142,7 @@ def test_text_before_a_call_is_passed_on_before_the_call_runs(
 def test_closing_a_stream_early_disconnects(functions: Gateway) -> None:
     """The server sees it; an absent user must not cost tokens."""
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
-        with _bare(server) as client, opened(client, functions, _role()) as stream:
+        with _bare(server) as client, open_stream(client, functions, _role()) as stream:
             next(stream)
         assert server.ended.wait(10)
         assert stream.response.is_closed
@@ -178,7 +178,7 @@ def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions
     role = stage.cast(find("add"), Turn(LONG))
     http = DefaultHttpxClient(limits=ONE, timeout=PATIENCE)
     with OpenAI(base_url=stage.server.base_url, api_key="test", http_client=http) as client:
-        with opened(client, functions, role) as stream:
+        with open_stream(client, functions, role) as stream:
             while not next(stream).choices[0].delta.content:
                 pass
 
@@ -197,7 +197,7 @@ async def test_fragmented_and_interleaved_calls_are_joined(functions: Gateway, w
         event(fragment(0, arguments='ne": 1}')),
         DONE,
     ]  # fmt: skip
-    answer = await answered(parts, functions, way)
+    answer = await answer_for(parts, functions, way)
 
     assert [("mine", '{"zone": 1}')] == calls(answer)
     assert "assistant" == message(answer)["role"]
@@ -211,7 +211,7 @@ async def test_call_of_a_custom_tool_is_returned_to_the_host(functions: Gateway,
     ours = event(fragment(1, id="b", type="function", name="add", arguments="{}"))
     for more in ([], [ours]):
         parts = [event({**SPEAKS, "tool_calls": [custom]}), *more, event({}, finish="stop"), DONE]
-        answer = await answered(parts, functions, way)
+        answer = await answer_for(parts, functions, way)
 
         (call,) = message(answer)["tool_calls"]
         assert ("a", "custom", custom["custom"]) == (call["id"], call["type"], call["custom"])
@@ -223,13 +223,13 @@ async def test_stream_without_choices_ends(
     functions: Gateway, way: Way, parts: list[bytes]
 ) -> None:
     """A lone usage is passed on."""
-    answer = await answered(parts, functions, way)
+    answer = await answer_for(parts, functions, way)
 
     assert [] == answer["choices"]
     assert [None, usage(1)][len(parts) - 1] == answer.get("usage")
 
 
-async def answered(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
+async def answer_for(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
     """Return the answer with a service that sends *parts*."""
     with Canned(parts) as server, _bare(server) as client:
         async with Speaker(client) as speaker:

@@ -87,7 +87,7 @@ def stream(dice: Random, text: str, calls: Sequence[tuple[str, str]]) -> list[Ch
     return [*map(chunk, deltas[:-1]), chunk(deltas[-1], finish)]
 
 
-def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
+def list_calls(reply: ChatCompletion) -> list[tuple[str, str, str]]:
     calls = reply.choices[0].message.tool_calls or []
     return [
         (call.id, call.function.name, call.function.arguments)
@@ -96,7 +96,7 @@ def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
     ]
 
 
-def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def expected_calls(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
 
 
@@ -120,7 +120,10 @@ def check_stream(
     assert text == "".join(chunk.choices[0].delta.content or "" for chunk in passed)
     assert not any(chunk.choices[0].delta.tool_calls for chunk in passed)
     assert not any(chunk.choices[0].finish_reason for chunk in passed)
-    assert (text, expected(calls)) == (reply.choices[0].message.content or "", listed(reply))
+    assert (text, expected_calls(calls)) == (
+        reply.choices[0].message.content or "",
+        list_calls(reply),
+    )
     sent: Any = reply.choices[0].message.to_dict().get("tool_calls") or []
     assert [{"id", "type", "function"}] * len(calls) == [set(call) for call in sent]
     assert all({"name", "arguments"} == set(call["function"]) for call in sent)

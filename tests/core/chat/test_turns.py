@@ -26,13 +26,13 @@ CANARY = "canary-51d0"
 
 
 @pytest.fixture
-def watched() -> Watch:
+def watch() -> Watch:
     return Watch()
 
 
 @pytest.fixture
-def gateway(open_gateway: OpenGateway, watched: Watch) -> Gateway:
-    traced_gateway = open_gateway(tracer_provider=watched.tracer, meter_provider=watched.meter)
+def gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    traced_gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
     traced_gateway.add_tool(add)
     return traced_gateway
 
@@ -43,7 +43,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_turn_span_has_model_and_tokens(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch, way: Way
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch, way: Way
 ) -> None:
     """The span of the conversation has the sum. Attributes include the exact model, its address and
     cached tokens.
@@ -54,8 +54,8 @@ async def test_turn_span_has_model_and_tokens(
         options = {"stream_options": {"include_usage": True}}
     await speaker.ask(way, gateway, role, **options)
 
-    turns = [attributes(span) for span in watched.named(f"chat {role.model}")]
-    (agent,) = map(attributes, watched.named("invoke_agent gateway"))
+    turns = [attributes(span) for span in watch.named(f"chat {role.model}")]
+    (agent,) = map(attributes, watch.named("invoke_agent gateway"))
     address = urlsplit(stage.server.base_url)
     expected = {
         "gen_ai.operation.name": "chat",
@@ -80,14 +80,14 @@ async def test_turn_span_has_model_and_tokens(
     sums = [sum(turn[name] for turn in turns) for name in USAGE]
     assert sums == [agent[name] for name in USAGE]
     assert {"input": sums[0], "output": sums[1]} == counted(
-        watched.reader, "gen_ai.client.token.usage", "gen_ai.token.type"
+        watch.reader, "gen_ai.client.token.usage", "gen_ai.token.type"
     )
     for name in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
-        assert {role.model} == set(counted(watched.reader, name, "gen_ai.request.model"))
+        assert {role.model} == set(counted(watch.reader, name, "gen_ai.request.model"))
 
 
 async def test_telemetry_contains_documented_names_and_no_content(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """Content is text of a user, a model or a tool, and also a name that a model invented."""
     calls = (
@@ -101,15 +101,15 @@ async def test_telemetry_contains_documented_names_and_no_content(
     await speaker.ask("stream", gateway, role, messages=messages)
 
     rows = documented()
-    for span in watched.finished:
+    for span in watch.finished:
         assert attributes(span).keys() <= rows[span.name.partition(" ")[0]].attributes
-    for metric, point in recorded(watched.reader):
+    for metric, point in recorded(watch.reader):
         assert (point.attributes or {}).keys() <= rows[metric.name].attributes
-    assert CANARY not in watched.written()
+    assert CANARY not in watch.written()
 
 
 async def test_failed_or_abandoned_turn_ends_its_span(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """The span has a duration, and the type of the error if there was one."""
     with pytest.raises(Exception, match="the script is over"):
@@ -119,15 +119,15 @@ async def test_failed_or_abandoned_turn_ends_its_span(
     with client.create(model=role.model, messages=ASK, stream=True) as stream:
         next(stream)
 
-    errors = [attributes(span).get("error.type") for span in watched.named("chat")]
+    errors = [attributes(span).get("error.type") for span in watch.named("chat")]
     assert ["BadRequestError", None] == errors
     assert {"BadRequestError", None} == set(
-        counted(watched.reader, "gen_ai.client.operation.duration", "error.type")
+        counted(watch.reader, "gen_ai.client.operation.duration", "error.type")
     )
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
-def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watched: Watch) -> None:
+def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watch: Watch) -> None:
     """The class of the client determines the provider, because its URL may be the host's own."""
     role = stage.cast_sum()
     with AzureOpenAI(
@@ -136,22 +136,22 @@ def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watched:
         client = AutoDiscoveryClient(azure, gateway, agent="support")
         client.chat.completions.create(model=role.model, messages=ASK)
 
-    (agent,) = map(attributes, watched.named("invoke_agent support"))
+    (agent,) = map(attributes, watch.named("invoke_agent support"))
     assert "support" == agent["gen_ai.agent.name"]
     assert {"azure.ai.openai"} == {
-        attributes(span)["gen_ai.provider.name"] for span in watched.named("chat")
+        attributes(span)["gen_ai.provider.name"] for span in watch.named("chat")
     }
 
 
 def test_span_has_the_id_of_a_stored_conversation(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """Each turn has it too. The Responses API also reports reasoning tokens."""
     role = stage.cast_sum()
     client = AutoDiscoveryClient(speaker.openai, gateway)
     client.responses.create(model=role.model, input="Please help me.", conversation="conv_1")
 
-    spans = [attributes(span) for span in watched.finished if span.name.startswith(("chat", "inv"))]
+    spans = [attributes(span) for span in watch.finished if span.name.startswith(("chat", "inv"))]
     assert ["conv_1"] * 4 == [span["gen_ai.conversation.id"] for span in spans]
     assert [0] * 4 == [span["gen_ai.usage.reasoning.output_tokens"] for span in spans]
     reasons = [span.get("gen_ai.response.finish_reasons") for span in spans]
@@ -159,7 +159,7 @@ def test_span_has_the_id_of_a_stored_conversation(
 
 
 async def test_turn_sent_by_the_host_has_an_unknown_provider(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """The host uses a middleware, or its own loop."""
     role = stage.cast(Turn("Yes."))
@@ -174,13 +174,13 @@ async def test_turn_sent_by_the_host_has_an_unknown_provider(
     turn = AutoDiscoveryClient(speaker.openai, gateway).prepare(request)
     turn.handle(reply)
 
-    turns = [attributes(span) for span in watched.named(f"chat {role.model}")]
+    turns = [attributes(span) for span in watch.named(f"chat {role.model}")]
     assert ["_OTHER"] * 2 == [span["gen_ai.provider.name"] for span in turns]
     tokens = [span["gen_ai.usage.input_tokens"] for span in turns]
     assert tokens == [
-        attributes(span)["gen_ai.usage.input_tokens"] for span in watched.named("invoke_agent")
+        attributes(span)["gen_ai.usage.input_tokens"] for span in watch.named("invoke_agent")
     ]
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
 @pytest.mark.parametrize(
@@ -201,20 +201,20 @@ def test_provider_depends_on_the_url(url: str, provider: str, port: int) -> None
 
 
 async def test_saved_tokens_are_measured(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """Compared to sending every schema with every turn. The size of search answers is measured
     too.
     """
-    gateway = open_gateway(meter_provider=watched.meter, tracer_provider=watched.tracer)
+    gateway = open_gateway(meter_provider=watch.meter, tracer_provider=watch.tracer)
     for number in range(60):
         gateway.add_tool(add, name=f"add_{number}")
     role = stage.cast(find("add two numbers"), Turn("Done."))
     answer = await speaker.ask("whole", gateway, role)
 
-    saved = counted(watched.reader, "gateway.chat.tokens.saved", "none")
-    answers = counted(watched.reader, "gateway.search.answer.tokens", "none")
-    (agent,) = map(attributes, watched.named("invoke_agent"))
+    saved = counted(watch.reader, "gateway.chat.tokens.saved", "none")
+    answers = counted(watch.reader, "gateway.search.answer.tokens", "none")
+    (agent,) = map(attributes, watch.named("invoke_agent"))
     assert answer["choices"]
     assert 1000 < saved[None] == agent["gateway.chat.saved_tokens"]
     assert 0 < answers[None] < 1000

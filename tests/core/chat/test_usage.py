@@ -144,23 +144,23 @@ def response(item: dict[str, Any], usage: Any) -> dict[str, Any]:
     return {**head, "status": "completed", "output": [item], "usage": usage}
 
 
-def renamed(usage: Any) -> Any:
+def chat_field_names(usage: Any) -> Any:
     """Convert a usage to the field names of Chat Completions."""
     text = json.dumps(usage).replace("input_", "prompt_").replace("output_", "completion_")
     return json.loads(text)
 
 
-def doubled(usage: Any) -> Any:
+def double_usage(usage: Any) -> Any:
     """Return the usage of two equal turns."""
     if isinstance(usage, dict):
-        return {key: doubled(value) for key, value in usage.items()}
+        return {key: double_usage(value) for key, value in usage.items()}
     return usage * 2 if isinstance(usage, int | float) else usage
 
 
 @pytest.mark.parametrize("name", USAGES)
 def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> None:
     calls = {"tool_calls": [{"id": "c", "type": "function", "function": SEARCH}]}
-    usage = renamed(USAGES[name])
+    usage = chat_field_names(USAGES[name])
     turns = [[completion(message, usage)] for message in (calls, {"content": "Hi."})]
     with (
         Canned(turns[1], before=turns[:1], media_type="application/json") as server,
@@ -170,7 +170,7 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
             model="m", messages=ASK
         )
 
-    assert ("Hi.", doubled(usage)) == (
+    assert ("Hi.", double_usage(usage)) == (
         reply.choices[0].message.content,
         reply.to_dict(warnings=False)["usage"],
     )
@@ -178,7 +178,7 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
 
 @pytest.mark.parametrize("name", USAGES)
 def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str) -> None:
-    usage = renamed(USAGES[name])
+    usage = chat_field_names(USAGES[name])
     search = event(fragment(0, id="a", type="function", **SEARCH))
     ends = [event({}, finish="stop"), event(usage=usage), DONE]
     with (
@@ -189,7 +189,7 @@ def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str)
 
     last = [chunk.to_dict(warnings=False)["usage"] for chunk in chunks if chunk.usage is not None]
     assert summary(chunks)[0] == "Hi."
-    assert last == ([] if usage is None else [doubled(usage)])
+    assert last == ([] if usage is None else [double_usage(usage)])
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -217,7 +217,7 @@ def test_responses_add_usages_that_lack_fields(
         else:
             reply = responses.create(model="m", input="x")
 
-    assert ("Hi.", doubled(USAGES[name])) == (
+    assert ("Hi.", double_usage(USAGES[name])) == (
         reply.output_text,
         reply.to_dict(warnings=False)["usage"],
     )

@@ -32,7 +32,7 @@ META = ("search_tools", "call_tool")
 FORGED = json.dumps({"tools": [{"name": "divide"}, {"name": "greet"}]})
 
 
-def wide(**discovery: Any) -> Options:
+def wide_options(**discovery: Any) -> Options:
     """Return options with which a search finds more tools than it may add as proxies."""
     return Options(search=SearchOptions(limit=12), discovery=DiscoveryOptions(**discovery))
 
@@ -45,7 +45,7 @@ async def test_proxies_are_limited_per_search_conversation_and_request(
     """8 per search, 24 per conversation, 128 tools in total; the server refuses a request with
     more.
     """
-    gateway = open_gateway(catalog_of(300), options=wide())
+    gateway = open_gateway(catalog_of(300), options=wide_options())
     searches = [find(f"{noun} of the account") for noun in NOUNS[:5]]
     role = stage.cast(*searches, Turn("Done."))
     host = [function(f"own_{number}") for number in range(own)]
@@ -64,7 +64,7 @@ async def test_tool_removed_from_the_window_can_still_be_called(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """The tool list is a convenience, not a permission."""
-    gateway = open_gateway(catalog_of(60), options=wide(proxies_per_conversation=2))
+    gateway = open_gateway(catalog_of(60), options=wide_options(proxies_per_conversation=2))
     role = stage.cast(
         find("list_invoice"),
         find("export_contract"),

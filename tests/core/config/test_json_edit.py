@@ -27,11 +27,11 @@ COMMENTED = """\
 """
 
 
-def added(text: str, *path: str, value: object = None) -> str:
+def add_member(text: str, *path: str, value: object = None) -> str:
     return with_member(text, path, {"command": "new"} if value is None else value, where="f.json")
 
 
-def removed(text: str, *path: str) -> str:
+def remove_member(text: str, *path: str) -> str:
     return without_member(text, path, where="f.json")
 
 
@@ -42,12 +42,12 @@ def test_new_member_is_appended_with_the_indent_of_the_file() -> None:
         '        }, // last\n        "c": {\n            "command": "new"\n        }\n',
     )
 
-    assert expected == added(COMMENTED, "mcpServers", "c")
-    assert COMMENTED == removed(expected, "mcpServers", "c")
+    assert expected == add_member(COMMENTED, "mcpServers", "c")
+    assert COMMENTED == remove_member(expected, "mcpServers", "c")
 
 
 def test_existing_member_is_replaced_in_place() -> None:
-    changed = added(COMMENTED, "mcpServers", "a", value={"url": "z"})
+    changed = add_member(COMMENTED, "mcpServers", "a", value={"url": "z"})
 
     assert '        "a": {\n            "url": "z"\n        }, // stays\n' in changed
     assert COMMENTED.split('"b"')[1] == changed.split('"b"')[1]
@@ -56,7 +56,7 @@ def test_existing_member_is_replaced_in_place() -> None:
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_member_is_removed_with_its_lines(name: str) -> None:
     """The first or the last member, with or without a comma."""
-    remaining = removed(COMMENTED, "mcpServers", name)
+    remaining = remove_member(COMMENTED, "mcpServers", name)
     whole = parse(remaining, where="f")
 
     assert isinstance(whole, dict)
@@ -80,7 +80,7 @@ def test_member_is_removed_with_its_lines(name: str) -> None:
 )
 def test_edit_keeps_the_layout_of_small_files(text: str, expected: str) -> None:
     """One line stays one line; tabs and line ends are kept."""
-    assert expected == added(text, "s", "n", value=1)
+    assert expected == add_member(text, "s", "n", value=1)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_edit_keeps_the_layout_of_small_files(text: str, expected: str) -> None:
 )
 def test_removal_keeps_the_other_members(text: str, expected: str) -> None:
     """The removal of a missing member changes nothing."""
-    assert expected == removed(text, "s", "n")
+    assert expected == remove_member(text, "s", "n")
 
 
 KEYS = some.sampled_from(["a", "b", 'q"', "//", "é"])
@@ -123,20 +123,20 @@ def test_set_and_remove_change_only_their_member(
 @pytest.mark.parametrize("text", ["[]", "7", "{", "{'s': {'n': 1}}"])
 def test_unsafe_edit_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json"):
-        added(text, "s", "m")
+        add_member(text, "s", "m")
 
 
 @pytest.mark.parametrize("text", ["{x: '}', }", "{a: 'x}y', \"s\": {}}", "{x: ',', }"])
 def test_edit_of_json5_strings_with_braces_is_refused(text: str) -> None:
     """JSON5 allows single quotes. A result that parses differently is discarded."""
     with pytest.raises(ConfigError, match="by hand"):
-        added(text, "s", "m")
+        add_member(text, "s", "m")
 
 
 def test_removal_of_a_duplicate_member_is_refused() -> None:
     """Otherwise the other member would become effective."""
     with pytest.raises(ConfigError, match="twice in one object: remove one"):
-        removed('{"s": {"n": 1, "n": 2}}', "s", "n")
+        remove_member('{"s": {"n": 1, "n": 2}}', "s", "n")
 
 
 def test_comments_and_trailing_commas_are_parsed() -> None:

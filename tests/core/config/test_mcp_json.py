@@ -24,20 +24,20 @@ def token() -> Iterator[str]:
     del os.environ[VARIABLE]
 
 
-def written(folder: Path, whole: object) -> Path:
+def write_config(folder: Path, whole: object) -> Path:
     path = folder / "mcp.json"
     path.write_text(json.dumps(whole), "utf-8")
     return path
 
 
-def one(entry: object) -> list[str]:
+def warnings_for(entry: object) -> list[str]:
     """Return the warnings for a file with one server."""
     return [note.detail for note in parse_manifest({"mcpServers": {"it": entry}}).warnings]
 
 
 def test_stdio_and_http_servers_are_read(tmp_path: Path) -> None:
     entry = {"command": "run", "args": ["-v"], "env": {"A": "b"}, "cwd": "/w", "type": "stdio"}
-    path = written(
+    path = write_config(
         tmp_path, {"mcpServers": {"a": entry, "b": {"url": "http://h/mcp", "headers": {"X": "y"}}}}
     )
 
@@ -131,7 +131,7 @@ def test_variables_resolve_from_environment_or_default(token: str) -> None:
     ],
 )
 def test_invalid_server_is_a_warning_with_a_remedy(entry: object, named: str) -> None:
-    (warning,) = one(entry)
+    (warning,) = warnings_for(entry)
 
     assert named in warning
     assert 1 == warning.count("server 'it'")
@@ -291,7 +291,7 @@ def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
         "env": {"LEVEL": "3", "NAME": "${env:GATEWAY_TEST_NONE:-x}"},
     }
     (tmp_path / ".vscode").mkdir()
-    path = written(tmp_path / ".vscode", {"servers": {"git hub": entry}})
+    path = write_config(tmp_path / ".vscode", {"servers": {"git hub": entry}})
     manifest = read_manifest(path)
     server = manifest.servers["git-hub"]
 
@@ -310,12 +310,12 @@ def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
 def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
     """The server would receive them literally."""
     variable, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
-    assert [f"mcp.json: server 'it': only an editor can fill in {variable}: {mend}"] == one(
-        {"url": "https://h/mcp", "headers": {"X": "Bearer ${input:key}"}}
-    )
+    assert [
+        f"mcp.json: server 'it': only an editor can fill in {variable}: {mend}"
+    ] == warnings_for({"url": "https://h/mcp", "headers": {"X": "Bearer ${input:key}"}})
     assert ["mcp.json: server 'it': envFile '/none/.env' cannot be read: "] == [
         note.removesuffix("No such file or directory")
-        for note in one({"command": "x", "envFile": "/none/.env"})
+        for note in warnings_for({"command": "x", "envFile": "/none/.env"})
     ]
 
 

@@ -13,14 +13,14 @@ from gateway.mcp import HttpServer, OAuth, TokenExchange
 URL = "https://a/mcp"
 
 
-def read(auth: object) -> Manifest:
+def read_auth(auth: object) -> Manifest:
     return parse_manifest({"mcpServers": {"a": {"url": URL, "auth": auth}}})
 
 
 def test_oauth_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are references."""
     monkeypatch.setenv("MY_SECRET", "s3cret-value")
-    oauth = read(
+    oauth = read_auth(
         {
             "type": "oauth",
             "scope": "read",
@@ -42,7 +42,7 @@ def test_oauth_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert {"a": HttpServer(URL, auth=auth)} == oauth.servers
     assert () == oauth.warnings
-    assert {"a": HttpServer(URL, auth=OAuth())} == read({"type": "oauth"}).servers
+    assert {"a": HttpServer(URL, auth=OAuth())} == read_auth({"type": "oauth"}).servers
 
 
 def test_token_exchange_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,22 +55,22 @@ def test_token_exchange_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> No
         "scope": "read",
         "client_id": "me",
     }
-    exchange = read({**entry, **full, "client_secret": "env:MY_SECRET"})
+    exchange = read_auth({**entry, **full, "client_secret": "env:MY_SECRET"})
 
     expected = TokenExchange(
         token_url="https://idp.example/token", **full, client_secret="s3cret-value"
     )
     assert {"a": HttpServer(URL, auth=expected)} == exchange.servers
     assert "s3cret" not in repr(exchange.servers)
-    other = read({**entry, "token_url": "https://evil.example/token"}).servers["a"]
-    assert read(entry).servers["a"].fingerprint != other.fingerprint
+    other = read_auth({**entry, "token_url": "https://evil.example/token"}).servers["a"]
+    assert read_auth(entry).servers["a"].fingerprint != other.fingerprint
 
 
 def test_bearer_token_becomes_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """References are resolved; a literal secret is a warning."""
     monkeypatch.setenv("MY_TOKEN", "t0ken-value")
-    named = read({"type": "bearer", "token": "${MY_TOKEN}"})
-    written = read({"type": "bearer", "token": "t0ken-value"})
+    named = read_auth({"type": "bearer", "token": "${MY_TOKEN}"})
+    written = read_auth({"type": "bearer", "token": "t0ken-value"})
 
     assert {"a": HttpServer(URL, {"Authorization": "Bearer t0ken-value"})} == named.servers
     assert () == named.warnings
@@ -94,7 +94,7 @@ def test_bearer_token_becomes_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_invalid_auth_makes_the_server_unusable(auth: object, message: str) -> None:
-    manifest = read(auth)
+    manifest = read_auth(auth)
 
     assert ("a",) == manifest.unusable
     assert message in manifest.warnings[-1].detail

@@ -65,15 +65,15 @@ values = st.recursive(
 )
 
 
-def spoil(value: Any) -> None:
+def mutate(value: Any) -> None:
     """Change every mutable part of a value, at any depth."""
     if isinstance(value, dict):
         for item in value.values():
-            spoil(item)
+            mutate(item)
         value["spoilt"] = True
     elif isinstance(value, list):
         for item in value:
-            spoil(item)
+            mutate(item)
         value.append("spoilt")
 
 
@@ -92,8 +92,8 @@ def test_approved_arguments_are_the_sent_arguments(by_meta_tool: bool) -> None:
 
             async def approve(approval: Approval) -> bool:
                 seen_arguments.append(deepcopy(approval.arguments))
-                spoil(approval.arguments)
-                spoil(parsed)
+                mutate(approval.arguments)
+                mutate(parsed)
                 return True
 
             name = "call_tool" if by_meta_tool else "pay"

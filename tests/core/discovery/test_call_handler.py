@@ -362,7 +362,9 @@ def test_every_content_block_is_included_or_named(
     )
 
 
-def ready(open_gateway: OpenGateway, tools: tuple[ToolDefinition, ...], steps: int) -> Gateway:
+def gateway_with_next_steps(
+    open_gateway: OpenGateway, tools: tuple[ToolDefinition, ...], steps: int
+) -> Gateway:
     """Return a gateway whose answers name up to *steps* next tools."""
     return open_gateway(tools, options=Options(discovery=DiscoveryOptions(next_steps=steps)))
 
@@ -387,14 +389,16 @@ async def test_answer_names_next_steps_if_configured(
     hint: str,
 ) -> None:
     """It saves the turn of a search. Tools without an edge would only distract."""
-    answer = await answer_to(ready(open_gateway, catalog, steps), tool_name, {}, mode)
+    answer = await answer_to(
+        gateway_with_next_steps(open_gateway, catalog, steps), tool_name, {}, mode
+    )
 
     assert f"called {tool_name}{hint}" == answer.text
 
 
 async def test_failed_call_has_no_next_steps(open_gateway: OpenGateway) -> None:
     """The model has to correct the call first."""
-    gateway = ready(open_gateway, (), 5)
+    gateway = gateway_with_next_steps(open_gateway, (), 5)
     gateway.add_server("srv", server=Shelf([tool("fail"), tool("find_fail")]).server)
 
     answer = await answer_to(gateway, "fail", {})
@@ -407,7 +411,7 @@ async def test_failed_call_has_no_next_steps(open_gateway: OpenGateway) -> None:
 async def test_tool_removed_during_its_call_is_answered_without_next_steps(
     open_gateway: OpenGateway,
 ) -> None:
-    gateway = ready(open_gateway, (), 5)
+    gateway = gateway_with_next_steps(open_gateway, (), 5)
 
     def leave() -> str:
         """Go away for good."""

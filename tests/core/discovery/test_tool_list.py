@@ -27,14 +27,16 @@ META = ("search_tools", "call_tool")
 
 
 def host(count: int) -> list[dict[str, Any]]:
-    return [named(f"own_{number}") for number in range(count)]
+    return [host_tool(f"own_{number}") for number in range(count)]
 
 
-def named(name: str) -> dict[str, Any]:
+def host_tool(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
-def found(*names: str, call_id: str = "1", search: str = "search_tools") -> list[Mapping[str, Any]]:
+def search_messages(
+    *names: str, call_id: str = "1", search: str = "search_tools"
+) -> list[Mapping[str, Any]]:
     """Return the messages of a search and its result."""
     function = {"name": search, "arguments": "{}"}
     rows = json.dumps({"tools": [{"name": name} for name in names]})
@@ -45,13 +47,15 @@ def found(*names: str, call_id: str = "1", search: str = "search_tools") -> list
 
 
 @pytest.fixture
-async def many(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, tuple[str, ...]]:
+async def large_catalog(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> tuple[Gateway, tuple[str, ...]]:
     """Return a gateway with 60 tools, and their names."""
     gateway = open_gateway(catalog_of(60))
     return gateway, tuple(entity.exposed_name for entity in await gateway.list_tools())
 
 
-async def offered(
+async def build_tool_list(
     gateway: Gateway, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
 ) -> ToolList:
     return await ToolListBuilder(gateway).build(
@@ -64,17 +68,17 @@ async def offered(
     ("own", "shown"), [(0, 24), (100, 24), (102, 24), (103, 23), (118, 8), (125, 1), (126, 0)]
 )
 async def test_request_has_at_most_128_tools(
-    many: tuple[Gateway, tuple[str, ...]], own: int, shown: int
+    large_catalog: tuple[Gateway, tuple[str, ...]], own: int, shown: int
 ) -> None:
     """Proxies are dropped first; there are at most 24."""
-    gateway, names = many
+    gateway, names = large_catalog
     messages = [
         message
         for start in range(0, 40, 8)
-        for message in found(*names[start : start + 8], call_id=str(start))
+        for message in search_messages(*names[start : start + 8], call_id=str(start))
     ]
 
-    offer = await offered(gateway, messages, host(own))
+    offer = await build_tool_list(gateway, messages, host(own))
 
     assert shown == len(offer.proxies)
     assert own + 2 + shown == len(offer.tools) <= 128
@@ -84,18 +88,18 @@ async def test_request_has_at_most_128_tools(
 
 @pytest.mark.parametrize("own", [127, 128, 200])
 async def test_too_many_host_tools_are_refused(
-    many: tuple[Gateway, tuple[str, ...]], own: int
+    large_catalog: tuple[Gateway, tuple[str, ...]], own: int
 ) -> None:
     """Silently omitting the catalog would be worse."""
     with pytest.raises(InvalidRequestError, match=f"{own} tools of the host leave no room"):
-        await offered(many[0], [], host(own))
+        await build_tool_list(large_catalog[0], [], host(own))
 
 
 async def test_catalog_of_disabled_tools_counts_as_empty(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("off", server=Shelf([tool("a")]).server, hints={"a": Hints(enabled=False)})
 
-    assert () == (await offered(gateway, [])).tools
+    assert () == (await build_tool_list(gateway, [])).tools
 
 
 async def test_advisers_are_listed_in_native_mode(
@@ -117,7 +121,7 @@ async def test_advisers_are_listed_in_native_mode(
 @pytest.mark.parametrize(
     ("entry", "names"),
     [
-        (named("a"), ("a",)),
+        (host_tool("a"), ("a",)),
         ({"type": "custom", "custom": {"name": "b"}}, ("b",)),
         ({"type": "function", "name": "c"}, ("c",)),
         ({"type": "namespace", "tools": [{"type": "function", "name": "d"}, 7]}, ("d",)),
@@ -152,7 +156,10 @@ async def test_suspicious_tool_is_listed_in_no_mode(
     gateway = open_gateway(tools, options=Options(discovery=options))
     discovery = ToolListBuilder(gateway)
     form: WireFormat = "responses" if options.mode == "native" else "chat"
-    messages = [{"role": "user", "content": "add numbers"}, *found("add_numbers", "sub_numbers")]
+    messages = [
+        {"role": "user", "content": "add numbers"},
+        *search_messages("add_numbers", "sub_numbers"),
+    ]
 
     offer = await discovery.build(
         ToolListRequest(

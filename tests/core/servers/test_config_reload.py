@@ -67,7 +67,7 @@ async def ids(gateway: Gateway) -> list[str]:
     return sorted(entity.id for entity in await gateway.list_tools())
 
 
-def told(reloaded: Reloaded) -> list[tuple[str, ...]]:
+def changed_servers(reloaded: Reloaded) -> list[tuple[str, ...]]:
     return [reloaded.added, reloaded.changed, reloaded.removed, reloaded.kept]
 
 
@@ -85,7 +85,7 @@ async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
     await gateway.invoke("stays/good", {})
 
     assert ["goes/good", "stays/good", "turns/good"] == before
-    assert [("comes",), ("turns",), ("goes",), ("stays",)] == told(reloaded)
+    assert [("comes",), ("turns",), ("goes",), ("stays",)] == changed_servers(reloaded)
     assert ["comes/good", "stays/good", "turns/good"] == after
     assert ([stayed], 2) == (desk.children("stays"), len(desk.children("turns")))
     assert [True, False, False] == [lives(process) for process in (stayed, turned, gone)]
@@ -108,8 +108,11 @@ async def test_reload_of_transforms_and_aliases_keeps_sessions(desk: Desk) -> No
     desk.write({"srv": desk.entry("srv")})
     await gateway.reload()
 
-    assert ([("v",), ("srv",), (), ()], ["srv/p_good", "v/fine"]) == (told(shaped), tool_ids)
-    assert ([(), ("srv", "v"), (), ()], ["srv/good", "v/best"]) == (told(turned), later)
+    assert ([("v",), ("srv",), (), ()], ["srv/p_good", "v/fine"]) == (
+        changed_servers(shaped),
+        tool_ids,
+    )
+    assert ([(), ("srv", "v"), (), ()], ["srv/good", "v/best"]) == (changed_servers(turned), later)
     assert ["srv/good"] == await ids(gateway)
     assert 1 == len(desk.children("srv"))
 
@@ -153,7 +156,7 @@ async def test_reload_with_an_invalid_entry_keeps_its_server(desk: Desk) -> None
     desk.write({"srv": desk.entry("srv", cwd=7), "new": {"args": []}})
     reloaded = await gateway.reload()
 
-    assert [(), (), (), ("srv",)] == told(reloaded)
+    assert [(), (), (), ("srv",)] == changed_servers(reloaded)
     assert [
         "mcp.json: server 'srv': cwd must be a text",
         "mcp.json: server 'new' needs a 'command' (stdio) or a 'url' (streamable HTTP)",
@@ -261,7 +264,7 @@ async def test_reload_restores_servers_removed_by_code(desk: Desk) -> None:
     reloaded = await gateway.reload()
 
     assert ["loose/good"] == gone
-    assert [("srv",), (), (), ("loose",)] == told(reloaded)
+    assert [("srv",), (), (), ("loose",)] == changed_servers(reloaded)
     assert ["loose/good", "srv/good"] == await ids(gateway)
 
 

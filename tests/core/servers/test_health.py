@@ -78,7 +78,7 @@ def bridge() -> Iterator[Bridge]:
     upstream_bridge.close()
 
 
-def patient(clock: ManualClock, folder: Path) -> dict[str, object]:
+def slow_machine_options(clock: ManualClock, folder: Path) -> dict[str, object]:
     """Return options for servers on a slow machine, tried once at a time."""
     upstream = UpstreamOptions(
         connect_attempts=1, connect_timeout_s=PATIENCE_S, first_listing_s=PATIENCE_S
@@ -87,11 +87,11 @@ def patient(clock: ManualClock, folder: Path) -> dict[str, object]:
     return {"clock": clock, "options": options}
 
 
-async def found(gateway: Gateway, filters: Filters | None = None) -> set[str]:
+async def find_names(gateway: Gateway, filters: Filters | None = None) -> set[str]:
     return set(names(await gateway.search("echo: say it again", limit=9, filters=filters)))
 
 
-def stale(result: SearchResult) -> list[str]:
+def stale_servers(result: SearchResult) -> list[str]:
     """Return the servers that the result reports as stale."""
     notes = (note for note in result.diagnostics if note.code == "source_stale")
     return [note.detail.split()[0] for note in notes]
@@ -106,18 +106,18 @@ async def test_dead_server_is_excluded_until_it_recovers(
     Searches without ``healthy_only`` find its tools with a diagnostic.
     """
     clock, tools = ManualClock(), [tool("say_nothing", "Say it never.")]
-    gateway = open_gateway(tools, graph=[STEPS], **patient(clock, tmp_path))
+    gateway = open_gateway(tools, graph=[STEPS], **slow_machine_options(clock, tmp_path))
     async with AsyncExitStack() as stack:
         app = plain(tmp_path / "record").streamable_http_app()
         port = await stack.enter_async_context(served(bridge, app))
         gateway.add_server("srv", url=f"http://127.0.0.1:{port}/mcp")
         gateway.add_virtual_server("mine", {"repeat": "srv/echo", "hush": "shelf/say_nothing"})
-        before = await found(gateway, HEALTHY)
+        before = await find_names(gateway, HEALTHY)
         builds = gateway.index_builds
     with pytest.raises(UpstreamError):
         await gateway.invoke("srv/echo", {"text": "x"})
 
-    during = await found(gateway, HEALTHY)
+    during = await find_names(gateway, HEALTHY)
     steps = await gateway.next_steps(["srv/echo"], filters=HEALTHY)
     listed = {match.name for match in await gateway.list_tools(HEALTHY)}
     anyway = await gateway.search("echo: say it again", limit=9)
@@ -125,13 +125,17 @@ async def test_dead_server_is_excluded_until_it_recovers(
     same = gateway.index_builds
     async with served(bridge, plain(tmp_path / "record").streamable_http_app(), port):
         clock.tick(UpstreamOptions().retry_after_s)
-        await found(gateway, HEALTHY)
+        await find_names(gateway, HEALTHY)
         await until(lambda: "active" == gateway.server_states()["srv"])
-        after = await found(gateway, HEALTHY)
+        after = await find_names(gateway, HEALTHY)
         again = await gateway.search("echo: say it again", limit=9)
 
     assert {"echo", "repeat"} < before == after == set(names(anyway))
-    assert (["'mine':", "'srv':"], [], []) == (stale(anyway), stale(without), stale(again))
+    assert (["'mine':", "'srv':"], [], []) == (
+        stale_servers(anyway),
+        stale_servers(without),
+        stale_servers(again),
+    )
     assert {"say_nothing", "hush"} == during == listed
     assert {"shelf/say_nothing", "mine/hush"} == {match.id for match in steps}
     assert builds == same
@@ -141,4 +145,4 @@ async def test_source_without_a_session_counts_as_healthy(open_gateway: OpenGate
     gateway = open_gateway()
     gateway.add_source(ListSource("plain", [tool("echo", "Say it again.")]))
 
-    assert {"echo"} == await found(gateway, HEALTHY)
+    assert {"echo"} == await find_names(gateway, HEALTHY)

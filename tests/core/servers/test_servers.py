@@ -19,7 +19,7 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(SqlCatalog):
+class SweptCatalog(SqlCatalog):
     """A store that reports its sweeps."""
 
     def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:
@@ -43,7 +43,9 @@ class Swept(SqlCatalog):
         return self.sweeps
 
 
-def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> Gateway:
+def gateway_with_records(
+    open_gateway: OpenGateway, records: SweptCatalog, clock: ManualClock
+) -> Gateway:
     store = TemporaryStore()
     store.listings = records
     return open_gateway(store=store, vector_store=None, clock=clock)
@@ -54,8 +56,8 @@ async def test_search_starts_a_sweep_every_five_minutes(
 ) -> None:
     """No sweep starts in between, and the search does not wait for it."""
     clock, wall = ManualClock(), ManualClock()
-    records = Swept(tmp_path, wall=wall)
-    gateway = swept_by(open_gateway, records, clock)
+    records = SweptCatalog(tmp_path, wall=wall)
+    gateway = gateway_with_records(open_gateway, records, clock)
     records.keep("gone", "gone", Listing())
     assert 1 == await records.swept()  # a new configuration is swept at once
     wall.tick(MONTH_S)
@@ -74,8 +76,8 @@ async def test_failing_sweep_does_not_affect_searches(
 ) -> None:
     """The sweep is tried again after the usual interval."""
     clock = ManualClock()
-    records = Swept(tmp_path, wall=ManualClock(), fault=fault)
-    gateway = swept_by(open_gateway, records, clock)
+    records = SweptCatalog(tmp_path, wall=ManualClock(), fault=fault)
+    gateway = gateway_with_records(open_gateway, records, clock)
 
     async def tried_again() -> bool:
         # A sweep that is still running prevents a new one.

@@ -35,7 +35,7 @@ def database(path: Path) -> Iterator[SqliteDatabase]:
 
 
 @contextlib.contextmanager
-def plainly(path: Path) -> Iterator[sqlite3.Connection]:
+def open_directly(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the file directly by sqlite3."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
@@ -97,7 +97,7 @@ def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> No
     """Another process holds the lock. Reads continue meanwhile."""
     add(database, "a")
 
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"notes 'notes\.db': database is locked") as caught:
             add(database, "b")
@@ -113,7 +113,7 @@ def test_open_waits_for_a_process_that_creates_the_file(
 ) -> None:
     """It raises an error if that takes too long."""
     path.parent.mkdir()
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("CREATE TABLE others (x)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreError, match="locked"):
@@ -156,7 +156,7 @@ def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, pat
     with newer.reading() as connection:
         assert [("old", None)] == connection.execute("SELECT text, tag FROM notes").fetchall()
     newer.close()
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert (2,) == connection.execute("PRAGMA user_version").fetchone()
 
 
@@ -171,7 +171,7 @@ def test_failed_migration_leaves_the_file_unchanged(database: SqliteDatabase, pa
         add(SqliteDatabase(path, broken), "new")
 
     assert ["old"] == texts(database)
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert (1,) == connection.execute("PRAGMA user_version").fetchone()
         assert [("notes",)] == connection.execute("SELECT name FROM sqlite_master").fetchall()
 
@@ -203,7 +203,7 @@ def test_deleted_file_is_created_again(database: SqliteDatabase, path: Path) -> 
     assert [] == texts(database)
     add(database, "here")
     assert ["here"] == texts(database)
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert [("here",)] == connection.execute("SELECT text FROM notes").fetchall()
 
 
@@ -218,7 +218,7 @@ def test_file_that_replaced_a_corrupt_one_stays(
     other = SqliteDatabase(path, NOTES)
 
     def late() -> None:
-        with database.reading(), plainly(garbage) as connection:
+        with database.reading(), open_directly(garbage) as connection:
             path.rename(path.with_name("aside"))
             add(other, "theirs")
             connection.execute("SELECT * FROM sqlite_master")
@@ -236,7 +236,7 @@ def test_corrupt_file_is_renamed_with_its_write_ahead_log(
 ) -> None:
     """A person may still recover data from it."""
     add(database, "a")
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("PRAGMA wal_checkpoint")
         database.close()
         with path.open("r+b") as file:

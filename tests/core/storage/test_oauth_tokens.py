@@ -35,14 +35,14 @@ class Ring(KeyringBackend):
 
 
 @pytest.fixture
-def ring() -> Iterator[None]:
+def memory_keyring() -> Iterator[None]:
     before = keyring.get_keyring()
     keyring.set_keyring(Ring())
     yield
     keyring.set_keyring(before)
 
 
-def files(folder: Path) -> OpenTokens:
+def open_file_tokens(folder: Path) -> OpenTokens:
     return open_tokens(Options(catalog_store_path=folder / "catalog.sqlite3"), None)
 
 
@@ -52,12 +52,12 @@ def tokens_of(target: HttpServer) -> TokenStore:
     return target.auth.tokens
 
 
-@pytest.mark.usefixtures("ring")
+@pytest.mark.usefixtures("memory_keyring")
 @pytest.mark.parametrize("store", ["file", "keyring"])
 def test_tokens_are_stored_replaced_and_deleted(store: TokenStoreKind, tmp_path: Path) -> None:
     auth = OAuth(store=store)
     tokens = tokens_of(
-        with_token_store("srv", HttpServer("https://a/mcp", auth=auth), files(tmp_path))
+        with_token_store("srv", HttpServer("https://a/mcp", auth=auth), open_file_tokens(tmp_path))
     )
 
     before = tokens.read()
@@ -89,7 +89,9 @@ def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
         ("a", HttpServer("https://a/mcp", auth=OAuth(client_id="other"))),
     ]
     for name, target in targets:
-        tokens_of(with_token_store(name, target, files(tmp_path))).write(name + target.url)
+        tokens_of(with_token_store(name, target, open_file_tokens(tmp_path))).write(
+            name + target.url
+        )
 
     assert 4 == len(list((tmp_path / "tokens").iterdir()))
 
@@ -99,10 +101,12 @@ def test_only_oauth_servers_without_a_token_store_get_one(tmp_path: Path) -> Non
     host_tokens = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")
 
-    assert plain is with_token_store("srv", plain, files(tmp_path))
+    assert plain is with_token_store("srv", plain, open_file_tokens(tmp_path))
     assert host_tokens is tokens_of(
         with_token_store(
-            "srv", HttpServer("https://a/mcp", auth=OAuth(tokens=host_tokens)), files(tmp_path)
+            "srv",
+            HttpServer("https://a/mcp", auth=OAuth(tokens=host_tokens)),
+            open_file_tokens(tmp_path),
         )
     )
 

@@ -19,7 +19,7 @@ HALF = 1e-3
 Shelve = Callable[..., CatalogVectors]
 
 
-def drawn(count: int, seed: int = 0) -> Matrix:
+def random_rows(count: int, seed: int = 0) -> Matrix:
     """Return random rows around random centres, twenty rows around each."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((count // 20, SIZE))
@@ -27,23 +27,23 @@ def drawn(count: int, seed: int = 0) -> Matrix:
     return unit_rows(near + 0.6 * rng.standard_normal((count, SIZE)))
 
 
-ROWS = drawn(COUNT + 1000)
+ROWS = random_rows(COUNT + 1000)
 """The last thousand rows belong to other catalogs in the same database."""
 
 
-def asked(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
+def vector_query(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
     parts = unit_rows([*clauses]) if [*clauses] else np.zeros((0, SIZE), np.float32)
     return VectorQuery(texts=unit_rows(np.stack(texts)), clauses=parts, clause_weight=0.7)
 
 
-def scored(rows: Matrix, query: VectorQuery) -> tuple[Vector, Vector]:
+def score_rows(rows: Matrix, query: VectorQuery) -> tuple[Vector, Vector]:
     return query.combine(cosines_of(rows, query.vectors))
 
 
 @pytest.fixture(
     scope="module", params=["memory", *(name for name in DATABASES if name == "postgres")]
 )
-def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
+def store_vectors(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     """Return a function that stores the vectors of a catalog, given rows of `ROWS`; -1 means no
     vector.
     """
@@ -89,18 +89,20 @@ def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     lacking=st.booleans(),
 )
 def test_exact_search_returns_the_best_rows_and_moments(
-    shelve: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
+    store_vectors: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
 ) -> None:
     """Equal entities share a row, and some entities have none."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(300, size=400)
     chosen[rng.random(400) < (0.2 if lacking else 0)] = -1
     mask = rng.random(400) < share
-    query = asked(*drawn(40, seed)[:texts], clauses=drawn(40, seed)[10 : 10 + clauses])
+    query = vector_query(
+        *random_rows(40, seed)[:texts], clauses=random_rows(40, seed)[10 : 10 + clauses]
+    )
     rows = np.where(chosen[:, None] >= 0, ROWS[chosen], np.float32(0))
-    cosines, strengths = scored(rows, query)
+    cosines, strengths = score_rows(rows, query)
 
-    result = shelve(chosen).search(query, mask=mask, count=30)
+    result = store_vectors(chosen).search(query, mask=mask, count=30)
 
     best = np.sort(strengths[mask])[::-1][:30]
     assert result.eligible == int(mask.sum())
@@ -119,28 +121,28 @@ def test_exact_search_returns_the_best_rows_and_moments(
         assert abs(moments.spread - (values.std() if len(values) else 0)) < HALF
 
 
-def unlike(rows: Matrix, query: VectorQuery) -> np.ndarray:
+def servers_unlike(rows: Matrix, query: VectorQuery) -> np.ndarray:
     """Return a mask of some servers, each with 100 similar tools that differ from *query*."""
-    nearness = scored(rows, query)[0].reshape(-1, 100).max(axis=1)
+    nearness = score_rows(rows, query)[0].reshape(-1, 100).max(axis=1)
     return np.repeat(nearness < np.quantile(nearness, 0.5), 100)
 
 
 def farthest(rows: Matrix, query: VectorQuery) -> np.ndarray:
-    cosines = scored(rows, query)[0]
+    cosines = score_rows(rows, query)[0]
     return np.asarray(cosines < np.median(cosines))
 
 
-@pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, unlike, farthest])
+@pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, servers_unlike, farthest])
 def test_filters_keep_full_recall(
-    shelve: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
+    store_vectors: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
 ) -> None:
     """Rows of other catalogs in the table do not displace rows."""
-    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
+    rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
     rng, recalls = np.random.default_rng(4), []
     for place in rng.integers(COUNT, size=12):
-        query = asked(rows[place] + 0.1 * rng.standard_normal(SIZE))
+        query = vector_query(rows[place] + 0.1 * rng.standard_normal(SIZE))
         mask = filtered(rows, query) if callable(filtered) else rng.random(COUNT) < filtered
-        strengths = scored(rows, query)[1]
+        strengths = score_rows(rows, query)[1]
 
         result = index.search(query, mask=mask, count=20)
 
@@ -154,11 +156,11 @@ def test_filters_keep_full_recall(
     assert np.mean(recalls) >= 0.99
 
 
-def test_large_catalog_is_not_scored_completely(shelve: Shelve) -> None:
+def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
     """The best row of each clause is found, with its exact similarity."""
-    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
-    query = asked(rows[3] + rows[28], clauses=[rows[3], rows[28]])
-    strengths = scored(rows, query)[1]
+    rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
+    query = vector_query(rows[3] + rows[28], clauses=[rows[3], rows[28]])
+    strengths = score_rows(rows, query)[1]
 
     result = index.search(query, mask=np.ones(COUNT, np.bool_), count=20)
 
@@ -167,9 +169,9 @@ def test_large_catalog_is_not_scored_completely(shelve: Shelve) -> None:
     assert np.allclose(np.sort(strengths)[-3:][::-1], result.strengths[:3], atol=2 * HALF)
 
 
-def test_rows_similarities_and_mean_are_exact(shelve: Shelve) -> None:
+def test_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
     """An entity without a row has zeros."""
-    index, lacking = shelve(np.arange(200)), shelve(np.array([-1, 0]))
+    index, lacking = store_vectors(np.arange(200)), store_vectors(np.array([-1, 0]))
 
     assert np.allclose(ROWS[[5, 2]], index.rows(np.array([5, 2])), atol=HALF)
     expected = ROWS[:3] @ ROWS[[7, 4]].T

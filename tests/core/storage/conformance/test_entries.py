@@ -28,14 +28,14 @@ def entries(store: Store) -> Entries:
     return store.entries
 
 
-def stored(entries: Entries) -> dict[str, Entry]:
+def stored_entries(entries: Entries) -> dict[str, Entry]:
     return {key: entry_from_json(json.loads(text)) for key, text in entries.rows().items()}
 
 
 def test_entries_are_read_unchanged_by_other_processes(opened: Opener) -> None:
     opened().entries.put([PLANNER, IRIS])
 
-    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == stored(
+    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == stored_entries(
         opened().entries
     )
 
@@ -46,7 +46,7 @@ def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
     entries.put([replace(PLANNER, title="New"), replace(PLANNER, namespace="acme")])
 
     assert ["New", ""] == [
-        entry.title for _, entry in sorted(stored(entries).items(), reverse=True)
+        entry.title for _, entry in sorted(stored_entries(entries).items(), reverse=True)
     ]
 
 

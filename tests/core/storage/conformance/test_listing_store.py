@@ -17,7 +17,7 @@ DAY_S = 24 * 3600.0
 
 
 @pytest.fixture
-def records(store: Store) -> ListingStore:
+def listing_store(store: Store) -> ListingStore:
     return store.listings
 
 
@@ -36,17 +36,17 @@ def test_listing_is_read_unchanged_by_other_processes(opened: Opener, wall: Manu
     assert (LISTING, now) == (replace(stored.listing, definitions=definitions), stored.listed_at)
 
 
-def test_read_returns_the_data_of_several_servers(records: ListingStore) -> None:
+def test_read_returns_the_data_of_several_servers(listing_store: ListingStore) -> None:
     """Listings are keyed by configuration, pins (approved, seen) by owner. Other servers are
     absent.
     """
-    records.keep("f", "srv", LISTING)
-    records.keep("other", "srv", LISTING)
-    records.record_seen("o", {"a": "1"})
-    records.record_seen("o", {"a": "2"})
-    records.record_seen("p", {"a": "9"})
+    listing_store.keep("f", "srv", LISTING)
+    listing_store.keep("other", "srv", LISTING)
+    listing_store.record_seen("o", {"a": "1"})
+    listing_store.record_seen("o", {"a": "2"})
+    listing_store.record_seen("p", {"a": "9"})
 
-    servers = records.read({"f": "o", "absent": "q"})
+    servers = listing_store.read({"f": "o", "absent": "q"})
 
     assert ["f", "absent"] == list(servers)
     stored, absent = servers.values()
@@ -54,102 +54,106 @@ def test_read_returns_the_data_of_several_servers(records: ListingStore) -> None
     assert LISTING.tools == stored.listing.listing.tools
     assert {"a": ("1", "2")} == stored.pins
     assert (None, {}) == (absent.listing, absent.pins)
-    assert {} == records.read({})
+    assert {} == listing_store.read({})
 
 
-def test_newer_listing_replaces_the_older(records: ListingStore, wall: ManualClock) -> None:
-    records.keep("f", "srv", LISTING)
+def test_newer_listing_replaces_the_older(listing_store: ListingStore, wall: ManualClock) -> None:
+    listing_store.keep("f", "srv", LISTING)
     wall.tick(9)
-    records.keep("f", "srv", Listing())
+    listing_store.keep("f", "srv", Listing())
 
-    stored = records.listing("f")
+    stored = listing_store.listing("f")
 
     assert stored is not None
     assert (0, wall()) == (len(stored.listing.tools), stored.listed_at)
 
 
-def test_each_configuration_has_its_own_listing(records: ListingStore) -> None:
-    records.keep("f", "srv", LISTING)
+def test_each_configuration_has_its_own_listing(listing_store: ListingStore) -> None:
+    listing_store.keep("f", "srv", LISTING)
 
-    assert records.listing("g") is None
-    records.forget("f")
-    records.forget("never there")
-    assert records.listing("f") is None
+    assert listing_store.listing("g") is None
+    listing_store.forget("f")
+    listing_store.forget("never there")
+    assert listing_store.listing("f") is None
 
 
-def test_listing_unused_for_a_month_is_deleted(records: ListingStore, wall: ManualClock) -> None:
+def test_listing_unused_for_a_month_is_deleted(
+    listing_store: ListingStore, wall: ManualClock
+) -> None:
     """Otherwise the store would grow with every configuration."""
-    records.keep("old", "a", LISTING)
-    records.keep("used", "b", LISTING)
+    listing_store.keep("old", "a", LISTING)
+    listing_store.keep("used", "b", LISTING)
     wall.tick(20 * DAY_S)
-    records.listing("used")
+    listing_store.listing("used")
     wall.tick(11 * DAY_S)
-    records.keep("new", "c", Listing())
-    records.sweep()
+    listing_store.keep("new", "c", Listing())
+    listing_store.sweep()
 
     assert [True, False, False] == [
-        records.listing(name) is None for name in ("old", "used", "new")
+        listing_store.listing(name) is None for name in ("old", "used", "new")
     ]
 
 
-def test_new_configuration_starts_a_sweep(records: ListingStore, wall: ManualClock) -> None:
+def test_new_configuration_starts_a_sweep(listing_store: ListingStore, wall: ManualClock) -> None:
     """A short-lived process never sweeps otherwise. A known configuration starts no sweep."""
-    records.keep("old", "a", LISTING)
-    records.keep("known", "b", LISTING)
+    listing_store.keep("old", "a", LISTING)
+    listing_store.keep("known", "b", LISTING)
     wall.tick(31 * DAY_S)
-    records.keep("known", "b", Listing())
-    remaining = {fingerprint for fingerprint in ("old",) if records.listing(fingerprint)}
+    listing_store.keep("known", "b", Listing())
+    remaining = {fingerprint for fingerprint in ("old",) if listing_store.listing(fingerprint)}
     wall.tick(31 * DAY_S)
-    records.keep("new", "c", Listing())
+    listing_store.keep("new", "c", Listing())
 
     assert {"old"} == remaining
     assert {"new"} == {
-        fingerprint for fingerprint in ("old", "known", "new") if records.listing(fingerprint)
+        fingerprint for fingerprint in ("old", "known", "new") if listing_store.listing(fingerprint)
     }
 
 
-def test_first_definition_is_approved_and_changes_are_reported(records: ListingStore) -> None:
+def test_first_definition_is_approved_and_changes_are_reported(listing_store: ListingStore) -> None:
     """A change is reported until it is approved."""
-    first = records.record_seen("o", {"a": "1", "b": "1"})
-    changed = records.record_seen("o", {"a": "2", "b": "1", "c": "9"})
-    other = records.record_seen("p", {"a": "2"})
-    gone = records.record_seen("o", {"b": "1"})
-    records.approve("o", ["a"])
+    first = listing_store.record_seen("o", {"a": "1", "b": "1"})
+    changed = listing_store.record_seen("o", {"a": "2", "b": "1", "c": "9"})
+    other = listing_store.record_seen("p", {"a": "2"})
+    gone = listing_store.record_seen("o", {"b": "1"})
+    listing_store.approve("o", ["a"])
 
     assert [[], ["a"], [], []] == [sorted(name) for name in (first, changed, other, gone)]
-    assert set() == records.changed("o")
-    assert set() == records.record_seen("o", {"a": "2"})
-    assert {"a"} == records.record_seen("o", {"a": "1"})
-    assert set() == records.record_seen("o", {})
+    assert set() == listing_store.changed("o")
+    assert set() == listing_store.record_seen("o", {"a": "2"})
+    assert {"a"} == listing_store.record_seen("o", {"a": "1"})
+    assert set() == listing_store.record_seen("o", {})
 
 
-def test_approve_ignores_definitions_changed_since_the_review(records: ListingStore) -> None:
+def test_approve_ignores_definitions_changed_since_the_review(listing_store: ListingStore) -> None:
     """A server may change a definition between review and approval."""
-    records.record_seen("o", {"a": "1"})
-    records.record_seen("o", {"a": "3"})
+    listing_store.record_seen("o", {"a": "1"})
+    listing_store.record_seen("o", {"a": "3"})
 
-    records.approve("o", ["a"], seen="2")
-    before = records.pins("o")
-    records.approve("o", ["a"], seen="3")
+    listing_store.approve("o", ["a"], seen="2")
+    before = listing_store.pins("o")
+    listing_store.approve("o", ["a"], seen="3")
 
     assert {"a": ("1", "3")} == before
-    assert {"a": ("3", "3")} == records.pins("o")
+    assert {"a": ("3", "3")} == listing_store.pins("o")
 
 
-def test_definition_is_available_by_digest_while_approved(records: ListingStore) -> None:
+def test_definition_is_available_by_digest_while_approved(listing_store: ListingStore) -> None:
     """A person compares the approved definition with the listed one."""
     (pay, look, *_), digests = LISTING.definitions, LISTING.digests
-    records.keep("f", "srv", LISTING)
-    records.record_seen("o", digests)
+    listing_store.keep("f", "srv", LISTING)
+    listing_store.record_seen("o", digests)
     changed = replace(pay, description="Pay twice.")
-    records.keep("f", "srv", Listing(definitions=(changed, look), digests={**digests, "pay": "d3"}))
-    records.record_seen("o", {"pay": "d3"})
-    definitions = [records.definition(digest) for digest in ("d1", "d3", "d2", "none")]
-    records.approve("o", ["pay"])
-    records.sweep()
+    listing_store.keep(
+        "f", "srv", Listing(definitions=(changed, look), digests={**digests, "pay": "d3"})
+    )
+    listing_store.record_seen("o", {"pay": "d3"})
+    definitions = [listing_store.definition(digest) for digest in ("d1", "d3", "d2", "none")]
+    listing_store.approve("o", ["pay"])
+    listing_store.sweep()
 
     assert [pay, changed, look, None] == definitions
-    assert None is records.definition("d1")
+    assert None is listing_store.definition("d1")
 
 
 def test_approval_applies_to_other_processes(opened: Opener) -> None:
