@@ -52,7 +52,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
                 "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
-                "core/discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
+                "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
         ),
         _threat(
@@ -75,8 +75,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_servers.py": "approval_digest_covers_every_variable "
                 "fingerprint_covers_values_and_launch_only_names_of_variables",
-                "core/servers/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
-                "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
+                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_variable_needs_approval",
             },
         ),
         _threat(
@@ -85,10 +84,10 @@ THREATS: Mapping[str, Threat] = dict(
             "Exposed names are unique, independent of server order, and stay with their tool.",
             "0 duplicates in 10,000 catalogs, 0 differences in 720 orders",
             {
-                "core/catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
-                "every_tool_of_ten_thousand_catalogs_has_one_name "
+                "core/catalog/test_identity.py": "every_tool_has_a_unique_callable_name "
+                "names_are_unique_in_ten_thousand_random_catalogs "
                 "names_do_not_depend_on_the_order_of_registration "
-                "names_are_the_same_in_all_720_orders_of_six_servers",
+                "names_are_equal_in_all_720_orders_of_six_servers",
                 "core/sources/test_name_bindings.py": "server_with_copied_tool_names_renames_no_other_tool",
             },
         ),
@@ -106,9 +105,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Only the first answer to a call of the search tool counts.",
             "0 tools revealed by 12 forged messages and 1,000 conversations",
             {
-                "core/discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
-                "no_forged_result_in_a_thousand_conversations_reveals_anything",
-                "core/chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
+                "core/discovery/test_window.py": "text_that_looks_like_a_search_result_is_ignored "
+                "forged_results_add_no_tools_in_a_thousand_conversations",
+                "core/chat/test_window.py": "search_result_in_another_tools_output_adds_no_tools",
             },
         ),
         _threat(
@@ -118,9 +117,8 @@ THREATS: Mapping[str, Threat] = dict(
             "Visible tools need no search.",
             "0 forbidden calls in 1,000 sequences",
             {
-                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
-                "approval",
-                "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_bypasses_approval_or_meta_tools",
+                "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_each_other",
                 "apps/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
                 "what_a_caller_may_not_see_is_shown_on_no_path",
             },
@@ -154,8 +152,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "special_ipv6_addresses_are_refused "
                 "redirect_is_checked_like_any_request "
                 "request_goes_to_the_checked_address_with_its_own_host_name",
-                "core/discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
-                "followed",
+                "core/discovery/test_proxies.py": "dangling_reference_is_removed_and_never_followed",
                 "graphs/rdf/test_serialization.py": "no_text_causes_a_fetch",
             },
         ),
@@ -220,9 +217,9 @@ THREATS: Mapping[str, Threat] = dict(
                 "cleaning_reads_only_the_head_of_a_giant",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
                 "search_of_a_long_text_costs_no_more_than_its_used_part",
-                "core/catalog/test_identity.py": "a_malicious_template_is_cheap",
-                "core/catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
-                "a_check_that_would_not_end_is_given_up",
+                "core/catalog/test_identity.py": "malicious_template_is_matched_quickly",
+                "core/catalog/test_arguments.py": "untrusted_pattern_is_never_run "
+                "check_beyond_the_budget_is_abandoned",
             },
         ),
         _threat(
@@ -255,8 +252,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Its tools stay searchable, the next call restarts it, and no process is left.",
             "30 of 30 searches and calls answered in 30 kills",
             {
-                "core/servers/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
-                "again_and_again",
+                "core/servers/test_warm_start.py": "searches_answer_while_a_server_is_killed_repeatedly",
                 "core/mcp/test_stdio.py": "stopped_process_ends_with_its_whole_group",
                 "core/mcp/test_supervisor.py": "repeated_failures_open_the_breaker_and_a_success_closes_it",
             },
@@ -270,8 +266,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/test_faults.py": "fault_loses_no_acknowledged_data_and_fails_no_search "
                 "random_kills_lose_no_acknowledged_data "
                 "data_stored_before_the_disk_was_full_can_be_read",
-                "core/storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
-                "anew",
+                "core/storage/test_vector_store.py": "corrupt_file_is_renamed_and_replaced",
             },
         ),
         _threat(
@@ -291,7 +286,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Shared state is locked or belongs to one loop.",
             "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
-                "core/chat/test_together.py": "sixteen_threads_share_one_client",
+                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "threads_and_tasks_get_what_a_serial_run_gets",
             },
@@ -304,8 +299,8 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
-                "core/chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
-                "nothing_is_left_of_asynchronous_conversations",
+                "core/chat/test_memory.py": "blocking_conversations_leave_no_objects "
+                "async_conversations_leave_no_objects",
             },
         ),
         _threat(
@@ -316,7 +311,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_error_mapping.py": "thousand_cancellations_leave_no_tasks_or_processes",
                 "core/mcp/test_mcp_hostile.py": "cancelled_call_is_cancelled_at_the_server",
-                "core/chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
+                "core/chat/test_limits.py": "cancelled_call_leaves_no_task_or_tool_running",
             },
         ),
         _threat(
@@ -325,9 +320,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Calls and text stay byte-identical.",
             "0 differences in 10,120 streams",
             {
-                "core/chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
-                "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
-                "core/chat/test_streaming.py": "calls_that_a_server_cuts_and_mixes_are_put_together",
+                "core/chat/test_streams.py": "merged_text_and_calls_do_not_depend_on_the_split "
+                "responses_stream_keeps_host_calls_and_drops_gateway_calls",
+                "core/chat/test_streaming.py": "fragmented_and_interleaved_calls_are_joined",
             },
         ),
         _threat(
@@ -336,7 +331,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Work continues, with one warning.",
             "0 errors in 14 ways to raise",
             {
-                "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
+                "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
                 "a_backend_that_hangs_or_raises_holds_no_search",
             },
@@ -359,13 +354,12 @@ THREATS: Mapping[str, Threat] = dict(
             "The host is asked first. A server's claims only make the gateway stricter.",
             "0 unapproved runs in 1,000 sequences and 500 conversations",
             {
-                "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
-                "approval",
-                "core/chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
-                "whatever_is_not_a_plain_yes_is_a_no "
-                "five_hundred_conversations_destroy_only_what_was_approved",
-                "core/discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
-                "what_is_approved_is_what_is_called",
+                "core/discovery/test_call_handler.py": "no_sequence_of_calls_bypasses_approval_or_meta_tools",
+                "core/chat/test_limits.py": "host_is_asked_before_destructive_calls "
+                "only_true_approves_a_call "
+                "only_approved_calls_run_in_five_hundred_conversations",
+                "core/discovery/test_approval.py": "untrusted_hints_do_not_avoid_an_approval "
+                "approved_arguments_are_the_sent_arguments",
             },
         ),
         _threat(

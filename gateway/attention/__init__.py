@@ -1,4 +1,4 @@
-"""What asks for a person's attention, and the actions that answer it."""
+"""Issues that a person has to resolve, and the actions for them."""
 
 from gateway.attention.changes import Change as Change
 from gateway.attention.changes import accept_similar as accept_similar

@@ -1,6 +1,6 @@
-"""What asks for a person's attention in a gateway, and the actions that the person decides on.
+"""Issues of a gateway that a person has to resolve, and the actions for them.
 
-Each action takes effect at the next search; nothing is restarted.
+Each action takes effect at the next search, without a restart.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from gateway.types import Entity, ToolDefinition
 from gateway.types.listing import pin_key
 
 _SIGN_IN_S = 600.0
-"""A person has to find a password."""
+"""Maximum time for a sign-in, in seconds; a person may have to look up a password."""
 
 
 @dataclass(eq=False, repr=False)
 class Attention:
-    """Finds what asks for a person's attention in one gateway, and does what the person decides.
+    """Finds the issues of one gateway, and performs the actions that a person chooses.
 
     Args:
         servers: The sources.
-        catalog: Keeps what is disabled.
-        plugins: The plugins; one that could not be loaded is an issue.
+        catalog: Stores disabled tools.
+        plugins: The plugins; a plugin that failed to load is an issue.
         newest: Returns the newest index build.
-        change: Records a change of the gateway, as a context around it.
+        change: Returns a context manager that records a change of the gateway.
     """
 
     servers: Servers
@@ -50,16 +50,16 @@ class Attention:
     _sign_ins: dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]] = field(
         default_factory=dict, init=False
     )
-    """Sign-ins that have begun, keyed by server, each with the address."""
+    """Running sign-ins and their URLs, keyed by server."""
 
     async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
-        """Return what wants a person's attention, the most urgent first; empty if all is well.
+        """Return all issues, the most urgent first; empty if all is well.
 
         Args:
-            reports: A folder of evaluation reports; the newest tells which tools are never found.
+            reports: Folder of evaluation reports; the newest shows which tools are never found.
 
         Raises:
-            ClosedError: After `close`.
+            ClosedError: If the gateway was closed.
         """
         build = await self.newest()
         servers, pool = self.servers, self.servers.pool
@@ -85,75 +85,79 @@ class Attention:
         return await in_thread(finder.find, warnings, reports, sources)
 
     def pin(self, entity: Entity) -> tuple[str, str]:
-        """Return the digest of a definition as it was approved, and as it was seen last.
+        """Return the digests of a definition: as approved, and as last seen.
 
-        Both are empty where nothing is kept of it.
+        Both are "" if the definition is not pinned.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: If the store cannot be read.
         """
         owner = self.servers.pool.pin_owners().get(entity.server)
         pins = self.servers.pool.store.pins(owner) if owner else {}
-        server, own = self.servers.original(entity)
-        name = own if server == entity.server else entity.name
+        server, own_name = self.servers.original(entity)
+        name = own_name if server == entity.server else entity.name
         return pins.get(pin_key(entity.kind, name), ("", ""))
 
     async def approve(self, change: str, *, digest: str = "") -> None:
-        """Approve a definition, command line or name as it was seen last.
+        """Approve a definition, command line or name as last seen.
 
         Args:
             change: The `Issue.id`.
-            digest: The `Issue.digest` that a person looked at; empty approves any.
+            digest: The `Issue.digest` that a person has reviewed; "" approves any.
 
         Raises:
-            InvalidRequestError: It is as it was approved, or changed once more meanwhile.
-            StoreError: It cannot be read or kept.
-            ClosedError: After `close`.
+            InvalidRequestError: If there is no change to approve, or it changed again meanwhile.
+            StoreError: If the store cannot be read or written.
+            ClosedError: If the gateway was closed.
         """
         self.servers.bridge.check_open()
-        found = {each.label: each for each in await in_thread(self._changes)}.get(change)
-        if found is None:
-            raise InvalidRequestError(f"{change!r} is as it was approved")
-        again = InvalidRequestError(f"{change!r} changed once more: look at it again")
-        if digest and digest != found.after:
+        pending = {candidate.label: candidate for candidate in await in_thread(self._changes)}.get(
+            change
+        )
+        if pending is None:
+            raise InvalidRequestError(f"{change!r} has no change to approve")
+        again = InvalidRequestError(f"{change!r} changed again: review it once more")
+        if digest and digest != pending.after:
             raise again
         store = self.servers.pool.store
-        async with self.change("approve", change, detail=found.after):
-            await in_thread(partial(store.approve, found.owner, [found.item], seen=found.after))
-            pins = await in_thread(store.pins, found.owner)
-            if pins.get(found.item, ("",))[0] != found.after:
+        async with self.change("approve", change, detail=pending.after):
+            await in_thread(
+                partial(store.approve, pending.owner, [pending.item], seen=pending.after)
+            )
+            pins = await in_thread(store.pins, pending.owner)
+            if pins.get(pending.item, ("",))[0] != pending.after:
                 raise again
-        await self.servers.bridge.run(lambda: self.servers.recheck([found.server]))
+        await self.servers.bridge.run(lambda: self.servers.recheck([pending.server]))
 
     async def accept(self, names: str) -> None:
-        """Accept that the names of some tools hardly differ: they are no issue any more.
+        """Accept that some tools have similar names, so that this is not an issue any more.
 
         Args:
             names: The `Issue.id`.
 
         Raises:
-            InvalidRequestError: There is no place where it would be kept.
-            StoreError: It cannot be kept.
-            ClosedError: After `close`.
+            InvalidRequestError: If the gateway has no store for this.
+            StoreError: If the store cannot be written.
+            ClosedError: If the gateway was closed.
         """
         self.servers.bridge.check_open()
         if not (owner := self.servers.names_owner()):
             raise InvalidRequestError(
-                "nothing is kept of names without catalog_store_path or store"
+                "names cannot be accepted without a store: set catalog_store_path or store"
             )
         async with self.change("accept", names):
             await in_thread(accept_similar, names, self.servers.pool.store, owner)
 
     async def disable(self, item: str) -> None:
-        """Let a tool, resource or prompt of a server be neither found nor called any more.
+        """Disable a tool, resource or prompt of a server, so that it is neither found nor called.
 
         Args:
             item: Its id.
 
         Raises:
-            InvalidRequestError: There is no such server.
-            StoreError: It cannot be kept.
-            ClosedError: After `close`.
+            InvalidRequestError: If the server does not exist.
+            StoreError: If the store cannot be written.
+            ClosedError: If the gateway was closed.
         """
         head, _, name = item.partition("/")
         kind, _, server = head.rpartition(":")
@@ -166,13 +170,14 @@ class Attention:
         await self.catalog.govern(entity, {"enabled": False})
 
     async def retry(self, server: str) -> None:
-        """Connect to a server and list it now, whatever failed before.
+        """Connect to a server and list it now, regardless of earlier failures.
 
         Raises:
-            InvalidRequestError: There is no such server.
-            UpstreamError: It still fails.
-            UpstreamTimeoutError: It has not answered within ``first_listing_s``; it comes in later.
-            ClosedError: After `close`.
+            InvalidRequestError: If the server does not exist.
+            UpstreamError: If it fails again.
+            UpstreamTimeoutError: If it does not answer within ``first_listing_s``. Its tools are
+                added when it answers.
+            ClosedError: If the gateway was closed.
         """
         if server not in self.servers.registry:
             raise InvalidRequestError(f"there is no server {server!r}")
@@ -182,25 +187,29 @@ class Attention:
         self.servers.registry.mark_dirty(server)
 
     async def sign_in(self, server: str) -> str:
-        """Begin to sign in to a server (OAuth); return the address at which a person goes on.
+        """Begin to sign in to a server (OAuth), and return the URL for a person's browser.
 
-        The person's browser has to be on this machine: it is sent back to a port of its loopback.
-        The gateway waits ten minutes for it, and then lists the server.
+        The browser must run on this machine, because it is redirected to a local port. The gateway
+        waits ten minutes for it, and then lists the server.
 
         Returns:
-            The address; empty if the server asked for nothing.
+            The URL; "" if the server did not require a sign-in.
 
         Raises:
-            InvalidRequestError: It has no sign-in, or its address is not the approved one.
-            ConfigError: The port for the answer is taken.
-            UpstreamError: It could not be begun.
-            ClosedError: After `close`.
+            InvalidRequestError: If the server does not use OAuth, or its URL is not approved.
+            ConfigError: If the local port is taken.
+            UpstreamError: If the sign-in cannot begin.
+            ClosedError: If the gateway was closed.
         """
         source = self.servers.pool.cached.get(server)
         target = source.live.target if source is not None else None
         if not isinstance(target, HttpServer) or not isinstance(target.auth, OAuth):
-            raise InvalidRequestError(f"nobody signs in to {server!r} by OAuth")
-        changed = {each.item for each in await in_thread(self._changes) if each.server == server}
+            raise InvalidRequestError(
+                f"server {server!r} does not use OAuth, so there is no sign-in"
+            )
+        changed = {
+            change.item for change in await in_thread(self._changes) if change.server == server
+        }
         if self.servers.options.upstream.on_change == "block" and COMMAND_LINE_PIN in changed:
             raise InvalidRequestError(f"the address of {server!r} is not the approved one")
         async with self.change("sign_in", server):
@@ -231,12 +240,12 @@ class Attention:
         source.live.supervisor.breaker.end_wait()
         source.expire()
         try:
-            # A little longer than the first listing takes, which has this limit itself.
+            # The first listing has this limit itself, so wait a little longer.
             async with asyncio.timeout(limit_s + 1):
                 await source.list_tools()
         except TimeoutError:
             source.invalidate()
-            detail = f"has not answered within {limit_s:g} s; it comes in as soon as it does"
+            detail = f"has not answered within {limit_s:g} s; its tools are added when it answers"
             raise UpstreamTimeoutError(source.server, detail) from None
         if source.is_stale:
             fault = source.live.supervisor.fault

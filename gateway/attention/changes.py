@@ -1,4 +1,4 @@
-"""What is not as it was approved: definitions, command lines and names, and how they differ."""
+"""Unapproved changes of definitions, command lines and names, and their differences."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from gateway.sources.listing_store import ListingStore, fields_of
 from gateway.types import ToolDefinition
 
 NAME = "name:"
-"""Stands before an exposed name; no server is called so."""
+"""Prefix of the labels of exposed names; server names cannot contain a colon."""
 _LINE_CHARS = 160
 _PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;!?] |\\n|$)|.{{1,{_LINE_CHARS}}}")
-"""A longer line is compared sentence by sentence."""
+"""Longer lines are compared sentence by sentence."""
 _MAX_LINES = 2000
-"""So many lines of a definition are compared; of the rest only the digest."""
+"""Maximum number of lines that are compared; the rest is represented by its digest."""
 _CONTEXT_LINES = 2
 _ACCEPTED = "accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is not as it was approved."""
+    """An unapproved change of a definition, command line or name."""
 
     label: str
-    """How it is shown and approved: the server for its command line, ``server/tool``, or
+    """Name for display and approval: the server for its command line, ``server/tool``, or
     ``name:NAME``."""
     server: str
-    """The server that has it now; its name approves this too."""
+    """The server that has the item now; approving the server approves this too."""
     owner: str
     item: str
-    """Under which owner and name it is pinned."""
+    """Name of the pin; *owner* is the pin's owner."""
     before: str
     after: str
-    """What was approved, and what was seen last: digests, or the ids of tools."""
+    """Digests, or tool ids for a name: *before* is approved, *after* was last seen."""
 
     @property
     def is_name(self) -> bool:
-        """Whether an exposed name changes hands."""
+        """True if an exposed name would move to another tool."""
         return self.label.startswith(NAME)
 
 
 def change_label(server: str, item: str) -> str:
-    """Return how a change is shown: the server for its command line, else ``server/tool``."""
+    """Return the label of a change: the server for its command line, or else ``server/tool``."""
     return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
 def find_changes(store: ListingStore, owners: Mapping[str, str], names: str) -> tuple[Change, ...]:
-    """Return what is not as it was approved, in the order of *owners*; names come last.
+    """Return the unapproved changes, in the order of *owners*, names last.
 
     Args:
-        store: Where it is pinned.
-        owners: The owner of the pins of each server, by the server's name.
-        names: The owner of the exposed names; empty if none are stored.
+        store: Store of the pins.
+        owners: Owner of the pins of each server, keyed by server.
+        names: Owner of the exposed names; "" if these are not stored.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: If the store cannot be read.
     """
     stored = store.read(owners)
-    found = [
+    changes = [
         Change(
             label=change_label(server, item),
             server=server,
@@ -79,28 +79,28 @@ def find_changes(store: ListingStore, owners: Mapping[str, str], names: str) -> 
     ]
     for name, (holder, wants) in sorted(store.pins(names).items()) if names else ():
         server = wants.partition("/")[0]
-        # While its server is configured a tool keeps its name.
+        # A tool keeps its exposed name as long as its server is configured.
         if server in owners and holder.partition("/")[0] not in owners:
             label = f"{NAME}{name}"
             change = Change(
                 label=label, server=server, owner=names, item=name, before=holder, after=wants
             )
-            found.append(change)
-    return tuple(found)
+            changes.append(change)
+    return tuple(changes)
 
 
 def find_similar(
     own_names: Mapping[str, str], store: ListingStore, names: str
 ) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools whose names hardly differ, without those that a person accepted.
+    """Return groups of tools with similar names, except groups that a person has accepted.
 
     Args:
-        own_names: What its server calls each tool, by id; see `similar_names`.
-        store: Where it is kept what was accepted.
-        names: The owner of the exposed names; empty if nothing is kept.
+        own_names: The server's name of each tool, keyed by id; see `similar_names`.
+        store: Store of the accepted groups.
+        names: Owner of the exposed names; "" if nothing is stored.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: If the store cannot be read.
     """
     groups = similar_names(own_names)
     accepted = store.pins(_similar_owner(names)) if names and groups else {}
@@ -108,10 +108,10 @@ def find_similar(
 
 
 def accept_similar(group: str, store: ListingStore, names: str) -> None:
-    """Keep that a person accepted a group of similar names, ids with commas between them.
+    """Record that a person accepted a group of similar names: tool ids, separated by ", ".
 
     Raises:
-        StoreError: It cannot be kept.
+        StoreError: If the store cannot be written.
     """
     store.bind(_similar_owner(names), {group: _ACCEPTED})
 
@@ -123,23 +123,25 @@ def _similar_owner(names: str) -> str:
 def difference_of(
     change: Change, definition: Callable[[str], ToolDefinition | None]
 ) -> Mapping[str, object]:
-    """Return what was approved and what there is now, as far as that differs and is known.
+    """Return the differing fields of the approved and the current definition, if they are known.
 
     Args:
-        change: What changed.
-        definition: Returns the definition of a digest; None if it is not known any more.
+        change: The change.
+        definition: Returns the definition with a digest; None if it is not stored any more.
 
     Returns:
-        The fields that differ as ``before`` and ``after``, or a ``note`` that says why there are
-        none.
+        The differing fields as ``before`` and ``after``, or a ``note`` with the reason for their
+        absence.
     """
     if change.is_name:
         return {"before": {"tool": change.before}, "after": {"tool": change.after}}
     if change.item == COMMAND_LINE_PIN:
-        return {"note": "what would run, or be asked, is what stands in the configuration now"}
+        return {"note": "the command line or URL changed; the configuration has the current one"}
     sides = [
-        {} if found is None else {key: value for key, value in fields_of(found).items() if value}
-        for found in map(definition, (change.before, change.after))
+        {}
+        if version is None
+        else {key: value for key, value in fields_of(version).items() if value}
+        for version in map(definition, (change.before, change.after))
     ]
     before, after = (
         {key: value for key, value in side.items() if value != other.get(key)}
@@ -147,14 +149,15 @@ def difference_of(
     )
     if before or after:
         return {"before": before, "after": after}
-    return {"note": "it differs only in what is never shown, or the old one is not known any more"}
+    note = "the difference is in fields that are not shown, or the old definition is not stored"
+    return {"note": note}
 
 
 def difference_lines(difference: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a difference as lines that begin with ``-``, ``+`` or a blank, as in a patch.
+    """Return a difference as lines that begin with ``-``, ``+`` or a space, as in a patch.
 
-    Long lines are broken, and of an unchanged part two lines are left on either side. Empty for a
-    difference that is a note.
+    Long lines are broken, and changes have two lines of context. Empty if the difference is only a
+    note.
     """
     if "note" in difference:
         return ()
@@ -169,7 +172,7 @@ def _json_lines(value: object) -> list[str]:
         for line in json.dumps(value, ensure_ascii=False, indent=2).split("\n")
         for piece in (_PIECE.findall(line) if len(line) > _LINE_CHARS else (line,))
     ]
-    if rest := lines[_MAX_LINES:]:
-        # A change there must not be hidden.
-        lines[_MAX_LINES:] = [f"… {len(rest)} more lines of digest {digest(repr(rest))[:16]}"]
+    if omitted := lines[_MAX_LINES:]:
+        # The digest reveals changes in the omitted lines.
+        lines[_MAX_LINES:] = [f"… {len(omitted)} more lines of digest {digest(repr(omitted))[:16]}"]
     return lines

@@ -1,4 +1,4 @@
-"""What wants a person's attention, as rows: what happened, since when, and what mends it."""
+"""Detection of issues that a person has to resolve: the problem, its time, and the remedy."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ IssueKind = Literal[
     "configuration",
     "index",
 ]
-"""The most urgent first. *changed*: in use, but not as it was approved; *waiting*: left out until
-it is approved; *suspicious*: a definition looks like an attack on a model; *store*: a store fails;
-*signed_out*: a server wants a sign-in; *failing*: a server cannot be reached or listed;
-*quarantined*: definitions cannot be used; *similar*: names hardly differ; *never_found*: no test
-request finds the tool; *configuration*, *index*: what else is wrong there."""
+"""Kinds of issues, most urgent first. *changed*: a definition in use is not the approved one.
+*waiting*: a definition is blocked until it is approved. *suspicious*: possible prompt injection.
+*store*: a store fails. *signed_out*: a server requires a sign-in. *failing*: a server cannot be
+reached or listed. *quarantined*: definitions are invalid. *similar*: names look almost the same.
+*never_found*: no test request finds the tool. *configuration*, *index*: other problems there."""
 Action = Literal["approve", "disable", "sign_in", "retry", "accept", "refresh", "reload", ""]
-"""The method of `Gateway` that mends it; empty if none does."""
+"""Method of `Gateway` that resolves an issue; "" if there is none."""
 KINDS: tuple[IssueKind, ...] = get_args(IssueKind)
 _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "catalog_unavailable": ("store", "refresh"),
@@ -63,41 +63,42 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "graph_unavailable": ("index", "refresh"),
     "graph_document_invalid": ("index", "refresh"),
 }
-"""The diagnostics of an index build that are issues as they stand."""
+"""Diagnostics of an index build that are issues, with their kind and action."""
 _MAX_DETAILS = 3
-"""How many diagnostics of one code and server are told in full."""
+"""Maximum number of diagnostics that are shown in full for one code and server."""
 _COMMANDS: Mapping[Action, str] = {
     "approve": "gateway approve",
     "sign_in": "gateway login",
     "retry": "gateway servers test",
 }
 _CONFIGURED_PIN = "; look at it, then: pin "
-"""What a change of an alias says whose pin stands in a file: nothing but the file approves it."""
+"""Part of the diagnostic for a changed alias with a pin in a file; only an edit of the file
+approves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """One thing that wants a person's attention."""
+    """A problem that a person has to resolve."""
 
     kind: IssueKind
     id: str
-    """What the action takes: the id of an entity, a server, ``name:NAME``, or the ids of tools."""
+    """Argument of the action: an entity id, a server, ``name:NAME``, or several tool ids."""
     detail: str
-    """What happened; parts of it came from servers."""
+    """Description of the problem, which may contain text from servers."""
     since: float | None = None
-    """When, in seconds since the epoch; None if it is not known."""
+    """Time of the problem, in seconds since the epoch; None if not known."""
     action: Action = ""
     command: str = field(init=False)
-    """What does the same for a configured server on the command line; empty if nothing does."""
+    """Command that performs the action for a configured server; "" if there is none."""
     digest: str = ""
-    """Of what `Gateway.approve` would approve."""
+    """Digest that `Gateway.approve` would approve."""
     difference: tuple[str, ...] = ()
-    """How a definition changed; see `difference_lines`."""
+    """Changes of a definition, as in `difference_lines`."""
     address: str = ""
-    """Where a person goes on to sign in, once that has begun."""
+    """URL of a sign-in that has begun."""
 
     def __post_init__(self) -> None:
-        """Name the command."""
+        """Set the command."""
         command = _COMMANDS.get(self.action, "")
         text = f"{command} {shlex.quote(self.id)}" if command else ""
         object.__setattr__(self, "command", text)
@@ -105,19 +106,19 @@ class Issue:
 
 @dataclass(eq=False, repr=False)
 class IssueFinder:
-    """Finds the issues of one gateway, as it is at one moment.
+    """Finds the issues of one gateway at one moment.
 
     Args:
         build: The newest index build.
-        store: Where listings and pins are kept.
-        cached: The servers that have a listing of their own, by name.
-        owners: The owner of the pins of each server, by name.
-        names: The owner of the exposed names.
-        rules: What the host says of the use of things.
-        options: The policies.
-        addresses: Where a sign-in goes on that has begun, by server.
-        clock: Seconds that only grow.
-        wall: Seconds since the epoch.
+        store: Store of listings and pins.
+        cached: Sources with a stored listing, keyed by server.
+        owners: Owner of the pins of each server, keyed by server.
+        names: Owner of the exposed names.
+        rules: The host's access rules.
+        options: The policies for changes and suspicious definitions.
+        addresses: URLs of running sign-ins, keyed by server.
+        clock: Monotonic clock, in seconds.
+        wall: Clock that returns seconds since the epoch.
     """
 
     build: IndexBuild
@@ -133,7 +134,7 @@ class IssueFinder:
     wall: Clock = time.time
 
     def __post_init__(self) -> None:
-        """Leave virtual servers out: what ails them ails those behind them."""
+        """Ignore virtual servers, because their problems come from other servers."""
         self._listed = {
             name: result
             for name, result in self.build.listed.items()
@@ -150,30 +151,32 @@ class IssueFinder:
         """Return all issues, the most urgent first.
 
         Args:
-            warnings: Those of the configuration files.
-            reports: A folder of evaluation reports; None has none.
-            sources: Sources of plugins. One that raises is an issue itself.
+            warnings: Warnings about the configuration files.
+            reports: Folder of evaluation reports; None if there is none.
+            sources: Issue sources of plugins. A source that raises becomes an issue.
         """
         nothing: list[Issue] = []
         pinned, notes = attempt_store(lambda: [*self._changed(), *self._similar()], nothing)
         waiting = {issue.id for issue in pinned if issue.kind == "waiting"}
-        found = [
+        issues = [
             *pinned,
             *self._suspicious(),
             *(issue for issue in self._servers() if issue.id not in waiting),
             *(issue for source in sources for issue in self._of_plugin(source, reports)),
             *self._noted((*notes, *warnings)),
         ]
-        return tuple(sorted(found, key=lambda issue: (KINDS.index(issue.kind), issue.id)))
+        return tuple(sorted(issues, key=lambda issue: (KINDS.index(issue.kind), issue.id)))
 
     def _changed(self) -> Iterator[Issue]:
         end = "; it is left out until it is approved" if self._blocks else "; it is in use"
         for change in find_changes(self.store, self.owners, self.names):
             detail = f"the definition is not the one that was approved{end}"
             if change.is_name:
-                detail = f"{change.after} wants the name of {change.before}, whose server is gone"
+                detail = (
+                    f"{change.after} would get the name of {change.before} from a removed server"
+                )
             elif change.item == COMMAND_LINE_PIN:
-                detail = f"what would run, or be asked, is not what was approved{end}"
+                detail = f"the command line or URL changed since it was approved{end}"
             difference = difference_of(change, partial(self._definition, change.server))
             yield Issue(
                 kind="waiting" if self._blocks or change.is_name else "changed",
@@ -191,19 +194,19 @@ class IssueFinder:
         return now or self.store.definition(digest)
 
     def _similar(self) -> Iterator[Issue]:
-        """Yield tools that may be found and whose names hardly differ."""
+        """Yield groups of enabled tools with similar names."""
         own_names = {
             entity.id: entity.name
             for entity in self.build.snapshot.entities
             if entity.kind == "tool" and entity.hints.enabled and entity.server in self._listed
         }
-        detail = "the names hardly differ: look before you take one for the other"
+        detail = "the names hardly differ: check that you use the right one"
         action: Action = "accept" if self.names else ""
         for keys in find_similar(own_names, self.store, self.names):
             yield Issue(kind="similar", id=", ".join(keys), detail=detail, action=action)
 
     def _suspicious(self) -> Iterator[Issue]:
-        """Yield what looks like an attack and is not disabled."""
+        """Yield suspicious definitions that are not disabled."""
         end = "; it is left out" if self.options.on_suspicion == "block" else ""
         for server, result in self._listed.items():
             for key, reasons in result.listing.suspicions.items():
@@ -214,15 +217,15 @@ class IssueFinder:
                 yield Issue(
                     kind="suspicious",
                     id=entity_id(kind, server, name),
-                    detail=f"it looks like an attack on a model: {', '.join(reasons)}{end}",
-                    # What a server says of itself is withheld in any case.
+                    detail=f"possible prompt injection: {', '.join(reasons)}{end}",
+                    # The instructions of a server are always withheld.
                     action="" if kind == "server" else "disable",
                 )
 
     def _servers(self) -> Iterator[Issue]:
-        """Yield each server that wants a sign-in, or cannot be reached or listed."""
+        """Yield the servers that require a sign-in, or cannot be reached or listed."""
         nothing: Mapping[str, StoredServer] = {}
-        keys = {each.key.fingerprint: each.key.pin_owner for each in self.cached.values()}
+        keys = {cached.key.fingerprint: cached.key.pin_owner for cached in self.cached.values()}
         stored, _ = attempt_store(lambda: self.store.read(keys), nothing)
         for name, result in self._listed.items():
             notes = [
@@ -241,7 +244,7 @@ class IssueFinder:
     ) -> Iterator[Issue]:
         live, fault = source.live, source.live.supervisor.fault
         since, noted = stored
-        # A server that refuses one request is well.
+        # A server that only refuses a request is healthy.
         if fault is not None and not live.healthy and fault.kind != "refused":
             notes = [fault.with_stderr, *notes]
             since = self.wall() - (self.clock() - (live.supervisor.failing_since or self.clock()))
@@ -252,7 +255,7 @@ class IssueFinder:
             auth.per_user or (auth.tokens is not None and auth.tokens.read())
         )
         if is_empty or f"gateway login {name}" in reason:
-            detail, address = "it wants a person to sign in", self.addresses.get(name, "")
+            detail, address = "the server requires a sign-in", self.addresses.get(name, "")
             yield Issue(
                 kind="signed_out",
                 id=name,
@@ -262,18 +265,20 @@ class IssueFinder:
                 address=address,
             )
         elif reason:
-            state = "left alone for a while" if live.supervisor.breaker.is_open else live.state
+            state = (
+                "skipped by the circuit breaker" if live.supervisor.breaker.is_open else live.state
+            )
             detail = f"{reason} ({state})"
             yield Issue(kind="failing", id=name, detail=detail, since=since, action="retry")
 
     def _of_plugin(self, source: IssueSource, reports: Path | None) -> Iterable[Issue]:
-        found = attempt_call(lambda: [*source.find(self.build, reports)])
-        if isinstance(found, Failed):
-            return [Issue(kind="configuration", id=source.name, detail=found.reason)]
-        return found
+        issues = attempt_call(lambda: [*source.find(self.build, reports)])
+        if isinstance(issues, Failed):
+            return [Issue(kind="configuration", id=source.name, detail=issues.reason)]
+        return issues
 
     def _noted(self, others: Iterable[Diagnostic]) -> Iterator[Issue]:
-        """Yield one issue for the diagnostics of one code and server."""
+        """Yield one issue for all diagnostics of the same code and server."""
         servers = {
             note: server
             for server, result in self.build.listed.items()

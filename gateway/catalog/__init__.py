@@ -1,4 +1,4 @@
-"""Entities, their names, and the masks of filters over them."""
+"""Entities of the catalog, their ids and names, and the entries that a host adds."""
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN as COMMAND_LINE_PIN
 from gateway.catalog.approvals import apply_policies as apply_policies

@@ -1,7 +1,4 @@
-"""Policies over a listing: definitions that are not as they were approved, or look like an attack.
-
-Pure.
-"""
+"""Policies for listings: changed definitions and suspicious definitions. Pure."""
 
 from __future__ import annotations
 
@@ -17,30 +14,31 @@ from gateway.types import Diagnostic, Kind
 from gateway.types.listing import Listing, pin_key
 
 COMMAND_LINE_PIN = ""
-"""The name under which the digest of a server's command line is pinned."""
+"""Name under which the digest of a server's command line is pinned."""
 
 
 def apply_policies(
     listing: Listing, changed: Mapping[str, str], *, server: str, options: UpstreamOptions
 ) -> Listing:
-    """Return *listing* with a diagnostic for each doubt, and without what a policy hides.
+    """Return *listing* with a diagnostic for each problem, and without the definitions that a
+    policy blocks.
 
-    Each definition that stays carries its own (`ToolDefinition.diagnostics`). What a server says of
-    itself is left out if it looks like an attack, whatever the policy.
+    Each remaining definition has its own diagnostics (`ToolDefinition.diagnostics`). Suspicious
+    instructions of a server are always removed.
 
     Args:
-        listing: As it came.
-        changed: What to do about each definition that is not the approved one, by `pin_key`;
-            `COMMAND_LINE_PIN` stands for the server's own command line. An empty text is to
-            approve it.
-        server: For messages.
-        options: The policies.
+        listing: The listing as received.
+        changed: The remedy for each definition that differs from the approved one, keyed by
+            `pin_key`. `COMMAND_LINE_PIN` is the key of the server's command line. An empty remedy
+            means: approve it.
+        server: Name of the server, for messages.
+        options: The policies ``on_change`` and ``on_suspicion``.
     """
     if not changed and not listing.suspicions:
         return listing
-    own = pin_key("server", server)
+    server_key = pin_key("server", server)
     blocked = {
-        *({own} & listing.suspicions.keys()),
+        *({server_key} & listing.suspicions.keys()),
         *(changed if options.on_change == "block" else ()),
         *(listing.suspicions if options.on_suspicion == "block" else ()),
     }
@@ -55,7 +53,7 @@ def apply_policies(
             for key, item in keyed
             if key not in blocked
         ),
-        instructions="" if own in blocked else listing.instructions,
+        instructions="" if server_key in blocked else listing.instructions,
         diagnostics=(
             *listing.diagnostics,
             *(note for notes in notes_by_key.values() for note in notes),
@@ -66,10 +64,10 @@ def apply_policies(
 def _notes(
     listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield each doubt, with the name under which what it is about is pinned."""
+    """Yield a diagnostic for each problem, with the pin key of its definition."""
     if COMMAND_LINE_PIN in changed:
         detail = (
-            f"{server!r}: what would run is not what was approved; "
+            f"{server!r}: the command line or URL changed since it was approved; "
             f"look at its configuration, then: gateway approve {server}"
         )
         note = Diagnostic(stage="catalog", code="server_changed", detail=detail)
@@ -78,7 +76,7 @@ def _notes(
         pin_key(item.kind, item.name): f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
         for item in listing.definitions
     }
-    labels[pin_key("server", server)] = "what it says of itself"
+    labels[pin_key("server", server)] = "its own description"
     for key, label in labels.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:
@@ -91,16 +89,16 @@ def _notes(
 
 
 def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool:
-    """Whether a policy hides the resource or prompt of this name: it cannot be read either.
+    """Return whether a policy hides this resource or prompt, so that it cannot be read.
 
-    A URI that a template describes is hidden with the template, and a file of a skill with the
-    skill, unless it is listed itself. Other spellings of a URI are hidden with it.
+    A template also hides the URIs that it matches, and a skill hides its files, unless they are
+    listed themselves. Other spellings of a hidden URI are hidden too.
 
     Args:
         kind: ``resource`` or ``prompt``.
         name: Its name or URI.
-        listed: All that the server has.
-        shown: What the policies left of that.
+        listed: The whole listing of the server.
+        shown: The listing that is left after the policies.
     """
     if shown.definitions is listed.definitions:
         return False
@@ -109,7 +107,7 @@ def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool
     hidden = {item.name for item in listed.definitions if item.kind in kinds} - visible
     if name in hidden or name in visible or kind != "resource":
         return name in hidden
-    wanted, spellings = canonical_uri(name), {canonical_uri(uri) for uri in hidden}
-    if wanted in spellings or wanted in map(canonical_uri, visible):
-        return wanted in spellings
-    return any(matches_template(uri, wanted) or is_file_of(uri, wanted) for uri in spellings)
+    canonical, spellings = canonical_uri(name), {canonical_uri(uri) for uri in hidden}
+    if canonical in spellings or canonical in map(canonical_uri, visible):
+        return canonical in spellings
+    return any(matches_template(uri, canonical) or is_file_of(uri, canonical) for uri in spellings)

@@ -1,7 +1,7 @@
-"""Arguments against a tool's JSON Schema, before anything is sent.
+"""Checks of arguments against a tool's JSON Schema, before a call is sent.
 
-Schema and arguments are a stranger's, so a check has a budget: whatever they are, it ends, in a
-thread. No reference leaves the schema.
+Both are untrusted. So a check runs in a thread and has a budget that ends it in every case.
+References must stay within the schema.
 """
 
 from __future__ import annotations
@@ -30,41 +30,42 @@ from gateway.runtime.background_loop import in_thread
 from gateway.types import Entity, JsonObject
 
 MAX_FAULTS = 5
-"""Faults told at once: a model mends these and tries again."""
+"""Maximum number of faults in one error message; a model fixes these and tries again."""
 MAX_READ_FAULTS = 500
-"""Faults among which these are chosen."""
+"""Maximum number of faults that are collected before the most useful ones are chosen."""
 MAX_STEPS = 100_000
-"""What one check may cost. A step is a keyword or an item that is looked at, some 5 µs; 1,700 rows
-of five plain columns fit in."""
+"""Budget of one check. A step is one keyword or one item, about 5 µs; 1,700 rows with five plain
+columns fit."""
 MAX_DEPTH = 150
-"""How deep keywords may be checked in each other; Python's own stack ends at some 280."""
-_REF_STANDS_ALONE = (Draft3Validator, Draft4Validator, Draft6Validator, Draft7Validator)
-"""In these dialects nothing counts beside a ``$ref``."""
-_FORMS: Mapping[str, tuple[type, ...]] = {
+"""Maximum nesting of keywords; Python's own stack ends at about 280."""
+_REF_IGNORES_SIBLINGS = (Draft3Validator, Draft4Validator, Draft6Validator, Draft7Validator)
+"""Dialects that ignore all keywords next to a ``$ref``."""
+_VALUE_TYPES: Mapping[str, tuple[type, ...]] = {
     "additionalItems": (bool, dict),
     "additionalProperties": (bool, dict),
     "enum": (list,),
     "required": (list,),
 }
-"""Keywords that would judge wrongly if their value was of another type; the others raise."""
-_COMPARED = frozenset({"const", "dependencies", "dependentRequired", "enum"})
-"""Keywords whose value is looked at in its whole depth."""
-_UNBOUNDED = frozenset(
+"""Required value types of keywords that would give wrong results for other types. Other keywords
+raise."""
+_DEEP_KEYWORDS = frozenset({"const", "dependencies", "dependentRequired", "enum"})
+"""Keywords whose value is compared in its whole depth."""
+_UNCOUNTED_KEYWORDS = frozenset(
     {"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"}
 )
-"""Keywords that run a schema's regular expressions, or walk it uncounted."""
+"""Keywords that run regular expressions of the schema, or walk the schema without charged steps."""
 _REFERENCES = frozenset({"$dynamicRef", "$recursiveRef", "$ref"})
 _ERROR_STEPS = 10
-"""What it costs to make an error, besides its text."""
+"""Steps for creating an error, in addition to those for its text."""
 _Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 
 class _UncheckableError(Exception):
-    """The schema is invalid, leads elsewhere, or costs more than the budget."""
+    """The schema is invalid, refers to another document, or exceeds the budget."""
 
 
 class _Budget:
-    """What is left of a check's steps and depth."""
+    """Remaining steps and depth of a check."""
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS
@@ -82,18 +83,18 @@ _BUDGET: ContextVar[_Budget] = ContextVar("gateway_check_budget")
 async def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     """Check *arguments* against the entity's input schema, in a thread.
 
-    A schema that is invalid, endless, too costly or points outside itself checks nothing: the
-    upstream is then the judge. Patterns are checked only where the host trusts their author: one
-    that a stranger wrote may run for ever (CWE-1333).
+    A schema that is invalid, endless, too expensive or refers to other documents accepts
+    everything; the upstream then checks the arguments. Patterns are checked only if the host trusts
+    the server, because the match of an untrusted pattern may never end (CWE-1333).
 
     Raises:
-        InvalidRequestError: They are no mapping.
-        InvalidArgumentsError: With up to `MAX_FAULTS` faults, paths first, and the schema.
+        InvalidRequestError: If *arguments* is not a mapping.
+        InvalidArgumentsError: With at most `MAX_FAULTS` faults, each with its path, and the schema.
     """
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
         raise InvalidRequestError(f"arguments must be a mapping of names to values, got {kind}")
-    # An invalid schema may raise anything.
+    # The evaluation of an invalid schema may raise any error.
     faults = await attempt(in_thread(_find_faults, entity, dict(arguments)))
     if faults and not isinstance(faults, Failed):
         raise InvalidArgumentsError(entity.exposed_name, faults, entity.definition.input_schema)
@@ -103,8 +104,8 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
     _BUDGET.set(_Budget())
     schema = json.dumps(dict(entity.definition.input_schema), default=str)
     validator = _validator(schema, trusted=entity.trusted)
-    found = islice(validator.iter_errors(arguments), MAX_READ_FAULTS)
-    errors = sorted(found, key=lambda error: [*map(str, error.path)])
+    errors_found = islice(validator.iter_errors(arguments), MAX_READ_FAULTS)
+    errors = sorted(errors_found, key=lambda error: [*map(str, error.path)])
     places = [".".join(map(str, error.absolute_path)) for error in errors[:MAX_FAULTS]]
     return tuple(
         f"{place}: {error.message}" if place else error.message
@@ -114,12 +115,13 @@ def _find_faults(entity: Entity, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _validator(text: str, *, trusted: bool) -> Validator:
-    """Return what checks against the schema *text*."""
+    """Return a validator for the schema *text*."""
     dialect = validator_for(json.loads(text), default=Draft202012Validator)
-    # A part that named a dialect would be checked by the library's own class, without a budget.
+    # Drop nested "$schema" keywords: the library would check those parts with its own classes,
+    # without a budget.
     schema = json.loads(text, object_hook=_without_dialect)
-    # An empty registry: a reference to another document fails instead of being fetched.
-    return _bounded(dialect, trusted=trusted)(schema, registry=Registry())
+    # With an empty registry, references to other documents fail instead of being fetched.
+    return _budgeted_dialect(dialect, trusted=trusted)(schema, registry=Registry())
 
 
 def _without_dialect(part: dict[str, Any]) -> dict[str, Any]:
@@ -129,38 +131,38 @@ def _without_dialect(part: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=16)
-def _bounded(dialect: type[Validator], *, trusted: bool) -> type[Validator]:
-    """Return *dialect* with a budget, and only with references that are JSON pointers.
+def _budgeted_dialect(dialect: type[Validator], *, trusted: bool) -> type[Validator]:
+    """Return *dialect* with a budget. References must be JSON pointers.
 
-    Identifiers and anchors are not read, since each look-up of one walks the whole schema.
+    Identifiers and anchors are ignored, because each look-up walks the whole schema.
     """
-    skipped = frozenset() if trusted else _UNBOUNDED
+    skipped = frozenset() if trusted else _UNCOUNTED_KEYWORDS
 
     def keywords(schema: dict[str, Any]) -> Iterable[tuple[str, Any]]:
         _BUDGET.get().spend(len(schema))
-        if dialect in _REF_STANDS_ALONE and "$ref" in schema:
+        if dialect in _REF_IGNORES_SIBLINGS and "$ref" in schema:
             return [("$ref", schema["$ref"])]
         names = schema.keys() - skipped
         if skipped and "patternProperties" in schema:
             names -= {"additionalProperties"}
         return [(name, schema[name]) for name in schema if name in names]
 
-    make: Any = create  # its types know no validator without identifiers
-    made: type[Validator] = make(
+    make: Any = create  # its type hints require `id_of` to return a text
+    dialect_class: type[Validator] = make(
         meta_schema=dialect.META_SCHEMA,
-        validators={name: _counted(name, check) for name, check in dialect.VALIDATORS.items()},
+        validators={name: _charged(name, check) for name, check in dialect.VALIDATORS.items()},
         type_checker=dialect.TYPE_CHECKER,
         id_of=lambda _: None,
         applicable_validators=keywords,
     )
-    return made
+    return dialect_class
 
 
-def _counted(name: str, check: _Check) -> _Check:
-    def counted(
+def _charged(name: str, check: _Check) -> _Check:
+    def charged(
         validator: Validator, value: Any, instance: Any, schema: JsonObject
     ) -> Iterator[ValidationError]:
-        if not isinstance(value, _FORMS.get(name, object)):
+        if not isinstance(value, _VALUE_TYPES.get(name, object)):
             raise _UncheckableError
         if name in _REFERENCES and not str(value).startswith("#"):
             raise _UncheckableError
@@ -174,17 +176,19 @@ def _counted(name: str, check: _Check) -> _Check:
         finally:
             budget.depth += 1
 
-    return counted
+    return charged
 
 
 def _cost(name: str, value: object, instance: object) -> int:
-    """Return the steps of a keyword without the schemas below it."""
-    steps = 1 + sum(len(each) for each in (value, instance) if isinstance(each, list | dict))
-    if name in _COMPARED:
+    """Return the steps of a keyword, excluding its subschemas."""
+    steps = 1 + sum(
+        len(container) for container in (value, instance) if isinstance(container, list | dict)
+    )
+    if name in _DEEP_KEYWORDS:
         steps += len(str(value)) // 16
     if name == "uniqueItems" and isinstance(instance, list):
         types = {*map(type, instance)}
-        # What cannot be sorted the library compares each with each.
+        # The library compares values that cannot be sorted pairwise.
         if len(types) > 1 or not types <= {str, int, float}:
             steps += len(instance) * len(str(instance)) // 16
     return steps

@@ -1,4 +1,4 @@
-"""All entities of a gateway, to look at, and the entries among them, to change."""
+"""The catalog: reads all entities of a gateway, and changes entries and access rules."""
 
 from __future__ import annotations
 
@@ -27,62 +27,74 @@ from gateway.types import Access, Entity, Filters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReport:
-    """What became of a change of several entities."""
+    """Outcome of a change of several entities."""
 
     changed: tuple[str, ...]
-    """The ids of those that are as wanted now."""
+    """Ids of the entities that now have the requested values."""
     failed: Mapping[str, str]
-    """Why the others are not, by id."""
+    """Reasons why the other entities were not changed, keyed by id."""
 
 
 class View(Protocol):
-    """The catalog at one moment."""
+    """Snapshot of the catalog."""
 
     @property
     def entities(self) -> Sequence[Entity]:
-        """All of them."""
+        """All entities, in the order of `mask` and `position`."""
 
     def mask(self, filters: Filters) -> NDArray[np.bool_]:
-        """Return the eligibility of each entity under *filters*, shape (n,)."""
+        """Return whether each entity passes *filters*, shape (n,)."""
 
     def position(self, key: str) -> int:
-        """Return the position of the entity with this id; KeyError if there is none."""
+        """Return the position of the entity with this id.
+
+        Raises:
+            KeyError: If the id is unknown.
+        """
 
 
 class Entries(Protocol):
-    """Where entries are kept. Every method may raise `StoreError`."""
+    """Store of entries and access rules. Every method may raise `StoreError`."""
 
     def rows(self) -> Mapping[str, str]:
-        """Return each entry as JSON, by id."""
+        """Return each entry as JSON, keyed by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """Keep *entries*, all or none, instead of those with the same ids."""
+        """Insert *entries*, or replace entries with the same ids; all or none."""
 
     def remove(self, key: str) -> bool:
-        """Forget the entry with this id; return whether it was there."""
+        """Delete the entry with this id. Return False if it does not exist."""
 
     def rules(self) -> Mapping[str, str]:
-        """Return what was said of the use of listed things, as JSON, by pattern."""
+        """Return the stored access rules for listed entities as JSON, keyed by pattern."""
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """Keep *rules*, all or none, instead of those of the same patterns."""
+        """Insert *rules*, or replace rules with the same patterns; all or none."""
 
     def close(self) -> None:
-        """Let go of what is held; the next call takes it up again."""
+        """Release all resources; the next call opens them again."""
 
 
 @dataclass(eq=False, repr=False)
 class Catalog:
-    """All entities of one gateway, to look at, and the entries among them, to change.
+    """The catalog of one gateway: all entities for reading, entries and access rules for changes.
 
     Args:
-        store: Where entries are kept.
-        view: Gives the catalog as it is now.
-        changed: Called after every change of the entries.
-        options: Returns how many there may be, with the kinds that are declared by now.
-        check_open: Raises what a closed gateway answers; asked before the store is.
-        resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
-        around_change: Returns a context for each change; see `CallHook.change`.
+        store: Stores entries and access rules.
+        view: Returns the current snapshot.
+        changed: Called after every change.
+        options: Returns the limits, including the kinds declared so far.
+        check_open: Raises `ClosedError` after the gateway was closed.
+        resolve_filters: Replaces ``healthy_only`` by the entities to exclude.
+        around_change: Returns a context manager for each change; see `CallHook.change`.
+
+    Example:
+        >>> await gateway.catalog.put(Entry(kind="agent", name="planner", description="Plan trips"))
+        ('agent:catalog/planner',)
+        >>> [entity.id for entity in (await gateway.catalog.list()).entities]
+        ['agent:catalog/planner', 'local/add']
+        >>> await gateway.catalog.remove("agent:catalog/planner")
+        True
     """
 
     store: Entries
@@ -94,22 +106,22 @@ class Catalog:
     around_change: Callable[..., AbstractAsyncContextManager[None]]
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, all or none, replacing those with the same ids; return the ids.
+        """Insert *entries*, or replace entries with the same ids; all or none. Return the ids.
 
         The next search finds them.
 
         Raises:
-            InvalidRequestError: There would be too many of them, or one is no `Entry`.
-            StoreError: They could not be kept.
-            ClosedError: The gateway was closed.
+            InvalidRequestError: If an argument is not an `Entry`, or a limit would be exceeded.
+            StoreError: If they cannot be stored.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
-        for each in entries:
-            if not isinstance(each, Entry):
-                kind = type(each).__name__
-                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
+        for item in entries:
+            if not isinstance(item, Entry):
+                kind = type(item).__name__
+                raise InvalidRequestError(f"put takes Entry objects, as put(*entries), got {kind}")
         cleaned = tuple(map(clean_entry, entries))
-        async with self.around_change("catalog.put", *(each.id for each in cleaned)):
+        async with self.around_change("catalog.put", *(item.id for item in cleaned)):
             await in_thread(self._put, cleaned)
         self.changed()
         return tuple(entry.id for entry in cleaned)
@@ -120,24 +132,24 @@ class Catalog:
         most = options.max_entries
         if len(every) > most:
             raise InvalidRequestError(
-                f"the catalog takes {most} entries: remove some, or raise "
+                f"the catalog can have {most} entries: remove some, or raise "
                 "CatalogOptions.max_entries"
             )
         for kind in {entry.kind for entry in entries} & options.kinds.keys():
             most = options.kinds[kind].max_entries
             if sum(key.startswith(f"{kind}:") for key in every) > most:
                 raise InvalidRequestError(
-                    f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "
+                    f"the catalog can have {most} entries of kind {kind!r}: remove some, or raise "
                     "CustomKind.max_entries"
                 )
         self.store.put(entries)
 
     async def remove(self, key: str) -> bool:
-        """Forget the entry with this id; return whether it was there.
+        """Delete the entry with this id. Return False if it does not exist.
 
         Raises:
-            StoreError: It could not be forgotten.
-            ClosedError: The gateway was closed.
+            StoreError: If it cannot be deleted.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
         async with self.around_change("catalog.remove", key):
@@ -147,38 +159,38 @@ class Catalog:
         return gone
 
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
-        """Set members of the `Access` of what a server lists.
+        """Set `Access` fields of an entity that a server lists.
 
-        It holds beside the host's other rules, and after a restart. What was set here before and
-        is not named stays.
+        The stored rule applies in addition to the host's other rules, also after a restart. Fields
+        that *use* does not name keep their stored values.
 
         Raises:
-            TypeError: A value is of another type.
-            StoreError: It could not be kept.
-            ClosedError: The gateway was closed.
+            TypeError: If a value has the wrong type.
+            StoreError: If the rule cannot be stored.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
-        async with self.around_change("catalog.change", entity.id, detail=_written(use)):
+        async with self.around_change("catalog.change", entity.id, detail=_change_detail(use)):
             await in_thread(self._govern, _pattern(entity), use)
         self.changed()
 
     def governed(self, entity: Entity) -> Access:
-        """Return what `govern` was told of *entity*.
+        """Return the access rule that `govern` stored for *entity*.
 
         Raises:
-            StoreError: It cannot be read.
+            StoreError: If the rule cannot be read.
         """
         return Access(**json.loads(self.store.rules().get(_pattern(entity), "{}")))
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
-        self.store.put_rules({pattern: _rule(self.store.rules().get(pattern, "{}"), use)})
+        self.store.put_rules({pattern: _merge_rule(self.store.rules().get(pattern, "{}"), use)})
 
     async def use_of(self, entity: Entity) -> Access:
-        """Return what is said here of an entity, which `change` replaces: of an entry, or beside
-        what a server lists.
+        """Return the part of an entity's `Access` that `change` can replace: all of it for an
+        entry, the stored rule for an entity that a server lists.
 
         Raises:
-            StoreError: It cannot be read.
+            StoreError: If it cannot be read.
         """
         entry = await self.entry(entity.id)
         if entry is None:
@@ -198,28 +210,29 @@ class Catalog:
         remove_tags: Iterable[str] = (),
         filters: Filters | None = None,
     ) -> ChangeReport:
-        """Change what `Access` holds, by its names, of entries and of what servers list, at once.
+        """Change `Access` fields of several entities at once.
 
-        An entry is changed itself; of what a server lists it is kept beside it, see `govern`. So a
-        tag that a server or another rule gives stays, which the report says.
+        An entry is changed itself. For an entity that a server lists, a rule is stored (see
+        `govern`). So tags from its server or from another rule cannot be removed; the report names
+        them.
 
         Args:
-            ids: Of the entities.
-            use: What is not named stays.
-            add_tags: Added to those that were said here.
-            remove_tags: Compared without case.
+            ids: Ids of the entities.
+            use: New values, keyed by `Access` field; other fields keep their values.
+            add_tags: Tags to add to those that were set here.
+            remove_tags: Tags to remove, compared without case.
             filters: The visible entities; None is all.
 
         Raises:
-            InvalidRequestError: A value is of another type.
-            StoreError: It could not be kept.
-            ClosedError: The gateway was closed.
+            InvalidRequestError: If a value has the wrong type.
+            StoreError: If the change cannot be stored.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
-        wanted, removed = [*dict.fromkeys(ids)], {tag.casefold() for tag in remove_tags}
-        before = await self._by_id(wanted, filters)
+        keys, removed = [*dict.fromkeys(ids)], {tag.casefold() for tag in remove_tags}
+        before = await self._by_id(keys, filters)
         added = tuple(add_tags)
-        detail = _written({**use, "add_tags": [*added], "remove_tags": sorted(removed)})
+        detail = _change_detail({**use, "add_tags": [*added], "remove_tags": sorted(removed)})
         try:
             async with self.around_change("catalog.change", *before, detail=detail):
                 await in_thread(self._change, tuple(before.values()), use, added, removed)
@@ -227,13 +240,15 @@ class Catalog:
             raise InvalidRequestError(str(error)) from None
         self.changed()
         after = await self._by_id(before, None)
-        failed = {key: "nothing has this id" for key in wanted if key not in after}
+        failed = {key: "nothing has this id" for key in keys if key not in after}
         for key, entity in after.items() if removed else ():
-            if left := sorted(removed.intersection(tag.casefold() for tag in entity.hints.tags)):
-                failed[key] = f"its server or another rule gives the tag {left[0]!r}: take it there"
-        return ChangeReport(
-            changed=tuple(key for key in wanted if key not in failed), failed=failed
-        )
+            if remaining := sorted(
+                removed.intersection(tag.casefold() for tag in entity.hints.tags)
+            ):
+                failed[key] = (
+                    f"its server or another rule gives the tag {remaining[0]!r}: remove it there"
+                )
+        return ChangeReport(changed=tuple(key for key in keys if key not in failed), failed=failed)
 
     def _change(
         self,
@@ -242,61 +257,61 @@ class Catalog:
         added: Sequence[str],
         removed: AbstractSet[str],
     ) -> None:
-        Access(**use)  # type: ignore[arg-type]  # it checks its values
+        Access(**use)  # type: ignore[arg-type]  # checks the values
         rows, rules = self.store.rows(), self.store.rules()
         entries: list[Entry] = []
         changed: dict[str, str] = {}
         for entity in entities:
-            own = decode_entries({entity.id: rows[entity.id]} if entity.id in rows else {})
+            entry = decode_entries({entity.id: rows[entity.id]} if entity.id in rows else {})
             pattern = _pattern(entity)
             rule = rules.get(pattern, "{}")
             changes = dict(use)
             if added or removed:
-                present = own[0].hints.tags if own else Access(**json.loads(rule)).tags
+                present = entry[0].hints.tags if entry else Access(**json.loads(rule)).tags
                 tags = {tag.casefold(): tag for tag in (*added, *present)}
                 changes["tags"] = [tag for key, tag in tags.items() if key not in removed]
-            if own:
-                entries.append(clean_entry(with_use(own[0], changes)))
+            if entry:
+                entries.append(clean_entry(with_use(entry[0], changes)))
             else:
-                changed[pattern] = _rule(rule, changes)
+                changed[pattern] = _merge_rule(rule, changes)
         if entries:
             self.store.put(entries)
         if changed:
             self.store.put_rules(changed)
 
     async def _by_id(self, ids: Iterable[str], filters: Filters | None) -> dict[str, Entity]:
-        view, found = await self.view(), {}
+        view, entities = await self.view(), {}
         visible = None if filters is None else view.mask(self.resolve_filters(filters))
         for key in ids:
             with suppress(KeyError):
-                at = view.position(key)
-                if visible is None or visible[at]:
-                    found[key] = view.entities[at]
-        return found
+                position = view.position(key)
+                if visible is None or visible[position]:
+                    entities[key] = view.entities[position]
+        return entities
 
     async def entries(self) -> Sequence[Entry]:
-        """Return all entries that can be read, as they were put, by id.
+        """Return all readable entries as they were put, ordered by id.
 
         Raises:
-            StoreError: They cannot be read.
-            ClosedError: The gateway was closed.
+            StoreError: If they cannot be read.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
         return decode_entries(await in_thread(self.store.rows))
 
     async def entry(self, key: str) -> Entry | None:
-        """Return the entry with this id, as it was put; None if none can be read.
+        """Return the entry with this id as it was put; None if it does not exist or is unreadable.
 
         Raises:
-            StoreError: It cannot be read.
-            ClosedError: The gateway was closed.
+            StoreError: If the store cannot be read.
+            ClosedError: If the gateway was closed.
         """
         self.check_open()
         rows = await in_thread(self.store.rows)
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
-        """Return the entity with this id, an entry or not; None if there is none.
+        """Return the entity with this id, an entry or not; None if it does not exist.
 
         Args:
             key: Its id.
@@ -312,12 +327,12 @@ class Catalog:
         after: str = "",
         limit: int | None = 100,
     ) -> Page:
-        """Return the entities that follow the id *after*, at most *limit*, by id.
+        """Return a page of at most *limit* entities with ids greater than *after*, ordered by id.
 
         Args:
-            filters: The visible entities; None is all, whatever the kind and the scopes.
-            selection: Which of them are wanted, with facets; None is all, without any.
-            after: The `Page.next` of the page before.
+            filters: The visible entities; None is all, of any kind and scopes.
+            selection: Restricts the entities further, and requests facets; None does neither.
+            after: The `Page.next` of the previous page.
             limit: At least 1; None is all.
 
         Raises:
@@ -325,21 +340,21 @@ class Catalog:
         """
         if limit is not None and limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        found = await self._visible(filters)
+        entities = await self._visible(filters)
         facets: Mapping[str, Mapping[str, int]] = {}
         if selection is not None:
-            found, facets = select(found, selection)
-        following = [entity for entity in found if entity.id > after]
+            entities, facets = select(entities, selection)
+        following = [entity for entity in entities if entity.id > after]
         limit = len(following) if limit is None else limit
         page = heapq.nsmallest(limit + 1, following, key=lambda entity: entity.id)
         more = page[limit - 1].id if len(page) > limit else ""
-        return Page(entities=tuple(page[:limit]), next=more, total=len(found), facets=facets)
+        return Page(entities=tuple(page[:limit]), next=more, total=len(entities), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
-        """Count the entities of each tag, by tag; tags without case.
+        """Count the entities of each tag, keyed by the tag in lower case.
 
         Args:
-            filters: The entities that count; None is all.
+            filters: The entities to count; None is all.
         """
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):
@@ -351,18 +366,18 @@ class Catalog:
         if filters is None:
             return view.entities
         mask = view.mask(self.resolve_filters(filters))
-        return [view.entities[at] for at in np.flatnonzero(mask).tolist()]
+        return [view.entities[position] for position in np.flatnonzero(mask).tolist()]
 
 
-def _written(use: Mapping[str, object]) -> str:
+def _change_detail(use: Mapping[str, object]) -> str:
     return json.dumps({name: value for name, value in use.items() if value != []}, default=str)
 
 
-def _rule(before: str, use: Mapping[str, object]) -> str:
-    """Return a rule of the store with what *use* says.
+def _merge_rule(before: str, use: Mapping[str, object]) -> str:
+    """Return the stored rule *before*, updated by *use*, as JSON.
 
     Raises:
-        TypeError: A value is of another type.
+        TypeError: If a value has the wrong type.
     """
     rule = {**json.loads(before), **visible_json(use)}
     Access(**rule)

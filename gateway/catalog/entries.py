@@ -1,6 +1,7 @@
-"""Entries: what a person or a manifest says of a thing that no server lists, such as an agent, a
-skill, a server that is not connected, or a thing of a kind of the host's own. Parts of their
-metadata are named by dot paths.
+"""Entries: entities that a person or a manifest describes and no server lists.
+
+Examples are agents, skills, unconnected servers, and entities of the host's own kinds. Dot paths
+select parts of their metadata.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ from gateway.types import Entity, Hints, JsonObject, Status, ToolDefinition
 from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 NAMESPACE = "catalog"
-"""The namespace of an entry that names none."""
+"""Default namespace of an entry."""
 MAX_NAME_CHARS = 256
 MAX_TEXT_CHARS = 8192
 MAX_METADATA_CHARS = 65_536
-"""How long the metadata of one entry may be, as JSON."""
+"""Maximum length of an entry's metadata as JSON, in characters."""
 LISTED = frozenset({"tool", "prompt", "resource"})
-"""The kinds that only a server lists."""
+"""Kinds that only servers can list."""
 WORDS = "words"
-"""Under which name the details of an entity hold the words of its metadata."""
+"""Key of the metadata's words in `ToolDefinition.details`."""
 KIND = r"[a-z][a-z0-9_-]{0,63}"
-"""What a kind is called."""
+"""Pattern of a kind's name."""
 INSTRUCTIONS = "instructions"
-"""Under which key the metadata of a skill hold its body."""
+"""Key of a skill's body in its metadata."""
 TOOLS = "tools"
-"""Under which key the metadata of a server list its tools."""
+"""Key of a server's tools in its metadata."""
 _NOT_WORDS = frozenset({"skills", INSTRUCTIONS})
-"""Keys of the metadata that are not among its words: skills are searched as a field of their own,
-instructions are a whole text. So are the tools of a server, which are entities."""
+"""Metadata keys that are excluded from the words. Skills have a search field of their own, and
+instructions are a whole text. A server's tools are also excluded, because they are entities."""
 HINTED = ("enabled", "tags", "search_text", "examples")
-"""What an `Access` says that an entry has among its hints."""
+"""Fields of `Access` that an entry stores in its hints."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 MAX_PATHS = 20
 MAX_PATH_DEPTH = 5
@@ -59,31 +60,31 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing of the catalog that no server lists.
+    """An entity of the catalog that no server lists.
 
     Raises:
-        ConfigError: If a field cannot be used; it says which, and what to do.
+        ConfigError: If a field is invalid; the message names the field and the remedy.
     """
 
     kind: str
-    """Not ``tool``, ``prompt`` or ``resource``: servers list those."""
+    """The kind, but not ``tool``, ``prompt`` or ``resource``, because servers list those."""
     name: str
-    """At most 256 visible characters. With kind and namespace it makes the id."""
+    """1 to 256 visible characters. The id consists of kind, namespace and name."""
     title: str = ""
     description: str = ""
     namespace: str = NAMESPACE
-    """Whose it is, in the form of a server's name; it becomes the `Entity.server`."""
+    """Owner of the entry, in the form of a server name; it becomes the `Entity.server`."""
     status: Status = "active"
     hints: Hints = field(default_factory=Hints)
     scopes: frozenset[str] = frozenset()
-    """A caller needs all of these; empty lets anyone see it."""
+    """Scopes that a caller needs, all of them, to see the entry; empty lets everyone see it."""
     metadata: JsonObject = field(default_factory=dict)
-    """Whatever else there is, as JSON of at most 65,536 characters."""
+    """Any other data, as JSON of at most 65,536 characters."""
     parent: str = ""
-    """The id of what it belongs to."""
+    """Id of the entity that contains this one."""
 
     def __post_init__(self) -> None:
-        """Check every field; scopes may be any set, or a list as JSON has it."""
+        """Check every field. Scopes may be any set, or a list, as in JSON."""
         if isinstance(self.scopes, set | list | tuple) and all(map(_is_writable, self.scopes)):
             object.__setattr__(self, "scopes", frozenset(self.scopes))
         if faults := field_faults(self) or _faults(self):
@@ -92,24 +93,24 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """Its id in the catalog: ``kind:namespace/name``."""
+        """Id in the catalog: ``kind:namespace/name``."""
         return entry_id(self.kind, self.namespace, self.name)
 
 
 def entry_id(kind: str, namespace: str, name: str) -> str:
-    """Return the id of an entry: ``kind:namespace/name``, also of a server's."""
+    """Return the id of an entry: ``kind:namespace/name``, also for servers."""
     return f"{kind}:{namespace}/{name}"
 
 
 def _faults(entry: Entry) -> list[str]:
-    """Return what is wrong with an entry whose fields are all of their type."""
+    """Return the faults of an entry whose fields all have the right type."""
     is_name = entry.name.strip() and is_visible(entry.name) and len(entry.name) <= MAX_NAME_CHARS
     is_kind = re.fullmatch(KIND, entry.kind)
     are_texts = all(map(_is_writable, (entry.parent, *entry.scopes)))
     rules = {
-        f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": is_kind,
+        f"kind {entry.kind!r}: use at most 64 small letters, digits, '_' or '-'": is_kind,
         f"kind {entry.kind!r}: servers list these, add the server": entry.kind not in LISTED,
-        f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen": is_name,
+        f"its name must be a text of 1 to {MAX_NAME_CHARS} visible characters": is_name,
         "its parent and its scopes must be texts that UTF-8 can write": are_texts,
     }
     faults = [fault for fault, is_kept in rules.items() if not is_kept]
@@ -134,7 +135,9 @@ def _metadata_fault(metadata: JsonObject) -> str:
 
 
 def clean_entry(entry: Entry) -> Entry:
-    """Return *entry* without invisible characters and with its texts cut; metadata are not cut."""
+    """Return *entry* without invisible characters and with texts cut to their maximum length.
+    Metadata is not cut.
+    """
     hints = entry.hints
     lists: dict[str, Any] = {
         name: tuple(text for item in getattr(hints, name) if (text := _short(item)))
@@ -156,18 +159,18 @@ def _short(text: str) -> str:
 
 
 def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
-    """Return *entry* with what *use* says, by the names of `Access`; it replaces what was said."""
+    """Return *entry* with new values, keyed by `Access` field, in place of its own."""
     hints = {name: value for name, value in use.items() if name in HINTED}
-    own = {name: value for name, value in use.items() if name not in hints}
-    return replace(entry, hints=replace(entry.hints, **hints), **own)
+    entry_fields = {name: value for name, value in use.items() if name not in hints}
+    return replace(entry, hints=replace(entry.hints, **hints), **entry_fields)
 
 
 def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entity:
-    """Return the entity that *entry* is in the catalog.
+    """Convert *entry* to an entity of the catalog.
 
     Args:
-        entry: Of any kind.
-        searchable: The parts of its metadata by which it is found, as dot paths; None is all of it.
+        entry: An entry of any kind.
+        searchable: Dot paths of the metadata to search; None searches all of it.
     """
     excluded = _NOT_WORDS | {TOOLS} if entry.kind in SERVER_KINDS else _NOT_WORDS
     metadata = {key: value for key, value in entry.metadata.items() if key not in excluded}
@@ -195,18 +198,18 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
 
 
 def entry_digest(namespace: str, definition: ToolDefinition, metadata: JsonObject) -> str:
-    """Return the SHA-256 (hex) of all that a search reads of an entry."""
+    """Return a SHA-256 (hex) of all parts of an entry that a search reads."""
     searched = [definition_digest(namespace, definition), metadata]
     return hashlib.sha256(json.dumps(searched, sort_keys=True).encode()).hexdigest()
 
 
 def encode_entry(entry: Entry) -> str:
-    """Return *entry* as the text of `entry_to_json`."""
+    """Return *entry* as JSON text."""
     return json.dumps(entry_to_json(entry), ensure_ascii=False)
 
 
 def entry_to_json(entry: Entry) -> JsonObject:
-    """Return *entry* as JSON values without its defaults; `entry_from_json` reads them."""
+    """Return *entry* as a JSON object without default values, for `entry_from_json`."""
     values = _not_default(entry, Entry(kind=entry.kind, name=entry.name))
     if hints := _not_default(entry.hints, Hints()):
         values["hints"] = hints
@@ -218,17 +221,17 @@ def entry_to_json(entry: Entry) -> JsonObject:
 def _not_default(value: Entry | Hints, default: Entry | Hints) -> dict[str, object]:
     values = {item.name: getattr(value, item.name) for item in fields(value)}
     return {
-        name: list(one) if isinstance(one, tuple) else one
-        for name, one in values.items()
-        if one != getattr(default, name)
+        name: list(field_value) if isinstance(field_value, tuple) else field_value
+        for name, field_value in values.items()
+        if field_value != getattr(default, name)
     }
 
 
 def entry_from_json(raw: object) -> Entry:
-    """Return the entry of *raw*, as `entry_to_json` makes it.
+    """Read an entry from JSON, as written by `entry_to_json`.
 
     Raises:
-        ConfigError: It is no such thing; the message names the field and what to do.
+        ConfigError: If *raw* is not an entry; the message names the field and the remedy.
     """
     values = _read_object(raw, Entry, "an entry")
     if not {"kind", "name"} <= values.keys():
@@ -251,7 +254,7 @@ def _read_object(raw: object, kind: type[Entry | Hints], owner: str) -> dict[str
 
 
 def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
-    """Return the entries of *rows* that can be read, by id."""
+    """Return the readable entries of *rows*, ordered by id."""
     entries = []
     for _, text in sorted(rows.items()):
         with contextlib.suppress(ConfigError, ValueError):
@@ -260,18 +263,19 @@ def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
 
 
 def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
-    """Return the parts of *metadata* that *fields* name, in the shape that it has.
+    """Return the parts of *metadata* that the paths in *fields* select, in their original
+    structure.
 
-    A path goes through a list to each of its objects. What is not there is left out; a path of
-    which another is the beginning adds nothing.
+    A path through a list applies to each object in the list. Missing parts are omitted. If one path
+    is the beginning of another, only the shorter one counts.
 
     Args:
         metadata: Any JSON object.
-        fields: Dot paths such as ``provider.name``: at most 20, each of at most 5 parts of at
-            most 64 letters, digits, '_' and '-'. None returns everything, an empty list nothing.
+        fields: At most 20 dot paths such as ``provider.name``, each with at most 5 parts of at most
+            64 letters, digits, '_' and '-'. None returns everything, an empty list nothing.
 
     Raises:
-        InvalidRequestError: A path cannot be used.
+        InvalidRequestError: If a path is invalid.
     """
     if fields is None:
         return metadata
@@ -280,17 +284,17 @@ def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
 
 
 def parse_paths(fields: Sequence[str]) -> _Tree:
-    """Return dot paths as a tree; see `project`. None stands for all below.
+    """Parse dot paths, as for `project`, to a tree. A branch of None selects everything below it.
 
     Raises:
-        InvalidRequestError: There are too many, or one cannot be used.
+        InvalidRequestError: If there are too many paths, or one is invalid.
     """
     if len(fields) > MAX_PATHS:
         raise InvalidRequestError(
-            f"{len(fields)} fields of metadata; at most {MAX_PATHS} are given"
+            f"{len(fields)} metadata fields requested; the maximum is {MAX_PATHS}"
         )
     tree: _Tree = {}
-    # Short ones first: a path swallows those that go on from it.
+    # Process short paths first, because a path includes all longer paths below it.
     for path in sorted(map(_split, fields), key=len):
         branch: _Tree | None = tree
         for name in path[:-1]:
@@ -324,13 +328,14 @@ def _pick(value: object, tree: _Tree | None) -> object:
 
 
 def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
-    """Return *metadata* as lines of its keys and values, nested ones with all keys above them.
+    """Return *metadata* as lines of text, each with a value after all of its keys.
 
-    Texts and numbers count; booleans, nulls and addresses hold nothing to search by.
+    Texts and numbers are included. Booleans, nulls and URLs are not, because they do not help a
+    search.
 
     Args:
         metadata: Any JSON object.
-        fields: Which parts of it, by dot paths; None is all.
+        fields: Dot paths of the parts to include; None is all.
 
     Returns:
         At most 200 lines, 4,000 characters and 6 levels; empty if nothing is left.

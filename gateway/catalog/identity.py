@@ -1,13 +1,14 @@
-"""Names of what the catalog holds: ids, addresses, and the names that a model may call. Pure.
+"""Ids, URIs and exposed names of entities. Pure.
 
-* A tool's id is ``server/name``, that of all else ``kind:server/name``, with the source's own name:
-  it never changes. A server itself has the id ``server:NAME`` or ``virtual_server:NAME``.
-* A resource's URI is ``gateway:/SERVER/URI`` with the server's own URI as it is: what a client
-  makes of a template's URI is the URI of what it would make of the template. A prompt is called
-  ``SERVER/NAME``. No server's name holds a slash, so both lead back.
-* An exposed name is at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It
-  depends only on which tools there are and on which of them held it before, never on the order in
-  which they are registered. No two are equal, even without case.
+* A tool has the id ``server/name``, other entities ``kind:server/name``, with the name that the
+  source uses. Ids never change. A server itself has the id ``server:NAME`` or
+  ``virtual_server:NAME``.
+* A resource's URI is ``gateway:/SERVER/URI``, with the server's own URI unchanged. So a client can
+  expand a template's URI, and the result is the URI of the expanded resource. A prompt is called
+  ``SERVER/NAME``. Server names contain no slash, so both can be parsed.
+* An exposed name has at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It
+  depends only on the set of tools and on earlier holders of names, never on the order of
+  registration. Exposed names are unique, even without case.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from gateway.types import Kind, ToolDefinition
 
 SCHEME = "gateway:/"
 SERVER_KINDS = frozenset({"server", "virtual_server"})
-"""The kinds of entities that have tools."""
+"""Kinds of entities that have tools."""
 MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
-"""A name that is exposed as it is; nearly all are."""
+"""Pattern of names that are exposed unchanged, which includes nearly all names."""
 _NO_HOLDERS: Mapping[str, str] = {}
 _UNPINNED = frozenset({"search_text", "open_world"})
 _LOOKALIKES = str.maketrans(
@@ -36,13 +37,15 @@ _LOOKALIKES = str.maketrans(
     "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",
     "abekmhopctyxsljhdqwanlkvoptullo",
 )
-"""Small letters of Cyrillic and Greek, and digits, that look like a Latin letter."""
+"""Small letters of Cyrillic and Greek, and digits, that look like Latin letters."""
 
 
 def entity_id(kind: Kind, server: str, name: str) -> str:
-    """Return the catalog's id of what a source lists; see `check_server_name` for why no two meet.
+    """Return the id of an entity that a source lists. `check_server_name` ensures that ids are
+    unique.
 
-    ``server/name`` of a tool, ``kind:server/name`` of all else, ``kind:name`` of a server itself.
+    The id is ``server/name`` for a tool, ``kind:name`` for a server itself, and
+    ``kind:server/name`` for other entities.
     """
     if kind == "tool":
         return f"{server}/{name}"
@@ -52,14 +55,16 @@ def entity_id(kind: Kind, server: str, name: str) -> str:
 
 
 def to_gateway_uri(kind: Kind, server: str, name: str) -> str:
-    """Return the URI of a resource, the full name of a prompt, and the id of anything else."""
+    """Return the URI of a resource, the full name of a prompt, or the id of another entity."""
     if kind == "resource":
         return f"{SCHEME}{server}/{name}"
     return f"{server}/{name}" if kind == "prompt" else entity_id(kind, server, name)
 
 
 def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
-    """Return the server and its own name of what `to_gateway_uri` named; None for anything else."""
+    """Split a name of `to_gateway_uri` into the server and the server's own name; None if
+    malformed.
+    """
     if kind == "resource":
         if not uri.startswith(SCHEME):
             return None
@@ -75,17 +80,17 @@ def expose_names(
     holders: Mapping[str, str] = _NO_HOLDERS,
     first: Collection[str] = (),
 ) -> dict[str, str]:
-    """Return the exposed name of each tool, by id.
+    """Return the exposed name of each tool, keyed by id.
 
-    A tool gets its own name if that is free, else ``server_name``, else a readable prefix with a
-    hash of its id. A name that was held before is free only for its holder. Of tools that want the
-    same free name the first gets it: those of *first*, then the others, in the order of their ids.
+    A tool gets its own name if that is free. Otherwise it gets ``server_name``, or a readable
+    prefix with a hash of its id. A name that had a holder before is free only for this holder. If
+    several tools compete for a free name, tools in *first* win, then the smallest id.
 
     Args:
-        own_names: What its server calls each tool, by id.
-        reserved: Names that no tool may have, such as the meta-tools'.
-        holders: The id of the tool that holds a name, by the name without case.
-        first: The ids of tools whose names the host itself gave or vouches for.
+        own_names: The server's name of each tool, keyed by id.
+        reserved: Names that tools must not get, such as those of the meta-tools.
+        holders: Id of the tool that holds a name, keyed by the name in lower case.
+        first: Ids of tools whose names the host chose or trusts.
     """
     used = {name.casefold() for name in reserved}
     names = dict(own_names)
@@ -100,25 +105,25 @@ def expose_names(
 
 
 def _candidates(key: str, name: str) -> Iterator[str]:
-    """Yield the names that a tool may get, the best first; they never end."""
+    """Yield possible names of a tool without end, best first."""
     yield plain_name(name, key)
     qualified = plain_name(f"{key.removesuffix(f'/{name}')}_{name}", key)
     yield qualified
     yield _hashed(qualified, key, 8)
-    # A server may call a tool by such a hash: then the next one is free.
+    # A server may use such a hash as a tool name; then the next one is free.
     yield from (_hashed(qualified, f"{step} {key}", 64) for step in count())
 
 
 def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools of different servers whose names differ, but hardly to the eye.
+    """Return groups of tools of different servers with names that look almost the same.
 
-    They differ in case, underscores or hyphens, in letters of another script, or in a plural.
+    Such names differ only in case, underscores, hyphens, a plural, or letters of another script.
 
     Args:
-        own_names: What its server calls each tool, by id.
+        own_names: The server's name of each tool, keyed by id.
 
     Returns:
-        The ids of each group, sorted; the groups by their ids.
+        Sorted ids of each group, in the order of their first ids.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for key, name in own_names.items():
@@ -137,13 +142,13 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _skeleton(name: str) -> str:
-    """Return what stays of a name without all that is easily overlooked."""
+    """Reduce a name to the letters that a reader notices."""
     folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     return "".join(word.rstrip("s") or word for word in re.split(r"[\W_]+", folded))
 
 
 def plain_name(name: str, key: str) -> str:
-    """Return the name that a tool gets if no other holds it."""
+    """Return the preferred exposed name of a tool, assuming that it is free."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
@@ -158,11 +163,11 @@ def _hashed(name: str, key: str, length: int) -> str:
 
 
 def definition_digest(server: str, definition: ToolDefinition) -> str:
-    """Return the SHA-256 (hex) of all that a search or a call reads of a definition.
+    """Return a SHA-256 (hex) of all parts of a definition that a search or a call reads.
 
-    The search text is left out: it is the host's, and approvals of the definition outlive it. So is
-    whether it reaches the open world, which only policies read. The order of JSON keys does not
-    matter; the order of lists does.
+    The search text is excluded, because the host sets it and a change must not invalidate
+    approvals. The hint ``open_world`` is excluded too, because only policies read it. The order of
+    JSON keys does not matter; the order of lists does.
     """
     hints = definition.hints
     whole: dict[str, object] = {

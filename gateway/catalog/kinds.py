@@ -1,4 +1,4 @@
-"""What differs between kinds of entities, as one table."""
+"""Table of entity kinds: how each kind is embedded, indexed and called."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ Field = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:
-    """How one kind is searched and used."""
+    """Search settings and abilities of one kind."""
 
     callable: bool = False
-    """Whether `invoke` may run it."""
+    """True if `invoke` can call entities of this kind."""
     graph: bool = True
-    """Whether it becomes a document of the graph."""
+    """True if each entity becomes a document of the graph."""
     embedded: tuple[Field, ...]
-    """The fields its vector is made of, in this order; the end is cut first."""
+    """Fields of the embedded text, in this order; a long text is cut at the end."""
     leaning: tuple[Field, ...] = ("name",)
-    """The fields of the second vector, added to the first: what would drown in the whole."""
+    """Fields of a second vector, added to the first. They would have little weight in the whole
+    text."""
     indexed: Mapping[Field, float]
-    """The fields it is found by with words, each with its weight."""
+    """Weights of the fields in the word index, keyed by field."""
     word: str = ""
-    """What people call one of these when they ask for it: the field ``kind``."""
+    """Word that people use for this kind in a query; the content of the field ``kind``."""
 
 
 _TEXTS: Mapping[Field, float] = {
@@ -61,13 +62,13 @@ _CUSTOM = KindRow(
     embedded=("name", "title", "description", "hints", "metadata"), indexed=_ALL_TEXTS
 )
 MAX_TOOL_CHARS = 200
-"""How much of a tool's description stands in the details of its server."""
+"""Maximum length of each tool description in the details of a server, in characters."""
 KINDS: Mapping[Kind, KindRow] = {
     "tool": KindRow(
         callable=True, embedded=("name", "title", "server", "description", "hints"), indexed=_TEXTS
     ),
     "server": KindRow(
-        # Its tools are documents of the graph already.
+        # The tools of a server are documents of the graph already.
         graph=False,
         embedded=(
             *("kind", "name", "title", "description", "hints"),
@@ -102,13 +103,15 @@ KINDS: Mapping[Kind, KindRow] = {
     "prompt": _LISTED,
     "resource": _LISTED,
 }
-"""The kinds that every catalog has."""
+"""Built-in kinds."""
 REGISTRY_NAMES: Mapping[Kind, str] = {"server": "mcp_server", "agent": "a2a_agent"}
-"""What registries call the kinds that have another name with them."""
+"""Names of kinds in registries that use another name."""
 
 
 def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
-    """Return what the details of a server say of its *tools*: names, and how descriptions begin."""
+    """Return the part of a server's details about its *tools*: their names, and the beginnings of
+    their descriptions.
+    """
     listed = list(tools)
     return {
         "tools": [tool.name for tool in listed],
@@ -117,5 +120,5 @@ def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Return the row of *kind*, also of one that the host declares."""
+    """Return the settings of *kind*; kinds that the host declares have default settings."""
     return KINDS.get(kind, _CUSTOM)

@@ -1,4 +1,4 @@
-"""What callers may see and do: the questions of the core, which a plugin answers by policies."""
+"""Visibility of entities for callers, which a plugin can restrict by policies, and access rules."""
 
 from __future__ import annotations
 
@@ -18,75 +18,76 @@ from gateway.types import Access, Caller, Entity, Filters
 from gateway.types.access import NO_ACCESS_RULE, combine
 
 Audience = tuple[int, ...]
-"""What callers have in common who may see the same; its numbers mean something to their maker."""
+"""Key that is equal for callers that may see the same entities; it has no other meaning."""
 Classes = NDArray[np.intp]
-"""The number of the class of each entity, shape (n,): a caller may see all of a class, or none."""
+"""Visibility class of each entity, shape (n,). A caller may see all entities of a class, or
+none."""
 Party: TypeAlias = Caller | Filters
-"""A caller, or the filters that carry the caller's user, tenant and scopes."""
+"""A caller, or filters with the caller's user, tenant and scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether one caller may see and call one entity."""
+    """Decision whether one caller may see and call one entity."""
 
     action: Literal["allow", "deny", "ask"] = "allow"
     rule: str = ""
-    """The name of the policy that decided; empty if none did."""
+    """Name of the policy that decided; empty if no policy matched."""
 
 
 class Visibility:
-    """What callers may see and do at one moment. This class shows everything to everybody.
+    """Visibility of entities at one moment. This class shows everything to everyone.
 
-    A subclass that hides something overrides everything. It is safe from any thread.
+    A subclass that hides entities overrides every method. It is safe from any thread.
     """
 
     @property
     def hiding(self) -> tuple[object, ...]:
-        """A value that is equal as long as the same is hidden from the same callers.
+        """Key of the hiding rules: equal as long as the same entities are hidden from the same
+        callers.
 
-        It is empty if nothing is hidden from anybody. A saved index is only read under an equal
-        value.
+        Empty if nothing is hidden from anyone. A saved index is only used with an equal key.
         """
         return ()
 
     def audience(self, _: Party) -> Audience:
-        """Return a value that all callers share who may see the same as this one."""
+        """Return the audience of this caller: equal for callers that may see the same entities."""
         return ()
 
     def shared(self, filters: Filters) -> Filters:
-        """Return *filters* without the user and the tenant where these decide nothing."""
+        """Return *filters* without user and tenant, if these do not affect the result."""
         return replace(filters, user="", tenant="")
 
     def decide(self, _entity: Entity, _party: Party) -> Decision:
-        """Return whether the party may see the entity, and call it without an approval."""
+        """Return whether the caller may see the entity, and call it without an approval."""
         return Decision()
 
     def classify(self, entities: Sequence[Entity]) -> Classes:
-        """Return the class of each of *entities*; never asked if nothing is hidden."""
+        """Return the visibility class of each entity. Only called if something is hidden."""
         raise NotImplementedError
 
     def open(self, classes: Classes, audience: Audience) -> NDArray[np.bool_]:
-        """Return which entities of *classes* the callers of *audience* may see, shape (n,).
+        """Return whether *audience* may see each entity, given the *classes*, shape (n,).
 
-        It is never asked if nothing is hidden.
+        Only called if something is hidden.
         """
         raise NotImplementedError
 
     def may_deny(self, entity: Entity) -> bool:
-        """Return whether *entity* is hidden from any caller; never asked if nothing is hidden."""
+        """Return whether *entity* is hidden from any caller. Only called if something is hidden."""
         raise NotImplementedError
 
 
 EVERYTHING_VISIBLE = Visibility()
 MakeVisibility: TypeAlias = Callable[[tuple[AccessPolicy, ...]], Visibility]
-"""Returns the `Visibility` under policies, in their order. It may raise `ConfigError`."""
+"""Creates a `Visibility` from policies, in their order. May raise `ConfigError`."""
 
 
 def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
-    """Return `EVERYTHING_VISIBLE`: the `MakeVisibility` of a gateway that enforces no policies.
+    """Return `EVERYTHING_VISIBLE`; used by gateways without a plugin for policies.
 
     Raises:
-        ConfigError: There are *policies*, which must not be ignored.
+        ConfigError: If there are *policies*, because they must not be ignored.
     """
     if policies:
         raise missing_plugin("a policy", "access", "remove the policies")
@@ -95,18 +96,18 @@ def without_policies(policies: tuple[AccessPolicy, ...]) -> Visibility:
 
 _MAGIC = re.compile(r"[*?[]")
 _ESCAPED = re.compile(r"\[([*?[])\]")
-"""What `glob.escape` makes of a character that would mean more than itself."""
+"""Pattern characters that `glob.escape` made literal."""
 
 
 class AccessRules:
-    """Access by patterns of names, as it is at one moment. Pure.
+    """Access rules with name patterns, at one moment. Pure.
 
-    A pattern is held against ``server/name``, of tools, resources, prompts and entries alike, and
-    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` mean what they mean in a shell,
-    and ``*`` goes over slashes; case counts.
+    Patterns are matched against ``server/name`` for tools, resources, prompts and entries, and
+    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` have the same meaning as in a
+    shell, and ``*`` also matches slashes. Case matters.
 
     Args:
-        tables: Rules by pattern; all that match count, the later ones last.
+        tables: Access rules keyed by pattern. All matching rules apply; later ones win.
     """
 
     def __init__(self, *tables: Mapping[str, Access]) -> None:
@@ -118,28 +119,28 @@ class AccessRules:
             if _MAGIC.search(_ESCAPED.sub("", pattern)):
                 self._compiled.append((re.compile(translate(pattern)), place))
             else:
-                # The catalog keeps one of these for each thing that was changed here.
+                # The catalog stores such a pattern for each entity that was changed in it.
                 self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
 
     def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
-        """Return these rules and then those of *tables*."""
+        """Return these rules, followed by those of *tables*."""
         return AccessRules(*self._tables, *tables)
 
     def access(self, server: str, name: str = "") -> Access:
-        """Return what the rules say of one item; without *name*, of the server itself."""
+        """Return the combined access rule of one item; without *name*, of the server itself."""
         if not self.rules:
             return NO_ACCESS_RULE
         return self._combine(self._places(f"{server}/{name}" if name else server))
 
     def of_server(self, server: str, name: str) -> Access:
-        """Return the use of *server*, by the rules that do not match its item *name* as well.
+        """Return the rules that match *server* but not its item *name*.
 
-        Tags, search texts and examples are of the server alone.
+        Tags, search texts and examples are omitted, because they belong to the server alone.
         """
         if not self.rules:
             return NO_ACCESS_RULE
-        found = self._combine(self._places(server) - self._places(f"{server}/{name}"))
-        return replace(found, tags=(), search_text="", examples=())
+        access = self._combine(self._places(server) - self._places(f"{server}/{name}"))
+        return replace(access, tags=(), search_text="", examples=())
 
     def _places(self, key: str) -> set[int]:
         matched = (place for pattern, place in self._compiled if pattern.match(key))

@@ -1,4 +1,4 @@
-"""What one call of the wrapper does, event by event, and what it cost in all."""
+"""Events and costs of one call of a wrapped client."""
 
 from __future__ import annotations
 
@@ -18,52 +18,53 @@ from gateway.types import InvokeResult, JsonObject, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """What one call of the wrapper did, or several of them (`+`)."""
+    """Counts and costs of one call of a wrapped client; `+` adds up several calls."""
 
     calls: int = 1
-    """How many calls of the wrapper."""
+    """Number of client calls."""
     turns: int = 0
-    """Requests to the model."""
+    """Number of requests to the model."""
     searches: int = 0
     tool_calls: int = 0
-    """Calls of tools of the catalog."""
+    """Number of calls of catalog tools."""
     errors: int = 0
-    """Searches and tool calls that were answered with an error."""
+    """Number of searches and tool calls that were answered with an error."""
     definition_tokens: int = 0
-    """Estimated tokens of all tool definitions sent, over all turns, the host's own included."""
+    """Estimated tokens of the tool definitions sent in all turns, including the host's own
+    tools."""
     catalog_tokens: int = 0
-    """Estimated tokens if every schema of the catalog had been sent with every turn."""
+    """Estimated tokens if every turn had sent every schema of the catalog."""
     prefix_bytes: int = 0
-    """Bytes at the beginning that each request but the first shares with the one before: tools
-    first, then messages, as services read them."""
+    """Bytes that each request, except the first, shares with the beginning of the previous request.
+    Tools count before messages, as services read them."""
     request_bytes: int = 0
-    """All bytes of those requests."""
+    """Total bytes of all requests except the first."""
     prompt_tokens: int = 0
-    """As the service reports them, over all turns; so are the next two."""
+    """Sum over all turns, as reported by the service, like the next two fields."""
     completion_tokens: int = 0
     cached_tokens: int = 0
     turn_tokens: tuple[TokenUsage, ...] = ()
-    """As the service reports them for each turn that it answered, in order."""
+    """Usage of each answered turn, in order, as reported by the service."""
     messages: tuple[Mapping[str, object], ...] = ()
-    """What the conversation gained before the reply: the model's calls of our tools, with answers.
-    A host that puts them into its own messages, before the reply, keeps the found tools."""
+    """Messages that this call added before the reply: the model's calls of gateway tools, and the
+    answers. Add them to your own messages, before the reply, to keep the found tools."""
     response_id: str = ""
-    """In the Responses API: the response that the service would go on from."""
+    """Id of the service's final response (Responses API); "" for Chat Completions."""
 
     @property
     def definition_share(self) -> float:
-        """Tokens of definitions sent, as a share of all schemas, >= 0; 0.0 for an empty catalog."""
+        """Definition tokens divided by catalog tokens, >= 0; 0.0 for an empty catalog."""
         return self.definition_tokens / self.catalog_tokens if self.catalog_tokens else 0.0
 
     @property
     def prefix_stability(self) -> float:
-        """The share of the requests' bytes that a prompt cache could know, 0 to 1; 1.0 if there was
-        only one request.
+        """Share of the request bytes that a prompt cache can reuse, 0 to 1; 1.0 for a single
+        request.
         """
         return self.prefix_bytes / self.request_bytes if self.request_bytes else 1.0
 
     def __add__(self, other: Accounting) -> Accounting:
-        """Add what a later call did: its messages come after ours, its response is the last."""
+        """Add the counts of a later call: append its messages and take over its response id."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.__slots__
@@ -74,21 +75,22 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """The model is asked."""
+    """Event: a request is sent to the model."""
 
     turn: int
-    """Counts requests within one call of the wrapper, from 1."""
+    """Number of the request within the client call, from 1."""
     tools: tuple[str, ...]
-    """The names of all tools that it sees, in order: the host's, the meta-tools, the proxies."""
+    """Names of all tools in the request, in order: the host's tools, the meta-tools, the
+    proxies."""
     proxies: tuple[str, ...]
-    """Those of them that are found tools."""
+    """Names of the proxies among *tools*."""
     definition_tokens: int
-    """Estimated tokens of all these definitions."""
+    """Estimated tokens of all tool definitions in the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """The model searched the catalog."""
+    """Event: the model searched the catalog."""
 
     call_id: str
     queries: tuple[str, ...]
@@ -97,43 +99,43 @@ class Searched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """The model called a tool of the catalog."""
+    """Event: the model called a tool of the catalog."""
 
     call_id: str
     tool: str
-    """The name as the model gave it."""
+    """Tool name as the model wrote it."""
     arguments: JsonObject
     result: InvokeResult | None = None
-    """None if nothing was sent."""
+    """Result of the call; None if the call was not sent."""
     error: str = ""
-    """What the model was told instead of a result."""
+    """Error text that the model received instead of a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied:
-    """The model's turn had no calls of our tools: it goes to the caller."""
+    """Event: the model's reply is returned to the caller, because it calls no gateway tools."""
 
     turn: int
     text: str
     accounting: Accounting
-    """What the whole call did and cost."""
+    """Counts and costs of the whole client call."""
 
 
 Event: TypeAlias = Requested | Searched | Called | Replied
 Observer: TypeAlias = Callable[[Event], None]
-"""Called with each event as it happens, on the thread or task that runs the conversation. Must not
-block and must not raise."""
+"""Callback for events, called on the thread or task that runs the conversation. It must not block
+or raise."""
 
 
 def attach(reply: BaseModel, accounting: Accounting) -> None:
-    """Set ``reply.gateway``: no field, so it is never sent."""
+    """Set ``reply.gateway`` outside the fields of the model, so that it is never serialized."""
     reply.__dict__["gateway"] = accounting
 
 
 def accounting_of(reply: object) -> Accounting | None:
-    """Return ``reply.gateway``, typed; None for a reply that did not come through the wrapper.
+    """Return ``reply.gateway``, or ``error.accounting`` of a `LoopError`.
 
-    Of a `LoopError` it is ``error.accounting``.
+    Return None if the reply did not come from a wrapped client.
     """
     name = "accounting" if isinstance(reply, LoopError) else "gateway"
     accounting = getattr(reply, name, None)
@@ -141,23 +143,23 @@ def accounting_of(reply: object) -> Accounting | None:
 
 
 class UsageMeter:
-    """The counts of one call, while it runs. Bytes are counted from the second request on."""
+    """Running counts of one client call. Bytes are counted from the second request on."""
 
     def __init__(self) -> None:
         self.total = Accounting()
-        """All but what the service reports."""
+        """All counts except the usage reported by the service."""
         self.failed_turns = 0
-        """In a row, up to now."""
+        """Number of consecutive turns, up to now, in which every call failed."""
         self.estimated_tokens = 0
-        """Of turns whose usage was not reported; for the budget alone."""
+        """Estimated tokens of turns without a reported usage; counted only for ``max_tokens``."""
         self.usage: BaseModel | None = None
         self._parts: list[str] = []
-        """The parts of the last request, as JSON."""
+        """Tools and messages of the last request, as JSON."""
 
     def record_request(
         self, parts: Iterable[object], *, definition_tokens: int, catalog_tokens: int
     ) -> None:
-        """Count one request; *parts* are its tools and then its messages."""
+        """Count one request. *parts* are its tools, then its messages."""
         before, self._parts = self._parts, [json.dumps(part, default=str) for part in parts]
         pairs = zip(before, self._parts, strict=False)
         same = takewhile(lambda pair: pair[0] == pair[1], pairs)
@@ -171,13 +173,13 @@ class UsageMeter:
         )
 
     def record_reply(self, usage: BaseModel | None) -> None:
-        """Count what a reply cost."""
+        """Count the reported usage of a reply."""
         self.total += Accounting(calls=0, turn_tokens=(usage_of(usage),))
         if isinstance(usage, BaseModel):
             self.usage = usage if self.usage is None else add_usage(self.usage, usage)
 
     def record_answers(self, answers: Sequence[ToolAnswer]) -> None:
-        """Count the calls of one turn."""
+        """Count the searches, calls and errors of one turn."""
         failed = sum(answer.failed for answer in answers)
         searches = sum(answer.search is not None for answer in answers)
         tool_calls = len(answers) - searches
@@ -186,13 +188,13 @@ class UsageMeter:
 
     @property
     def tokens(self) -> int:
-        """All tokens so far, as the service reports them; estimated where it does not."""
+        """Tokens used so far, as reported by the service, or estimated if it reports none."""
         return total_tokens(self.usage) + self.estimated_tokens
 
     def accounting(
         self, messages: Sequence[Mapping[str, object]], *, response_id: str
     ) -> Accounting:
-        """Return the counts of the whole call."""
+        """Return the counts of the client call so far."""
         usage = usage_of(self.usage)
         return replace(
             self.total,
@@ -205,7 +207,7 @@ class UsageMeter:
 
 
 def usage_of(usage: BaseModel | None) -> TokenUsage:
-    """Return what a service reported, in either wire format."""
+    """Convert a usage report of either wire format."""
     cached, reasoning = (
         next(filter(None, (getattr(usage, name, None) for name in names)), None)
         for names in (
@@ -222,16 +224,16 @@ def usage_of(usage: BaseModel | None) -> TokenUsage:
 
 
 def total_tokens(usage: BaseModel | None) -> int:
-    """Return the reported total, else the sum of its parts; 0 without a report."""
+    """Return the reported total, or else the sum of input and output; 0 without a report."""
     parts = usage_of(usage)
     return _count(usage, "total_tokens") or (parts.input or 0) + (parts.output or 0)
 
 
 def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
-    """Add two usages field by field, details too; a field that only one has stays.
+    """Add two usage reports field by field, including details. Fields that only one report has are
+    kept.
 
-    Many services leave out fields that the SDK requires, so the sum is built unchecked, as the SDK
-    builds a reply.
+    The sum is built without validation, because many services omit fields that the SDK requires.
     """
     parts = (usage.model_dump(exclude_unset=True, warnings=False) for usage in (first, second))
     return type(second).model_construct(None, **_add_fields(*parts))
@@ -256,7 +258,7 @@ def _count(usage: object, *names: str) -> int | None:
 
 
 def event_of(answer: ToolAnswer) -> Event:
-    """Return *answer* as an event for the observer."""
+    """Convert *answer* to an event for the observer."""
     if answer.search is not None:
         return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
     return Called(

@@ -1,10 +1,10 @@
-"""A conversation in the wire format of Chat Completions, whole or streamed. No I/O.
+"""A conversation in the format of Chat Completions, streamed or not. No I/O.
 
-* Of several choices (``n``) the first decides whether the loop goes on. Of the others only texts
-  and calls of the host's tools are returned.
-* The streamed turns of one call look like one completion: one id, one beginning, one end, and the
-  usage of all turns in the last chunk, if the service tells any. Text passes as it comes. Tool
-  calls and the end of the turn wait until it is known whose tools are called.
+* With several choices (``n``), only the tool calls of the first choice are answered. The other
+  choices keep their text and their calls of the host's tools.
+* The streamed turns of one client call look like one completion, with one id, one beginning and one
+  end. The last chunk has the usage of all turns, if the service reports it. Text is passed on
+  immediately. Tool calls and the end of the turn wait until the owner of the called tools is known.
 """
 
 from __future__ import annotations
@@ -22,54 +22,55 @@ from gateway.discovery.call_handler import ToolAnswer, ToolCall
 from gateway.discovery.tool_list import ToolList
 from gateway.runtime.json_schema import as_objects
 
-_SAID_ONCE = frozenset({"id", "name", "role", "type"})
-"""Fields that a service that repeats them does not extend."""
+_REPEATED_FIELDS = frozenset({"id", "name", "role", "type"})
+"""Fields that replace their earlier value, because some services repeat them in every chunk."""
 
 
 class ChatStreamMerger:
-    """The chunks of one call, over all its turns."""
+    """Merges the chunks of all turns of one client call into one stream."""
 
     opened_as = ""
-    """The caller's id of the stream means nothing to the service."""
+    """Always empty: Chat Completions services do not look up a conversation by the id of a
+    stream."""
 
     def __init__(self) -> None:
         self._chunks: list[ChatCompletionChunk] = []
-        """Those of the present turn."""
+        """Chunks of the current turn."""
         self._first: ChatCompletionChunk | None = None
-        """The first chunk of the whole stream, once there is one."""
+        """First chunk with choices of the whole stream."""
         self._usage: ChatCompletionChunk | None = None
-        """The last chunk with a usage."""
+        """Last chunk with a usage."""
         self._opened: set[int] = set()
-        """The indices of the choices that have begun."""
+        """Indices of the choices that have begun."""
 
     def next_turn(self) -> None:
-        """Begin another turn."""
+        """Start a new turn."""
         self._chunks = []
 
     @property
     def is_empty(self) -> bool:
-        """Whether the turn brought nothing at all."""
+        """True if the turn had no chunks."""
         return not self._chunks
 
     def push(
         self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
     ) -> Iterator[ChatCompletionChunk]:
-        """Take one chunk and yield what may be passed on."""
+        """Add one chunk, and yield the part of it that can be passed on immediately."""
         self._chunks.append(chunk)
         self._usage = chunk if chunk.usage is not None else self._usage
         self._first = chunk if self._first is None and chunk.choices else self._first
         now = [part for choice in chunk.choices if (part := self._text_part(choice)) is not None]
-        # A chunk without any choice is about the request, as Azure sends it, or a usage.
+        # A chunk without choices contains the usage, or facts about the request (Azure).
         if now or not (chunk.choices or chunk.usage):
             yield self._restamp(chunk, now)
 
     def reply(self) -> ChatCompletion:
-        """Return the whole turn as if it had not been streamed."""
-        # Built as the SDK builds what it receives: a missing end is no error.
+        """Return the whole turn as a reply that was not streamed."""
+        # Like the SDK, do not validate: a missing end is not an error.
         return ChatCompletion.construct(None, **join_chunks(self._chunks))
 
     def finish(self, final: ChatCompletion | None) -> Iterator[ChatCompletionChunk]:
-        """Yield the calls and the end of each choice of *final*; the usage comes last."""
+        """Yield the tool calls and the end of each choice of *final*, and the usage last."""
         if final is None:
             return
         last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
@@ -82,8 +83,8 @@ class ChatStreamMerger:
         yield from chunks
 
     def _text_part(self, choice: Choice) -> Choice | None:
-        """Return the part of a choice that is not about tools or the end, if there is one."""
-        # Some services leave the delta out, whatever the type says.
+        """Return *choice* without tool calls and finish reason; None if the rest is empty."""
+        # Some services omit the delta, although its type is not optional.
         sent: ChoiceDelta | None = choice.delta
         delta = {} if sent is None else sent.to_dict(warnings=False)
         delta.pop("tool_calls", None)
@@ -118,8 +119,10 @@ def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
 
 
 def join_chunks(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
-    """Join chunks to the whole completion, by the rules of the format: texts grow, calls are
-    distinguished by their index, of everything else the last value counts.
+    """Join chunks into a whole completion, as fields of Chat Completions.
+
+    Texts are concatenated, tool calls are joined by their index, and other fields keep the last
+    value.
     """
     whole: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
@@ -152,39 +155,39 @@ def _merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
             _merge_delta(before, value)
         elif value is not None or key not in target:
             grows = isinstance(value, str | list) and type(before) is type(value)
-            target[key] = before + value if grows and key not in _SAID_ONCE else value
+            target[key] = before + value if grows and key not in _REPEATED_FIELDS else value
 
 
 class ChatConversation(Conversation[ChatCompletion]):
-    """One call of ``chat.completions``."""
+    """One client call of ``chat.completions``."""
 
     wire_format = "chat"
-    refused = ("functions", "go out together with found tools: give them as 'tools'")
+    refused = ("functions", "be sent together with found tools: pass them as 'tools'")
 
     def __init__(self, request: Mapping[str, object]) -> None:
         super().__init__(request)
         self._initial = to_json_items(request.get("messages"), "messages")
 
     def messages(self) -> Sequence[JsonItem]:
-        """Return the messages."""
+        """Return the messages of the request and the new ones."""
         return [*self._initial, *self.new_messages]
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Write the request."""
+        """Return the body of the next request."""
         body = super().body(turn, tool_list)
         if turn > 1:
             body["messages"] = self.messages()
         return body
 
     def is_readable(self, reply: object) -> bool:
-        """Return whether the reply has choices, and each a message."""
+        """Return whether the reply is a list of choices, each with a message."""
         choices = reply.choices if isinstance(reply, ChatCompletion) else None
         return isinstance(choices, list) and all(
             isinstance(getattr(choice, "message", None), BaseModel) for choice in choices
         )
 
     def calls(self, reply: ChatCompletion) -> tuple[ToolCall, ...]:
-        """Return the calls of the first choice."""
+        """Return the tool calls of the first choice."""
         return tuple(
             ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
             if call.type == "function"
@@ -194,7 +197,7 @@ class ChatConversation(Conversation[ChatCompletion]):
         )
 
     def without_our_calls(self, reply: ChatCompletion, is_ours: IsOurs) -> ChatCompletion:
-        """Leave out our calls; a choice that is left without any has stopped."""
+        """Remove gateway calls. A choice that loses all its calls gets the finish reason "stop"."""
         choices = [_choice_without_our_calls(choice, is_ours) for choice in reply.choices]
         if all(new is old for new, old in zip(choices, reply.choices, strict=True)):
             return reply
@@ -203,7 +206,7 @@ class ChatConversation(Conversation[ChatCompletion]):
     def add_turn(
         self, reply: ChatCompletion, answers: Sequence[ToolAnswer], _load: LoadTools
     ) -> None:
-        """Add the message of the first choice and the tool messages that answer it."""
+        """Add the message of the first choice, and a tool message for each answer."""
         message = reply.choices[0].message
         self.new_messages.append(message.model_dump(exclude_none=True, exclude_unset=True))
         self.new_messages += [
@@ -212,7 +215,7 @@ class ChatConversation(Conversation[ChatCompletion]):
         ]
 
     def finish_reasons(self, reply: ChatCompletion) -> tuple[str, ...]:
-        """Return those of all choices."""
+        """Return the finish reasons of all choices."""
         return tuple(choice.finish_reason for choice in reply.choices if choice.finish_reason)
 
     def text(self, reply: ChatCompletion) -> str:

@@ -1,29 +1,26 @@
-"""Drop-in clients: the OpenAI client's own calls, with the catalog behind them.
+"""Replacements for OpenAI's clients, whose models can search and call the tools of a gateway.
 
-* Same parameters, same return types, streaming or not, raw or not: the SDK's own code runs on top,
-  and meets discovery where it sends its requests (`interceptor`).
-* What is not a request to a model goes to the bare client, untouched.
-* No state is held between two calls but for conversations that the service keeps
-  (`conversation`): one client serves any number of threads, tasks and conversations.
+* Parameters and return types are the SDK's, also for streams and raw responses. The code of the SDK
+  runs unchanged; only its ``post`` is replaced (`interceptor`).
+* Requests that do not go to a model are sent by the bare client, unchanged.
+* A client is safe for any number of threads, tasks and conversations. Between two calls it stores
+  only the state of conversations that the service keeps (`conversation`).
 
-A host with a loop of its own prepares one turn: which tools to send, and what to do with the calls.
+A host with its own loop prepares one turn, and handles its reply:
 
     turn = client.prepare(messages, tools)
-    reply = whatever_asks_a_model(messages, turn.tools)
+    reply = ask_model(messages, turn.tools)
     handled = turn.handle(reply)
-    messages += handled.messages        # the model's own and the answers of ours
-    …                                   # answer handled.calls yourself; done if there are no calls
+    messages += handled.messages        # the model's message, and answers of gateway tools
+    …                                   # answer handled.calls yourself, or stop if handled.done
 
-A request that is JSON already, of Chat Completions or of the Responses API, is given whole:
+A JSON request, of Chat Completions or of the Responses API, can be passed whole:
 
     turn = client.prepare(body)
     handled = turn.handle(send(turn.body))
     body["messages"] += handled.messages        # or body["input"]
 
-The whole loop, around any function that asks a model with a JSON body:
-
-    async def ask(body): ...            # sends it, returns the reply's JSON
-    reply = await Middleware(gateway)(body, ask)
+`Middleware` runs the whole loop around any function that sends a JSON body to a model.
 """
 
 from __future__ import annotations
@@ -72,20 +69,20 @@ _OWN_ATTRIBUTES = frozenset(
         "with_streaming_response",
     }
 )
-"""Attributes of the wrapper; all others are the bare client's. The SDK builds ``chat`` and its like
-for the client on which they are looked up, and sends with that client's ``post``."""
+"""Attributes of the wrapper; all others are looked up on the bare client. The SDK creates ``chat``
+and similar resources for the client they are looked up on, and they send through its ``post``."""
 
 
 class _Wrapper(Generic[C]):
-    """What both wrappers have in common: they look like the bare client."""
+    """Base of both wrappers, which look like the wrapped client."""
 
     openai: C
-    """The bare client."""
+    """The wrapped (bare) client."""
     gateway: Gateway
     _context: ClientContext
     _kind: ClassVar[type]
     _other: ClassVar[str]
-    """The wrapper of the other kind of client."""
+    """Class name of the wrapper for the other kind of client."""
 
     def __init__(self, openai: C, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:
         if not isinstance(openai, self._kind):
@@ -95,41 +92,41 @@ class _Wrapper(Generic[C]):
         _fill(self, openai, ClientContext(gateway, **options))
 
     def with_options(self, **options: Any) -> Self:
-        """Return a wrapper of the bare client with other options, over the same gateway."""
+        """Return a wrapper with the same gateway, and other options of the OpenAI client."""
         bare = self.openai.with_options(**options)
         return _fill(object.__new__(type(self)), bare, self._context)
 
     copy = with_options
 
     def for_caller(self, caller: Caller) -> Self:
-        """Return a wrapper of the same client whose conversations are with *caller*."""
+        """Return a wrapper of the same client for the conversations of *caller*."""
         context = self._context.for_caller(caller)
         return _fill(object.__new__(type(self)), self.openai, context)
 
     def __copy__(self) -> Self:
-        """Return another wrapper of the same client."""
         return _fill(object.__new__(type(self)), self.openai, self._context)
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
+        """Return an attribute of the wrapper if listed in ``_OWN_ATTRIBUTES``, or else of the bare
+        client.
+        """
         if name not in _OWN_ATTRIBUTES:
             bare = object.__getattribute__(self, "openai")
-            # A bare client of another class (Azure's): `isinstance` holds for both.
+            # If the bare client is of a subclass (Azure's), `isinstance` is true for both classes.
             if name == "__class__" and issubclass(type(self), type(bare)):
                 return type(self)
             return getattr(bare, name)
         value = object.__getattribute__(self, name)
         if name == "responses":
-            # Discovery would not see what a socket asks for.
+            # Requests on a socket do not pass through ``post``.
             vars(value)["connect"] = _refuse_socket
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set it on the bare client, which reads it."""
+        """Set the attribute on the bare client, which uses it."""
         setattr(object.__getattribute__(self, "openai"), name, value)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        """Refuse to be pickled, as the bare client does."""
         raise TypeError(
             f"{type(self).__name__} holds connections and a catalog, and can be neither pickled "
             "nor copied in depth: make one where it is needed, or use with_options()"
@@ -137,20 +134,34 @@ class _Wrapper(Generic[C]):
 
 
 class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
-    """An `openai.OpenAI` whose models search and call the gateway's tools.
+    """An `openai.OpenAI` client whose models can search and call the tools of a gateway.
 
     Args:
-        openai: The client that asks the model, of any subclass and for any server that speaks
-            the wire format. It is used, not copied.
-        gateway: The catalog; it may be shared.
-        observer: Called with what happens in each conversation.
-        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
-            only ``True`` is a yes.
-        caller: The party that the conversations are with; `for_caller` names another.
+        openai: The client that sends requests to the model. It may be of any subclass, for any
+            server with the same wire format. It is used, not copied.
+        gateway: The gateway with the tools; several clients may share it.
+        observer: Callback for events of each conversation.
+        approve: Callback before a destructive tool runs (`ChatOptions.confirm`). Only ``True``
+            approves the call.
+        caller: The caller of all conversations; `for_caller` returns a wrapper for another one.
         agent: The agent's name in telemetry.
 
     Raises:
-        ConfigError: If one of the two is something else.
+        ConfigError: If *openai* or *gateway* has the wrong type.
+
+    Example:
+        >>> from gateway.testing import Call, ScriptedModel, Turn, script
+        >>> turns = Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+        >>> model = ScriptedModel(script(*turns))  # instead of a real model service
+        >>> model.start()
+        >>> openai = OpenAI(base_url=model.base_url, api_key="-")
+        >>> client = AutoDiscoveryClient(openai, gateway)
+        >>> messages = [{"role": "user", "content": "What is 1 + 2?"}]
+        >>> reply = client.chat.completions.create(model="any", messages=messages)
+        >>> reply.choices[0].message.content
+        'It is 3.'
+        >>> client.close()
+        >>> model.close()
     """
 
     _kind = OpenAI
@@ -163,12 +174,12 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
         *,
         model: str = "",
     ) -> Prepared:
-        """Prepare one turn of a loop of the host's own; see `Prepared`.
+        """Prepare one turn of your own loop.
 
         Args:
-            messages: The conversation; or a whole request as JSON, in either format.
+            messages: The conversation, or a whole JSON request of either wire format.
             tools: The host's own tools.
-            model: The model that will be asked; "" if that is open.
+            model: The name of the model; "" if not known yet.
         """
         bridge = self.gateway.bridge
         work = partial(prepare, self._context, messages, tools, model)
@@ -176,19 +187,33 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
 
 
 class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
-    """An `openai.AsyncOpenAI` whose models search and call the gateway's tools.
+    """An `openai.AsyncOpenAI` client whose models can search and call the tools of a gateway.
 
     Args:
-        openai: The client that asks the model, on the loop that the caller runs.
-        gateway: The catalog; it may be shared, also with blocking callers.
-        observer: Called with what happens in each conversation.
-        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
-            only ``True`` is a yes.
-        caller: The party that the conversations are with; `for_caller` names another.
+        openai: The client that sends requests to the model, on the caller's event loop.
+        gateway: The gateway with the tools; it may be shared, also with blocking clients.
+        observer: Callback for events of each conversation.
+        approve: Callback before a destructive tool runs (`ChatOptions.confirm`). Only ``True``
+            approves the call.
+        caller: The caller of all conversations; `for_caller` returns a wrapper for another one.
         agent: The agent's name in telemetry.
 
     Raises:
-        ConfigError: If one of the two is something else.
+        ConfigError: If *openai* or *gateway* has the wrong type.
+
+    Example:
+        >>> from gateway.testing import Call, ScriptedModel, Turn, script
+        >>> turns = Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+        >>> model = ScriptedModel(script(*turns))  # instead of a real model service
+        >>> model.start()
+        >>> openai = AsyncOpenAI(base_url=model.base_url, api_key="-")
+        >>> client = AsyncAutoDiscoveryClient(openai, gateway)
+        >>> messages = [{"role": "user", "content": "What is 1 + 2?"}]
+        >>> reply = await client.chat.completions.create(model="any", messages=messages)
+        >>> reply.choices[0].message.content
+        'It is 3.'
+        >>> await client.close()
+        >>> model.close()
     """
 
     _kind = AsyncOpenAI
@@ -201,21 +226,23 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Prepare one turn of a loop of the host's own; see `AsyncPrepared`.
+        """Prepare one turn of your own loop.
 
         Args:
-            messages: The conversation; or a whole request as JSON, in either format.
+            messages: The conversation, or a whole JSON request of either wire format.
             tools: The host's own tools.
-            model: The model that will be asked; "" if that is open.
+            model: The name of the model; "" if not known yet.
         """
         return await prepare(self._context, messages, tools, model)
 
 
 def _fill(wrapper: W, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    """Fill in *wrapper* without its base's constructor: it has no connection of its own."""
+    """Set the attributes of *wrapper* without the base constructor, which would open
+    connections.
+    """
     post = intercepted_post(openai, context)
-    own = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
-    for name, value in own.items():
+    attributes = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
+    for name, value in attributes.items():
         object.__setattr__(wrapper, name, value)
     return wrapper
 
@@ -229,40 +256,41 @@ def _refuse_socket(**_options: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """A reply whose calls of ours were answered."""
+    """A reply with the answers to its gateway calls."""
 
     messages: tuple[JsonItem, ...]
-    """To be added to the conversation: the reply, then the answers to calls of ours. Of a
-    Responses body these are items."""
+    """The reply and the answers to gateway calls, to be added to the conversation. For the
+    Responses API these are items."""
     calls: tuple[ToolCall, ...]
-    """Calls of the host's own tools: the host answers them, behind those messages."""
+    """Calls of the host's own tools. The host adds their answers after *messages*."""
     ours: int
-    """How many calls of ours were answered."""
+    """Number of gateway calls that were answered."""
 
     @property
     def done(self) -> bool:
-        """Whether the model's turn has ended: no call waits for an answer."""
+        """True if the model's turn has ended, because the reply calls no tools."""
         return not self.calls and not self.ours
 
 
 class AsyncPrepared:
-    """One turn, prepared."""
+    """One prepared turn."""
 
     def __init__(self, loop: Loop[Any], body: Mapping[str, object]) -> None:
         self._loop = loop
         self.body = body
-        """The whole request as it may be sent, for one that was given whole."""
+        """The whole request, ready to be sent, if `prepare` got a whole request."""
         self.tools: list[dict[str, Any]] = [dict(tool) for tool in loop.tool_list.tools]
-        """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
+        """The tools to send: the host's, then the gateway's. Omit ``tools`` from the request if
+        empty."""
 
     async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
-        """Run the calls of ours in *reply*.
+        """Run the gateway calls of *reply*.
 
         Args:
-            reply: A completion, its message, or a response; an object of the SDK or its JSON.
+            reply: A completion, its message, or a response, as an SDK object or JSON.
 
         Raises:
-            InvalidRequestError: If it is neither.
+            InvalidRequestError: If *reply* is something else.
         """
         loop, conversation = self._loop, self._loop.conversation
         with loop.end_after():
@@ -277,7 +305,7 @@ class AsyncPrepared:
 
 
 class Prepared:
-    """One turn, prepared, for blocking callers; see `AsyncPrepared`."""
+    """One prepared turn, for blocking callers."""
 
     def __init__(self, bridge: Bridge, prepared: AsyncPrepared) -> None:
         self._bridge = bridge
@@ -286,7 +314,7 @@ class Prepared:
         self.tools = prepared.tools
 
     def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
-        """Run the calls of ours in *reply*; see `AsyncPrepared.handle`."""
+        """Run the gateway calls of *reply*, as `AsyncPrepared.handle`."""
         return self._bridge.call(lambda: self._prepared.handle(reply))
 
 
@@ -296,7 +324,7 @@ async def prepare(
     tools: Iterable[Any] | None,
     model: str,
 ) -> AsyncPrepared:
-    """Prepare one turn of a conversation, or of a request that is given whole, in either format."""
+    """Prepare one turn of a conversation, or of a whole request in either wire format."""
     is_whole = isinstance(messages, Mapping)
     body = dict(messages) if is_whole else {"messages": list(messages), "model": model}
     if tools is not None:
@@ -307,10 +335,19 @@ async def prepare(
 
 
 class Middleware:
-    """Searches and calls between a request and its reply. Any number of calls at once.
+    """Runs the gateway calls between a request and its reply, for any number of requests at once.
 
-    For frameworks and proxies without an OpenAI client. Whole replies only, no streams. The
-    options are those of `AutoDiscoveryClient`.
+    For frameworks and proxies without an OpenAI client. Streams are not supported. The options are
+    the same as for `AutoDiscoveryClient`.
+
+    Example:
+        >>> async def ask(body):  # sends the body to a model
+        ...     message = {"role": "assistant", "content": "Hi."}
+        ...     return {"choices": [{"index": 0, "message": message}]}
+        >>> body = {"model": "any", "messages": [{"role": "user", "content": "Hello."}]}
+        >>> reply = await Middleware(gateway)(body, ask)
+        >>> reply["choices"][0]["message"]["content"]
+        'Hi.'
     """
 
     def __init__(self, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:
@@ -324,11 +361,11 @@ class Middleware:
             call_next: Sends such a body and returns the reply's JSON.
 
         Raises:
-            InvalidRequestError: If *body* asks for a stream, or is no such request.
+            InvalidRequestError: If *body* requests a stream, or is neither kind of request.
             LoopError: If a limit of `ChatOptions` is reached.
         """
         if body.get("stream"):
-            raise InvalidRequestError("a middleware takes whole replies: leave 'stream' out")
+            raise InvalidRequestError("the middleware does not support streams: leave 'stream' out")
         loop = self._context.begin(body, is_responses=_is_responses(body))
 
         async def ask() -> Any:
@@ -349,7 +386,7 @@ def _is_responses(body: Mapping[str, object]) -> bool:
 
 
 def _parse_reply(reply: BaseModel | Mapping[str, object], wire_format: WireFormat) -> Any:
-    """Return *reply* as the SDK's object."""
+    """Return *reply* as an SDK object."""
     if isinstance(reply, ChatCompletion | Response):
         return reply
     fields = reply.model_dump(exclude_unset=True) if isinstance(reply, BaseModel) else dict(reply)

@@ -1,12 +1,12 @@
-"""One call of the wrapper as a conversation, and the state that outlives it.
+"""One client call as a conversation, and the state that is stored after the call.
 
 With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages. So the
-tools that were found, and the calls that we still have to answer, are stored here by that id. After
-a restart they are gone: found tools are then called through `call_tool`, or searched for again.
+found tools and the unanswered gateway calls are stored here by that id. A restart loses them: the
+model then calls found tools through `call_tool`, or searches again.
 
-A ``tool_choice`` that demands a call (``required``, a named function) is met by the first calls, of
-our tools too; later turns choose freely, or the model would have to call tools for ever. ``none``
-and a list of allowed tools stay as the host wrote them.
+A ``tool_choice`` that requires a call (``required``, a named function) applies only to the first
+turn, and gateway calls satisfy it. Later turns choose freely; otherwise the model could never stop
+calling tools. ``none`` and lists of allowed tools stay as the host wrote them.
 """
 
 from __future__ import annotations
@@ -30,57 +30,57 @@ JsonItem = Mapping[str, object]
 R = TypeVar("R", ChatCompletion, Response)
 """A whole reply."""
 IsOurs = Callable[[str], bool]
-"""Returns whether a function of this name is ours to run."""
+"""Returns whether the gateway runs the function of this name."""
 LoadTools = Callable[[Sequence[str]], Sequence[JsonItem]]
-"""Returns the definitions of tools by their exposed names."""
+"""Returns the definitions of tools, given their exposed names."""
 MAX_CONVERSATIONS = 1024
-"""How many conversations are stored; the least recently used one goes."""
+"""Maximum number of stored conversations; the least recently used one is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationState:
-    """The stored state of a conversation that the service keeps."""
+    """Stored state of a conversation that the service keeps."""
 
     shown: tuple[str, ...] = ()
-    """The found tools that the model saw last, in order."""
+    """Proxies in the last request, in order."""
     pending_calls: tuple[ToolCall, ...] = ()
-    """Calls of our tools that the caller was not shown, and whose answers the service waits for."""
+    """Gateway calls that the caller did not see, and whose answers the service still expects."""
     continues: str = ""
-    """The response that the service knows, if a stream began under another id."""
+    """Id of the response that the service knows, if the stream began with another id."""
 
 
 class Conversation(ABC, Generic[R]):
-    """One call of the wrapper in one wire format.
+    """One client call in one wire format.
 
-    It reads the caller's request, grows by what the model and we say, and writes the next request.
-    No I/O; the caller's objects are never changed.
+    It reads the caller's request, collects new messages, and writes the next request. It does no
+    I/O, and never changes the caller's objects.
     """
 
     wire_format: ClassVar[WireFormat]
     refused: ClassVar[tuple[str, str]]
-    """A parameter that cannot work with discovery, and why."""
+    """A parameter that does not work with discovery, and the end of its error message."""
 
     def __init__(self, request: Mapping[str, object]) -> None:
         self._request = request
         self.host_tools: Sequence[JsonItem] = to_json_items(request.get("tools"), "tools")
         self.model = str(request.get("model", ""))
-        """The model that is asked; "" if the request names none."""
+        """Name of the model; "" if the request has none."""
         self.id = ""
-        """That of the conversation at the service; "" if the request names none."""
+        """Id of the conversation at the service; "" if the request has none."""
         self.required_tools = required_tools(request.get("tool_choice"))
-        """Names in the caller's ``tool_choice``."""
+        """Names of tools in the caller's ``tool_choice``."""
         self.recalled: tuple[str, ...] = ()
-        """Tools that were found in a part of the conversation that only the service keeps."""
+        """Proxies from earlier messages that only the service keeps."""
         self.pending_calls: tuple[ToolCall, ...] = ()
-        """Calls of ours in that part that are not answered yet."""
+        """Unanswered gateway calls in earlier messages that only the service keeps."""
         self.new_messages: list[JsonItem] = []
-        """What the conversation gained since the caller's request."""
+        """Messages added since the caller's request."""
 
     def check(self) -> None:
-        """Refuse what cannot work with discovery.
+        """Refuse parameters that do not work with discovery.
 
         Raises:
-            InvalidRequestError: With what to do instead.
+            InvalidRequestError: With a remedy.
         """
         parameter, why = self.refused
         if self._request.get(parameter):
@@ -89,8 +89,8 @@ class Conversation(ABC, Generic[R]):
             )
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Write the request of *turn*, counted from 1; the first has the caller's own messages,
-        byte for byte.
+        """Return the request of *turn*, counted from 1. The first request has the caller's own
+        messages, byte for byte.
         """
         body = dict(self._request)
         if turn > 1 and "tool_choice" in body:
@@ -105,47 +105,50 @@ class Conversation(ABC, Generic[R]):
 
     @abstractmethod
     def is_readable(self, reply: object) -> bool:
-        """Return whether *reply* is one: some services send an error page as if it were."""
+        """Return whether *reply* is a real reply; some services return an error page as a
+        success.
+        """
 
     @abstractmethod
     def calls(self, reply: R) -> tuple[ToolCall, ...]:
-        """Return every call of *reply* that we or the caller must answer, in order."""
+        """Return every call of *reply* that the gateway or the caller must answer, in order."""
 
     @abstractmethod
     def without_our_calls(self, reply: R, is_ours: IsOurs) -> R:
-        """Return *reply* without calls of ours; itself if there are none."""
+        """Return *reply* without gateway calls, or *reply* itself if it has none."""
 
     @abstractmethod
     def add_turn(self, reply: R, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add *reply* and the answers to its calls; *load* writes the tools of a native search."""
+        """Add *reply* and the answers to its calls. *load* returns the tools of a native search."""
 
     @abstractmethod
     def finish_reasons(self, reply: R) -> tuple[str, ...]:
-        """Return why the model stopped, for each choice."""
+        """Return the reason why the model stopped, for each choice."""
 
     @abstractmethod
     def text(self, reply: R) -> str:
-        """Return the text of *reply*; "" for none."""
+        """Return the text of *reply*; "" if it has none."""
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add the answers to `pending_calls`."""
 
     def store(self, final: R, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
-        """Store what the next request will not tell.
+        """Store the state that the next request does not contain.
 
         Args:
             final: The reply that goes to the caller.
-            pending: Calls of ours that were left out of it.
+            pending: Gateway calls that were removed from it.
             opened_as: The id under which a stream began.
         """
 
 
 def to_json_items(items: object, parameter: str) -> list[JsonItem]:
-    """Read a list of messages or tools, each a mapping or an object of the SDK, without touching
-    the originals.
+    """Convert a list of messages or tools (mappings or SDK objects) to JSON objects.
+
+    The originals are not changed.
 
     Raises:
-        InvalidRequestError: If it is something else; *parameter* is named.
+        InvalidRequestError: If *items* has another type; the message names *parameter*.
     """
     if items is None:
         return []
@@ -158,12 +161,14 @@ def _to_json_item(item: object, parameter: str) -> JsonItem:
     value = _to_json(item)
     if isinstance(value, Mapping):
         return value
-    raise InvalidRequestError(f"each of {parameter!r} must be an object, got {type(item).__name__}")
+    raise InvalidRequestError(
+        f"each item of {parameter!r} must be an object, got {type(item).__name__}"
+    )
 
 
 def _to_json(value: object) -> object:
-    """Write objects of the SDK as the SDK sends them, at any depth: a later request then repeats
-    an earlier one to the byte.
+    """Serialize SDK objects at any depth as the SDK does, so that a later request repeats an
+    earlier one byte for byte.
     """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True, by_alias=True)
@@ -173,7 +178,7 @@ def _to_json(value: object) -> object:
 
 
 def required_tools(choice: object) -> tuple[str, ...]:
-    """Return the names of the functions in a ``tool_choice``; () for the plain forms."""
+    """Return the function names in a ``tool_choice``; () if it is a plain string."""
     if not isinstance(choice, Mapping):
         return ()
     listed = unwrap(choice).get("tools")

@@ -1,10 +1,10 @@
-"""The clients' ``post`` with discovery before it, written once for both kinds of client.
+"""A ``post`` for clients that adds discovery, written once for blocking and async clients.
 
-All that the SDK builds on ``post`` (`create`, `parse`, `stream`, raw responses) comes here.
-What is neither a chat completion nor a response goes straight to the service.
+Every method of the SDK that sends (`create`, `parse`, `stream`, raw responses) calls ``post``.
+Requests other than chat completions and responses go to the service unchanged.
 
-Everything is a coroutine. With a blocking client each blocks where the other kind awaits, so it
-never suspends: `_run_blocking` runs it to its end in one step.
+All code here is async. With a blocking client the requests block, so the coroutines never suspend,
+and `_run_blocking` completes them in one step.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ E = TypeVar("E", bound=BaseModel)
 """A chunk or an event."""
 T = TypeVar("T")
 _RAW_HEADER = "x-stainless-raw-response"
-_REQUEST_KEY = "idempotency-key"
-"""Identifies one request: later turns may not repeat it."""
+_IDEMPOTENCY_HEADER = "idempotency-key"
+"""Later turns must not repeat the key of the first request."""
 _FRAMING_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 _REPLY_TYPES = (ChatCompletion, Response)
 _DONE = b"data: [DONE]\n\n"
 
 
 def intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Callable[..., Any]:
-    """Return the ``post`` of a wrapper of *openai*."""
+    """Return the ``post`` method for a wrapper of *openai*."""
 
     async def post(path: str, **arguments: Any) -> Any:
         if path.startswith("/responses?"):
@@ -53,7 +53,7 @@ def intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Ca
             )
         is_for_model = path in {"/chat/completions", "/responses"}
         if not is_for_model or not isinstance(arguments.get("body"), Mapping):
-            return await _settled(openai.post(path, **arguments))
+            return await _resolve(openai.post(path, **arguments))
         call = InterceptedCall(openai, context, path, arguments)
         return await (call.stream() if arguments.get("stream") is True else call.answer())
 
@@ -64,14 +64,14 @@ def intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Ca
 
 @dataclass(eq=False, repr=False)
 class InterceptedCall:
-    """One call of ``post`` that asks a model.
+    """One call of ``post`` that requests a reply from a model.
 
     Args:
-        openai: The bare client, which sends.
-        context: Of the wrapper.
-        path: Of the request.
-        arguments: All others that the SDK's own code gives to its client's ``post``. Tools and
-            messages in ``extra_body`` count as all others.
+        openai: The bare client, which sends the requests.
+        context: Settings of the wrapper.
+        path: Path of the request.
+        arguments: The other arguments of ``post``. Tools and messages in ``extra_body`` are handled
+            like those in the body.
     """
 
     openai: OpenAI | AsyncOpenAI
@@ -90,7 +90,7 @@ class InterceptedCall:
         self._reply: Any = None
         """The last reply, or its stream."""
         self._raw: Any = None
-        """The response around it, if the caller wants that."""
+        """The raw response that contains the reply, if the caller requested raw responses."""
         extra = self._options.pop("extra_json", None)
         body = {**self.arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
         self._loop = self.context.begin(
@@ -100,7 +100,7 @@ class InterceptedCall:
         )
 
     async def answer(self) -> Any:
-        """Return the reply for the caller, whole."""
+        """Return the whole reply for the caller."""
         final = await self._loop.run(self._ask, self._in_gateway)
         if not self._is_raw:
             return self._parse(final)
@@ -112,22 +112,22 @@ class InterceptedCall:
         return self._wrap(response)
 
     async def stream(self) -> Any:
-        """Return the stream for the caller: all turns as one."""
+        """Return one stream of all turns for the caller."""
         with self._loop.end_on_error():
             first = await self._ask()
         events = self._events(first)
         content = _sse_lines(events) if self._is_raw else events
         is_blocking = isinstance(self.openai, OpenAI)
-        passed: Any = _iterate_blocking(content) if is_blocking else content
-        # A generator that never began has nothing to close, and so would end nothing.
-        await _settled(next(passed) if is_blocking else anext(passed))
+        output: Any = _iterate_blocking(content) if is_blocking else content
+        # Start the generator, because closing one that never started would not end the call.
+        await _resolve(next(output) if is_blocking else anext(output))
         if self._is_raw:
-            return self._wrap(_response(self._raw.http_response, stream=_Body(passed)))
+            return self._wrap(_response(self._raw.http_response, stream=_Body(output)))
         kind = MergedStream if is_blocking else AsyncMergedStream
-        return kind(first, passed, self._loop)
+        return kind(first, output, self._loop)
 
     async def _events(self, stream: Any) -> AsyncGenerator[Any, None]:
-        """Yield None, then the events of all turns; the call ends when this is closed."""
+        """Yield None, then the events of all turns. Closing the generator ends the call."""
         loop = self._loop
         is_chat = loop.conversation.wire_format == "chat"
         merger = ChatStreamMerger() if is_chat else ResponsesStreamMerger()
@@ -135,16 +135,16 @@ class InterceptedCall:
             try:
                 yield None
             except GeneratorExit:
-                await _settled(stream.close())
+                await _resolve(stream.close())
                 raise
-            # Without tools of ours there is one turn, which passes as it comes.
-            passes = loop.tool_list.is_empty
+            # Without gateway tools there is one turn, whose events pass unchanged.
+            is_passthrough = loop.tool_list.is_empty
             while True:
                 async with aclosing(_read(stream)) as events:
                     async for event in events:
                         pushed = list(merger.push(event, loop.tool_list.is_ours))
-                        for passed in [event] if passes else pushed:
-                            yield passed
+                        for output in [event] if is_passthrough else pushed:
+                            yield output
                 reply = None if merger.is_empty else merger.reply()
                 final = None if reply is None else loop.handle_reply(reply)
                 if final is not None or reply is None:
@@ -154,8 +154,8 @@ class InterceptedCall:
                 stream = await self._ask()
             if final is not None:
                 loop.store(final, opened_as=merger.opened_as)
-            for passed in () if passes else merger.finish(final):
-                yield passed
+            for output in () if is_passthrough else merger.finish(final):
+                yield output
 
     async def _ask(self) -> Any:
         """Send the next request, and return its reply or its stream."""
@@ -172,39 +172,39 @@ class InterceptedCall:
         self._check()
         arguments = {**self.arguments, "body": body, "options": self._turn_options()}
         with self._loop.trace.within_turn():
-            self._reply = self._raw = await _settled(self.openai.post(self.path, **arguments))
+            self._reply = self._raw = await _resolve(self.openai.post(self.path, **arguments))
         if self._is_raw:
-            self._reply = await _settled(self._raw.parse())
+            self._reply = await _resolve(self._raw.parse())
         return self._reply
 
     async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run work of the gateway: on its background loop for a blocking caller."""
+        """Run *work* of the gateway; for a blocking caller, on the gateway's background loop."""
         return self._bridge.call(work) if isinstance(self.openai, OpenAI) else await work()
 
     def _check(self) -> None:
-        """Refuse a reply in a form that cannot be read here, if there is something to discover."""
+        """Refuse an unreadable type of reply, unless the catalog is empty."""
         kind = self.arguments.get("cast_to")
         if not self._loop.tool_list.is_empty and not (
             isinstance(kind, type) and issubclass(kind, _REPLY_TYPES)
         ):
             raise InvalidRequestError(
-                f"post({self.path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
-                "create, raw if need be, or the bare client as .openai"
+                f"post({self.path!r}) cannot return {kind!r} with found tools: use the SDK's own "
+                "create (or its raw form), or the bare client as .openai"
             )
 
     def _turn_options(self) -> dict[str, Any]:
-        """Return the options of the next request; replies come as the service wrote them."""
+        """Return the options of the next request. Replies are not parsed yet."""
         options = {key: value for key, value in self._options.items() if key != "post_parser"}
         if self._loop.turn > 1 and self._headers:
             headers = self._headers.items()
             options["headers"] = {
-                name: text for name, text in headers if name.lower() != _REQUEST_KEY
+                name: text for name, text in headers if name.lower() != _IDEMPOTENCY_HEADER
             }
             options.pop("idempotency_key", None)
         return options
 
     def _parse(self, final: BaseModel) -> Any:
-        """Return *final* parsed, as `parse` does, if the caller wants that."""
+        """Return *final* parsed, if the caller used `parse`."""
         parser = self._options.get("post_parser")
         if parser is None or isinstance(parser, NotGiven):
             return final
@@ -214,10 +214,10 @@ class InterceptedCall:
         return parsed
 
     def _wrap(self, content: httpx2.Response) -> Any:
-        """Return the SDK's response object of the last turn, over *content* instead."""
+        """Return a copy of the SDK's last response object with the HTTP response *content*."""
         wrapped = copy.copy(self._raw)
         wrapped.http_response = content
-        # What was parsed from one turn must not be given for the whole.
+        # The copy may have cached the parsed reply of one turn.
         wrapped._parsed_by_type = {}  # noqa: SLF001  (the SDK has no other way to set it)
         parser = self._options.get("post_parser")
         if parser is not None:
@@ -227,17 +227,17 @@ class InterceptedCall:
 
 
 class _Merged:
-    """Several turns of the model as one stream. ``response`` is that of the first turn."""
+    """A stream of several turns. ``response`` is the HTTP response of the first turn."""
 
     def __init__(self, first: Any, events: Any, loop: Loop[Any]) -> None:
-        # The base would decode a response of its own: only its attributes are needed here.
+        # The base constructor is not called, because it would decode the response again.
         self.response = first.response
         self._events = self._iterator = events
         self._loop = loop
 
     @property
     def gateway(self) -> Accounting | None:
-        """What the call did; None until the stream has ended."""
+        """Counts and costs of the client call; None until the stream has ended."""
         return self._loop.accounting
 
 
@@ -245,7 +245,7 @@ class MergedStream(_Merged, Stream[E], Generic[E]):
     """The stream of a blocking client."""
 
     def close(self) -> None:
-        """Stop: close whichever turn is being read."""
+        """Stop, and close the current turn."""
         self._events.close()
         self.response.close()
 
@@ -254,18 +254,20 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
     """The stream of an async client."""
 
     async def close(self) -> None:
-        """Stop: close whichever turn is being read."""
+        """Stop, and close the current turn."""
         await self._events.aclose()
         await self.response.aclose()
 
 
-async def _settled(value: Any) -> Any:
-    """Return what a client gives: one kind gives an awaitable, the other the value."""
+async def _resolve(value: Any) -> Any:
+    """Await *value* if it is awaitable (async clients), or return it as it is (blocking
+    clients).
+    """
     return await value if inspect.isawaitable(value) else value
 
 
 async def _read(stream: Any) -> AsyncGenerator[Any, None]:
-    """Yield the events of a stream of either kind, and close it."""
+    """Yield the events of a blocking or async stream, and close the stream."""
     if isinstance(stream, Stream):
         with stream:
             for event in stream:
@@ -277,7 +279,7 @@ async def _read(stream: Any) -> AsyncGenerator[Any, None]:
 
 
 async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[bytes, None]:
-    """Write chunks or events as the service does; first nothing, once it has begun."""
+    """Yield chunks or events as server-sent events, like the service. The first value is empty."""
     async with aclosing(events):
         await anext(events)
         yield b""
@@ -290,7 +292,7 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
 
 
 class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """The body of a raw response, which closes what it is read from: lines of either client."""
+    """The body of a raw response, for both kinds of client. It closes its generator of lines."""
 
     def __init__(self, lines: Any) -> None:
         self._lines = lines
@@ -309,13 +311,13 @@ class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
 
 def _response(first: httpx2.Response, **body: Any) -> httpx2.Response:
-    """Return a response with *body*, and with the status and headers of *first*."""
+    """Return an HTTP response with *body*, and the status and headers of *first*."""
     headers = [item for item in first.headers.multi_items() if item[0] not in _FRAMING_HEADERS]
     return httpx2.Response(first.status_code, headers=headers, request=first.request, **body)
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends."""
+    """Run a coroutine that never suspends, and return its result."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -326,7 +328,7 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _iterate_blocking(generator: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """Iterate over an async generator that never suspends; closing this one closes that one."""
+    """Iterate over an async generator that never suspends. Closing the iterator closes it."""
     try:
         with suppress(StopAsyncIteration):
             while True:

@@ -1,11 +1,11 @@
-"""The loop behind one call of the wrapper, without any I/O to the model.
+"""Loop of one client call, without I/O to the model.
 
     next_request() -> (the model) -> handle_reply(reply) -> answer_calls(reply) -> next_request() …
 
-* Sync and async, streaming or not, either wire format: all use this same loop.
-* Calls of ours are executed here and answered once each, in order; calls of the host's tools go
-  back to the caller. A turn that mixes both goes back with the host's calls alone.
-* A limit that is reached is an error that says which; nothing is cut off in silence.
+* Blocking and async clients, streams and both wire formats use this same loop.
+* Calls of gateway tools are executed here and answered once each, in order. Calls of the host's
+  tools are returned to the caller. A turn with both returns only the host's calls.
+* If a limit is reached, the loop raises an error that names the limit. Data is never cut silently.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller
 
 InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
-"""Runs work of the gateway."""
+"""Runs work of the gateway on the gateway's event loop."""
 _NO_TOOLS = ToolList(names=MetaNames(search="", call=""), is_empty=True)
 
 
@@ -64,7 +64,7 @@ def _new_store() -> Cache[ConversationState]:
 
 
 class ContextOptions(TypedDict, total=False):
-    """What a host may say of all calls of one client; the fields of `ClientContext`."""
+    """Options of a client, for all of its calls. They are fields of `ClientContext`."""
 
     observer: Observer | None
     approve: Approve | None
@@ -74,10 +74,10 @@ class ContextOptions(TypedDict, total=False):
 
 @dataclass(eq=False)
 class ClientContext:
-    """What all calls of one client share.
+    """Settings and state that all calls of one client share.
 
     Raises:
-        ConfigError: If *gateway* is no `Gateway`.
+        ConfigError: If *gateway* is not a `Gateway`.
     """
 
     gateway: Gateway
@@ -94,12 +94,12 @@ class ClientContext:
             raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
         self.tool_lists = ToolListBuilder(gateway)
         self.store = _new_store()
-        """By response or conversation id."""
+        """Conversation states of this caller, keyed by response id or conversation id."""
         self._stores = Cache[Cache[ConversationState]]("callers", max_items=MAX_CONVERSATIONS)
-        """Those of other callers."""
+        """Stores of all callers chosen by `for_caller`, keyed by caller."""
 
     def for_caller(self, caller: Caller) -> ClientContext:
-        """Return the same context for another caller, whose conversations are its own."""
+        """Return the same context for another caller, with a separate store of conversations."""
         context = copy.copy(self)
         key = caller.user, caller.tenant, caller.scopes
         context.caller, context.store = caller, self._stores.peek(key) or _new_store()
@@ -113,12 +113,12 @@ class ClientContext:
         is_responses: bool,
         endpoint: ModelEndpoint | None = None,
     ) -> Loop[Any]:
-        """Begin a call.
+        """Begin a client call.
 
         Args:
-            request: Its body.
-            is_responses: Whether that is of the Responses API.
-            endpoint: The service that is asked; None if only the host knows.
+            request: Body of the request.
+            is_responses: True if it is a request of the Responses API.
+            endpoint: The model service; None if only the host knows it.
         """
         endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
         if is_responses:
@@ -127,24 +127,25 @@ class ClientContext:
 
 
 class Loop(Generic[R]):
-    """One call of the wrapper, from the caller's request to the reply."""
+    """One client call, from the caller's request to the reply."""
 
     def __init__(
         self, context: ClientContext, conversation: Conversation[R], endpoint: ModelEndpoint
     ) -> None:
         self.conversation: Conversation[R] = conversation
         self.tool_list: ToolList = _NO_TOOLS
-        """The tools of the last request."""
+        """Tools of the last request."""
         self.accounting: Accounting | None = None
-        """What the call was, once there is a reply for the caller."""
+        """Counts and costs of the client call; None until there is a reply for the caller."""
         self._context = context
         self._gateway = context.gateway
         self._options = context.gateway.options.chat
         self._pending: tuple[ToolCall, ...] = ()
-        """Calls of ours that were left out of the caller's reply."""
+        """Gateway calls that were removed from the caller's reply."""
         self._meter = UsageMeter()
         self._other_tokens = self._host_tokens = sum(map(json_tokens, conversation.host_tools))
-        """Estimated tokens of the host's tools, and of those that the service has loaded."""
+        """Estimated tokens of the host's tools; ``_other_tokens`` adds tools loaded by a native
+        search."""
         self.trace = ConversationTrace(
             self._gateway.telemetry,
             agent=context.agent,
@@ -156,11 +157,11 @@ class Loop(Generic[R]):
         self._ended = False
 
     async def run(self, ask: Callable[[], Awaitable[R]], in_gateway: InGateway | None = None) -> R:
-        """Return the reply that is for the caller.
+        """Run the loop, and return the reply for the caller.
 
         Args:
             ask: Sends `next_request` and returns the reply.
-            in_gateway: None runs the gateway's work where the caller is.
+            in_gateway: Runs the gateway's work; None runs it on the current event loop.
         """
         with self.end_after():
             while True:
@@ -174,7 +175,9 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
-        """End if the block raises; go on otherwise: a stream ends by itself."""
+        """End the call if the block raises. Otherwise the call continues, because a stream ends it
+        later.
+        """
         try:
             yield
         except BaseException as error:
@@ -185,13 +188,13 @@ class Loop(Generic[R]):
 
     @contextmanager
     def end_after(self) -> Iterator[None]:
-        """End when the block does."""
+        """End the call when the block ends."""
         with self.end_on_error():
             yield
         self.end()
 
     def end(self) -> None:
-        """End the call's span and count its turns. Twice is harmless."""
+        """End the span of the call and record its metrics. A second call has no effect."""
         if self._ended:
             return
         self._ended = True
@@ -207,7 +210,7 @@ class Loop(Generic[R]):
 
     @property
     def turn(self) -> int:
-        """Requests made so far."""
+        """Number of requests so far."""
         return self._meter.total.turns
 
     async def next_request(self) -> dict[str, object]:
@@ -215,7 +218,7 @@ class Loop(Generic[R]):
 
         Raises:
             LoopError: If a limit of `ChatOptions` is reached.
-            InvalidRequestError: If the request cannot work with discovery.
+            InvalidRequestError: If a parameter does not work with discovery.
         """
         self._check_limits()
         conversation = self.conversation
@@ -246,7 +249,7 @@ class Loop(Generic[R]):
         return body
 
     def record_reply(self, reply: R) -> None:
-        """Record what the model answered, and end its turn."""
+        """Record the reply of the model, and end the span of the turn."""
         self._meter.record_reply(reply.usage)
         self.trace.record_reply(reply, self.conversation.finish_reasons(reply))
 
@@ -283,17 +286,17 @@ class Loop(Generic[R]):
                 raise LoopError(self.turn, limit=name, messages=spent.messages, accounting=spent)
 
     def retry_without_native(self, error: str) -> bool:
-        """Return whether the same turn may be tried again without the service's own tool search,
-        which it has refused by *error*.
+        """End the failed turn. Return True if it can be repeated without native tool search,
+        because the service refused native search with *error*.
         """
         is_refused = self.tool_list.mode == "native" and "tool_search" in error
         self.trace.end_turn("BadRequestError")
         return is_refused and self._context.tool_lists.disable_native(self.conversation.model)
 
     def handle_reply(self, reply: R) -> R | None:
-        """Return what goes to the caller, or None if all calls wait for `answer_calls`.
+        """Return the reply for the caller, or None if `answer_calls` must answer all calls first.
 
-        What is no reply goes to the caller as it is, without accounting.
+        Unreadable replies are returned unchanged, without accounting.
         """
         if not self.conversation.is_readable(reply):
             return reply
@@ -310,18 +313,18 @@ class Loop(Generic[R]):
         return self._finish(reply)
 
     def our_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return those of *calls* that we answer."""
+        """Return the calls that the gateway answers."""
         is_ours = self.tool_list.is_ours
         return tuple(call for call in calls if not call.foreign and is_ours(call.name))
 
     async def answer_calls(self, reply: R) -> None:
-        """Run the calls of ours in *reply*, and add it with the answers to the conversation."""
+        """Run the gateway calls in *reply*. Add the reply and the answers to the conversation."""
         calls = self.our_calls(self.conversation.calls(reply))
         answers = await self._answer(calls) if calls else []
         self.conversation.add_turn(reply, answers, self._load_tools)
 
     def store(self, final: R, *, opened_as: str = "") -> None:
-        """Store the state of the conversation after *final*; see `Conversation.store`."""
+        """Store the state of the conversation after *final*."""
         if not self.tool_list.is_empty and self.accounting is not None:
             self.conversation.store(final, self._pending, opened_as=opened_as)
 
@@ -359,7 +362,7 @@ class Loop(Generic[R]):
     def _finish(self, reply: R) -> R:
         conversation = self.conversation
         if not self.tool_list.is_empty:
-            # Another choice than the first may hold calls of ours.
+            # Choices after the first may contain gateway calls too.
             reply = conversation.without_our_calls(reply, self.tool_list.is_ours)
         response_id = "" if conversation.wire_format == "chat" else str(reply.id or "")
         self.accounting = accounting = self._meter.accounting(

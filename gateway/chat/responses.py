@@ -1,13 +1,12 @@
-"""A conversation in the wire format of the Responses API, whole or streamed. No I/O.
+"""A conversation in the format of the Responses API, streamed or not. No I/O.
 
-* Each turn sends all that this call has gained; the service's own memory (``previous_response_id``)
-  stays as the caller gave it. Of a ``conversation`` the service keeps what it was sent, so that
-  each turn sends only what is new.
-* A turn that mixes the host's calls with ours goes back with the host's; where the service keeps
-  the conversation, ours are answered with the caller's next request.
-* The streamed turns of one call look like one response. Events pass as they come, but for those of
-  calls of ours; what stands behind an item of ours is numbered anew. The beginning waits for the
-  first visible event, so that silent turns leave no trace.
+* Each turn sends all items of this client call again, and ``previous_response_id`` stays as the
+  caller gave it. With ``conversation`` the service stores the items, so only new ones are sent.
+* A turn that calls both host and gateway tools returns only the host's calls. If the service keeps
+  the conversation, the gateway calls are answered with the caller's next request.
+* The streamed turns of one client call look like one response. Events of gateway calls are dropped,
+  and later items are renumbered; other events are passed on immediately. The opening events wait
+  for the first visible event, so a turn with only gateway calls stays invisible.
 """
 
 from __future__ import annotations
@@ -47,42 +46,42 @@ _HOST_ITEMS = frozenset(
         "shell_call",
     }
 )
-"""Items that the caller answers; what is neither these nor a function runs at the service."""
+"""Items that the caller answers. Functions aside, all other calls run at the service."""
 
 
 class ResponsesStreamMerger:
-    """The events of one call, over all its turns."""
+    """Merges the events of all turns of one client call into one stream."""
 
     def __init__(self) -> None:
         self.opened_as = ""
-        """The id that the caller got; "" if nothing has begun. A turn that showed something and
-        then called has lent its id to the whole."""
+        """Response id that the caller received in the opening events; "" before that. Later turns
+        keep it."""
         self._number = 0
-        """That of the next event."""
+        """Sequence number of the next event."""
         self._items: list[BaseModel] = []
-        """What went to the caller, whole, in earlier turns."""
+        """Complete items that the caller received in earlier turns."""
         self._begin_turn()
 
     def _begin_turn(self) -> None:
         self._indices: dict[int, int] = {}
-        """The caller's index of each item, by the service's."""
+        """The caller's index of each item, keyed by the service's index."""
         self._ours: set[int] = set()
         self._done: dict[int, BaseModel] = {}
         self._beginning: list[ResponseStreamEvent] = []
         self._end: ResponseStreamEvent | None = None
 
     def next_turn(self) -> None:
-        """Begin another turn."""
+        """Start a new turn."""
         self._items += (self._done[index] for index in sorted(self._done))
         self._begin_turn()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the turn was broken off."""
+        """True if the turn was interrupted before its end."""
         return self._end is None
 
     def push(self, event: ResponseStreamEvent, is_ours: IsOurs) -> Iterator[ResponseStreamEvent]:
-        """Take one event and yield what may be passed on."""
+        """Add one event, and yield the events that can be passed on now."""
         if event.type in _BEGINNINGS:
             self._beginning.append(event)
             return
@@ -105,21 +104,23 @@ class ResponsesStreamMerger:
         yield self._renumber(event, output_index=new)
 
     def reply(self) -> Response:
-        """Return the whole turn as if it had not been streamed."""
+        """Return the whole turn as a reply that was not streamed."""
         reply: Response | None = getattr(self._end, "response", None)
         if reply is None:
             raise RuntimeError("a turn without an end has no reply")
         return reply
 
     def finish(self, final: Response | None) -> Iterator[ResponseStreamEvent]:
-        """Yield the end, now that *final* goes to the caller; None for a turn without an end."""
+        """Yield the closing event with *final*, the caller's reply; None if the turn was
+        interrupted.
+        """
         yield from self._begin()
         if final is not None and self._end is not None:
             update = {"output": [*self._items, *final.output], "id": self.opened_as or final.id}
             yield self._renumber(self._end, response=final.model_copy(update=update))
 
     def _begin(self) -> Iterator[ResponseStreamEvent]:
-        """Yield the beginning that waits; of a later turn only if nothing has begun yet."""
+        """Yield the waiting opening events, unless an earlier turn has already sent its own."""
         if not self.opened_as:
             for event in self._beginning:
                 self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))
@@ -134,12 +135,12 @@ class ResponsesStreamMerger:
 
 
 class ResponsesConversation(Conversation[Response]):
-    """One call of ``responses``."""
+    """One client call of ``responses``."""
 
     wire_format = "responses"
     refused = (
         "background",
-        "work with found tools, since nobody is there to call them: leave it out",
+        "work with found tools, because the client must wait to call them: leave it out",
     )
 
     def __init__(self, request: Mapping[str, object], store: Cache[ConversationState]) -> None:
@@ -158,15 +159,19 @@ class ResponsesConversation(Conversation[Response]):
         self.pending_calls = self._state.pending_calls
         self._shown: tuple[str, ...] = ()
         self._has_new_input = False
-        """Whether answers to pending calls stand before the caller's input."""
+        """True if answers to pending calls were inserted before the caller's input."""
         self._unsent: list[JsonItem] = list(self._input)
 
     def messages(self) -> Sequence[JsonItem]:
-        """Return the conversation as chat messages, without what only the service keeps."""
+        """Return the conversation as chat messages, without messages that only the service
+        keeps.
+        """
         return messages_of([*self._input, *self.new_messages])
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Write the request; the first one hands on the caller's own input, byte for byte."""
+        """Return the body of the next request. The first one has the caller's own input, byte for
+        byte.
+        """
         self._shown = tool_list.proxies
         body = super().body(turn, tool_list)
         if self._state.continues and self._previous:
@@ -178,28 +183,29 @@ class ResponsesConversation(Conversation[Response]):
         return body
 
     def is_readable(self, reply: object) -> bool:
-        """Return whether the reply has items."""
+        """Return whether the reply has a list of items."""
         return isinstance(reply, Response) and isinstance(reply.output, list)
 
     def calls(self, reply: Response) -> tuple[ToolCall, ...]:
-        """Return the calls that wait for an answer; none of a reply that was broken off."""
+        """Return the calls that need an answer; () if the reply was interrupted."""
         if reply.status not in {None, "completed"}:
             return ()
         return tuple(call for item in reply.output if (call := _call_of(item)) is not None)
 
     def without_our_calls(self, reply: Response, is_ours: IsOurs) -> Response:
-        """Leave out our calls."""
+        """Remove gateway calls."""
         output = [item for item in reply.output if not _is_our_item(item, is_ours)]
         if len(output) == len(reply.output):
             return reply
         return reply.model_copy(update={"output": output})
 
     def add_turn(self, reply: Response, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Add the reply's items and the items that answer its calls."""
+        """Add the reply's items, and an item with the answer to each call."""
         outputs = self._outputs(answers, load)
         items: list[JsonItem] = to_json_items(reply.output, "output")
         if self._request.get("store") is False:
-            # Reasoning that the service has not stored it cannot read back.
+            # The service cannot read reasoning items that it has not stored, unless they are
+            # encrypted.
             items = [
                 item
                 for item in items
@@ -209,35 +215,37 @@ class ResponsesConversation(Conversation[Response]):
         self._unsent += outputs
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
-        """Put the answers before the caller's input; what they found is shown."""
+        """Insert the answers before the caller's input. Tools found by them become proxies."""
         outputs = self._outputs(answers, load)
         self._input = [*outputs, *self._input]
         self._unsent = [*outputs, *self._unsent]
         self._has_new_input = True
         texts = (answer.text for answer in answers if answer.search)
-        found = (name for text in texts for name in direct_names_in(text))
-        self.recalled = tuple(dict.fromkeys((*self.recalled, *found)))
+        names = (name for text in texts for name in direct_names_in(text))
+        self.recalled = tuple(dict.fromkeys((*self.recalled, *names)))
 
     def _outputs(self, answers: Sequence[ToolAnswer], load: LoadTools) -> list[JsonItem]:
-        """Write the items that answer calls. What is loaded in this request already is not loaded
-        again, unless a search found nothing else.
+        """Return the items that answer calls. Tools that are already loaded in this request are
+        loaded again only if a search found no others.
         """
         loaded = set() if self._request.get("truncation") == "auto" else self._loaded_names()
         outputs: list[JsonItem] = []
         for answer in answers:
-            found = direct_names_in(answer.text) if answer.call.native else ()
-            new = [name for name in found if name not in loaded] or found
+            names = direct_names_in(answer.text) if answer.call.native else ()
+            new = [name for name in names if name not in loaded] or names
             loaded.update(new)
             outputs.append(_output(answer, load(new)))
         return outputs
 
     def _loaded_names(self) -> set[str]:
         items = (*self._input, *self.new_messages)
-        found = (item for item in items if item.get("type") == "tool_search_output")
-        return {str(tool.get("name")) for item in found for tool in as_objects(item.get("tools"))}
+        searches = (item for item in items if item.get("type") == "tool_search_output")
+        return {
+            str(tool.get("name")) for item in searches for tool in as_objects(item.get("tools"))
+        }
 
     def store(self, final: Response, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
-        """Store what was shown and what is pending, if the service keeps the conversation."""
+        """Store the proxies and the pending calls, if the service keeps the conversation."""
         if self._request.get("store") is False and not self._conversation:
             return
         state = ConversationState(shown=self._shown, pending_calls=pending)
@@ -247,14 +255,14 @@ class ResponsesConversation(Conversation[Response]):
             self._store.put(opened_as, replace(state, continues=final.id))
 
     def finish_reasons(self, reply: Response) -> tuple[str, ...]:
-        """Return one, in the words of Chat Completions where these have any."""
+        """Return the finish reason, as the word used by Chat Completions if there is one."""
         if reply.status == "completed":
             return ("tool_calls" if self.calls(reply) else "stop",)
         reason = reply.incomplete_details and reply.incomplete_details.reason
         return tuple(filter(None, [reason or reply.status]))
 
     def text(self, reply: Response) -> str:
-        """Return the text."""
+        """Return the output text."""
         return reply.output_text
 
 

@@ -1,6 +1,7 @@
-"""The spans of one call of the wrapper: ``invoke_agent``, and below it a ``chat`` for each turn.
+"""Spans of one client call: ``invoke_agent``, with a ``chat`` span for each turn.
 
-No block bounds them, since a stream may be left at any time: their owner ends them.
+The spans are not context managers, because a stream may be abandoned at any time; the owner ends
+them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
 
 AGENT = "gateway"
-"""The agent's name, if the host gives none."""
+"""Default name of the agent."""
 
 
 class ConversationTrace:
-    """The spans of one call of the wrapper.
+    """Spans of one client call.
 
     Args:
-        telemetry: Receives them.
-        agent: The agent's name.
-        endpoint: The model.
-        conversation: The id of the conversation at the service; "" if it has none.
+        telemetry: Receives the spans.
+        agent: Name of the agent.
+        endpoint: The model service.
+        conversation: Id of the conversation at the service; "" if it has none.
     """
 
     def __init__(
@@ -37,18 +38,20 @@ class ConversationTrace:
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
         self._agent = telemetry.operation("invoke_agent", agent, labels=labels)
         self._turn: TimedSpan | None = None
-        """The turn that is under way."""
+        """Span of the current turn."""
 
     def within(self) -> AbstractContextManager[object]:
-        """Make the call current within the block."""
+        """Make the span of the client call current within the block."""
         return self._telemetry.within(self._agent.span)
 
     def within_turn(self) -> AbstractContextManager[object]:
-        """Make the turn current within the block, for what the client sends."""
+        """Make the span of the turn current within the block, as parent of the client's own
+        spans.
+        """
         return nullcontext() if self._turn is None else self._telemetry.within(self._turn.span)
 
     def begin_turn(self, *, is_stream: bool) -> None:
-        """Begin a request to the model."""
+        """Begin the span of a request to the model."""
         labels: Labels = {**self._labels}
         if is_stream:
             labels["gen_ai.request.stream"] = True
@@ -56,7 +59,7 @@ class ConversationTrace:
             self._turn = self._telemetry.model_request("chat", self._endpoint, labels)
 
     def record_reply(self, reply: BaseModel, finish_reasons: Sequence[str]) -> None:
-        """Describe the turn by its reply, and end it."""
+        """Record the attributes of the reply on the turn's span, and end the span."""
         if self._turn is not None:
             described: dict[str, str | Sequence[str]] = {
                 "gen_ai.response.finish_reasons": finish_reasons
@@ -69,7 +72,9 @@ class ConversationTrace:
         self.end_turn()
 
     def end_turn(self, error_type: str = "") -> None:
-        """End the turn that is under way, if there is one; as failed if there is an error."""
+        """End the span of the current turn, if any; mark it as failed if *error_type* is not
+        empty.
+        """
         if self._turn is not None:
             if error_type:
                 self._turn.fail(error_type)
@@ -77,13 +82,17 @@ class ConversationTrace:
             self._turn = None
 
     def fail(self, error_type: str) -> None:
-        """Mark the call, and its turn, as failed."""
+        """Mark the client call and its turn as failed."""
         self.end_turn(error_type)
         self._agent.fail(error_type)
 
     def end(self, total: Accounting, usage: BaseModel | None, *, saved_tokens: int | None) -> None:
-        """End the call with what it did, what its turns used, and the tokens that all schemas would
-        have cost more; None if that is not known.
+        """End the span of the client call with its counts.
+
+        Args:
+            total: Counts of the client call.
+            usage: Usage of all turns.
+            saved_tokens: Tokens saved compared to sending all schemas; None if not known.
         """
         self.end_turn()
         names = ("turns", "searches", "errors", "definition_tokens")

@@ -1,4 +1,4 @@
-"""The configuration file `mcp.json`: reading, secrets, and reloading."""
+"""The configuration file `mcp.json`: parsing, checking and editing."""
 
 from gateway.config.config_file import add_server as add_server
 from gateway.config.config_file import backup_path as backup_path

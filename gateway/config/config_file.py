@@ -1,5 +1,7 @@
-"""Edits of an ``mcp.json`` and of other clients' files: one member changes, the rest stays byte for
-byte. A file is written whole or not at all, and never over a change made meanwhile.
+"""Edits of ``mcp.json`` and of other clients' files that change one member and keep all other
+bytes.
+
+A file is replaced as a whole, and never if it changed since it was read.
 """
 
 from __future__ import annotations
@@ -14,31 +16,32 @@ from gateway.errors import ConfigError
 from gateway.runtime.atomic_file import write_atomically
 
 _BOM = b"\xef\xbb\xbf"
-"""Some editors write this mark before UTF-8 text."""
+"""Byte order mark that some editors write before UTF-8 text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigEdit:
-    """One server that was added to a file; see `undo_edit`."""
+    """A server that was added to a file, for `undo_edit`."""
 
     path: Path
     member: tuple[str, str]
-    """The key of the table and the name in it."""
+    """Key of the table of servers, and name of the server."""
     before: str | None
-    """The former text; None if the file did not exist."""
+    """Text before the edit; None if the file did not exist."""
     after: str
 
 
 def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) -> str:
-    """Return the text of a file; empty if it does not exist and *missing* does not say otherwise.
+    """Return the text of a file. If the file does not exist, return "" or raise an error with
+    *missing*.
 
     Args:
         path: The file.
-        missing: The message of the error if there is no such file; empty if that is none.
-        max_bytes: How long it may be; None is any length.
+        missing: Error message for a missing file; "" means that a missing file is not an error.
+        max_bytes: Maximum length; None is unlimited.
 
     Raises:
-        ConfigError: The file cannot be read, is longer, or is missing.
+        ConfigError: If the file is unreadable, too long, or missing.
     """
     try:
         with path.open("rb") as file:
@@ -57,18 +60,18 @@ def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) ->
 
 
 def write_text(path: Path, text: str, *, expected: str, backup: Path | None = None) -> Path | None:
-    """Replace the text of a file at once and return the path of the backup, if one was made.
+    """Replace the text of a file in one step. Return the path of the backup, if one was made.
 
-    A link stays a link, and the file keeps its permissions. Missing folders are made.
+    Links are followed, and the file keeps its permissions. Missing folders are created.
 
     Args:
         path: The file.
         text: The new text.
-        expected: What `read_text` returned before.
-        backup: Where what the file holds is kept, see `backup_path`; None keeps nothing.
+        expected: The text that `read_text` returned before.
+        backup: Path for a copy of the old content (`backup_path`); None makes no copy.
 
     Raises:
-        ConfigError: The file holds something else by now, or cannot be written.
+        ConfigError: If the file has changed since then, or cannot be written.
     """
     path = path.resolve()
     if read_text(path) != expected:
@@ -86,10 +89,10 @@ def write_text(path: Path, text: str, *, expected: str, backup: Path | None = No
 
 
 def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
-    """Return the key of the table of servers in an ``mcp.json``, and the table; it may be empty.
+    """Return the key of the table of servers in an ``mcp.json``, and the table, which may be empty.
 
     Raises:
-        ConfigError: The text is no such file; *where* names it.
+        ConfigError: If *text* is not an ``mcp.json``; the message names the file *where*.
     """
     document = parse_object(text, where=where)
     key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
@@ -97,15 +100,15 @@ def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
 
 
 def set_server(text: str, name: str, entry: Mapping[str, object], *, where: str) -> str:
-    """Return the text of an ``mcp.json`` with *entry* under *name*."""
+    """Return the text of an ``mcp.json`` with *entry* as the server *name*."""
     return with_member(text, (server_table(text, where=where)[0], name), dict(entry), where=where)
 
 
 def server_names(path: Path) -> frozenset[str]:
-    """Return the names of all servers in a file, disabled and virtual ones too.
+    """Return the names of all servers in a file, including disabled and virtual ones.
 
     Raises:
-        ConfigError: The file exists and cannot be read.
+        ConfigError: If the file exists and cannot be read.
     """
     document = parse_object(read_text(path), where=str(path))
     keys = ("mcpServers", "servers", "virtualServers")
@@ -113,10 +116,10 @@ def server_names(path: Path) -> frozenset[str]:
 
 
 def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit:
-    """Write *entry* under *name* into a file; the file is made if it does not exist.
+    """Add the server *name* to a file, which is created if it does not exist.
 
     Raises:
-        ConfigError: It cannot be read or written, or has a server of that name.
+        ConfigError: If the file cannot be read or written, or already has a server of this name.
     """
     before = read_text(path)
     existed = path.exists()
@@ -131,10 +134,10 @@ def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit
 
 
 def undo_edit(edit: ConfigEdit) -> None:
-    """Undo an edit; what was written meanwhile stays.
+    """Undo an edit, but keep later changes of the file.
 
     Raises:
-        ConfigError: The file cannot be read or written.
+        ConfigError: If the file cannot be read or written.
     """
     path, text = edit.path, read_text(edit.path)
     if not path.exists():
@@ -157,7 +160,7 @@ def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str,
 
 
 def backup_path(path: Path, at: datetime) -> Path:
-    """Return a free path beside *path* for a copy that is dated *at*."""
+    """Return an unused path next to *path* for a backup, with the date *at* in its name."""
     path = path.resolve()
     stem = f"{path.name}.{at:%Y%m%d-%H%M%S}"
     backup, count = path.with_name(f"{stem}.bak"), 2

@@ -1,8 +1,8 @@
-"""JSON as people write it, with comments and trailing commas: read, or edited in one place. Pure.
+"""Parser and editor for JSON with comments and trailing commas. Pure.
 
-* An edit sets one member or takes it out; all else stays byte for byte, comments too.
-* A name that stands twice in one object is refused: JSON leaves open which of them counts, so that
-  people and programs would read two different servers under one name.
+* An edit sets or removes one member; all other bytes stay, including comments.
+* Duplicate names in one object are refused, because JSON does not define which one counts. People
+  and programs might read two different servers under one name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _UNIT = re.compile(r"\n([ \t]+)\S")
 
 
 def parse(text: str, *, where: str) -> object:
-    """Read *text*.
+    """Parse *text*.
 
     Args:
-        text: JSON; what plain JSON does not allow is read as JSON5.
+        text: JSON, or JSON5 if it is not valid JSON.
         where: The file, for messages.
 
     Raises:
-        ConfigError: It is neither; the message has line and column. Or a name stands twice in one
-            of its objects.
+        ConfigError: If *text* is neither, with line and column; or if an object has a duplicate
+            name.
     """
 
     def unique_members(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
@@ -51,7 +51,7 @@ def parse(text: str, *, where: str) -> object:
         raise ConfigError(f"{where!r} is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
         plain = error
-    # Only who writes comments pays for it.
+    # Import json5 only if the file is not plain JSON.
     import json5  # noqa: PLC0415  (slow to load, and seldom needed)
 
     try:
@@ -67,10 +67,10 @@ def parse(text: str, *, where: str) -> object:
 
 
 def parse_object(text: str, *, where: str) -> dict[str, Any]:
-    """Read *text* as an object; a blank one is empty.
+    """Parse *text* as an object. Blank text is an empty object.
 
     Raises:
-        ConfigError: See `parse`; or it is something else.
+        ConfigError: As for `parse`, or if *text* is another value.
     """
     whole = parse(text, where=where) if text.strip() else {}
     if not isinstance(whole, dict):
@@ -85,14 +85,14 @@ class _Member:
     value: int
     end: int
     comma: int
-    """Where its comma stands; -1 if it has none."""
+    """Position of the comma after the member; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Object:
     start: int
     end: int
-    """After its closing brace."""
+    """Position after the closing brace."""
     members: Sequence[_Member]
 
     def member(self, key: str) -> _Member | None:
@@ -100,16 +100,16 @@ class _Object:
 
 
 def with_member(text: str, path: Sequence[str], value: object, *, where: str) -> str:
-    """Return *text* with *value* at *path*; objects on the way are made.
+    """Return *text* with *value* at *path*. Missing objects on the path are created.
 
     Args:
-        text: A JSON object, comments allowed; blank is an empty one.
+        text: A JSON object, possibly with comments; blank text is an empty object.
         path: Keys, at least one.
-        value: What `json.dumps` can write.
+        value: A value that `json.dumps` can write.
         where: The file, for messages.
 
     Raises:
-        ConfigError: It is no such text, or cannot be edited safely.
+        ConfigError: If *text* is not a JSON object, or cannot be edited safely.
     """
     text = text if text.strip() else "{}\n"
     expected = table = parse_object(text, where=where)
@@ -118,64 +118,66 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
             table[key] = {}
         table = table[key]
     table[path[-1]] = value
-    holder, left = _deepest(text, path)
-    member, new = holder.member(left[0]), value
-    for key in reversed(left[1:]):
+    container, remaining = _find_container(text, path)
+    member, new = container.member(remaining[0]), value
+    for key in reversed(remaining[1:]):
         new = {key: new}
     if member is not None:
-        written = _write(text, new, _indent(text, member.start))
-        changed = text[: member.value] + written + text[member.end :]
+        member_text = _write(text, new, _indent(text, member.start))
+        changed = text[: member.value] + member_text + text[member.end :]
     else:
-        changed = _insert(text, holder, left[0], new)
-    return _checked(changed, expected, where)
+        changed = _insert(text, container, remaining[0], new)
+    return _verify_edit(changed, expected, where)
 
 
 def without_member(text: str, path: Sequence[str], *, where: str) -> str:
-    """Return *text* without what stands at *path*; the same if nothing does.
+    """Return *text* without the member at *path*, or unchanged if there is none.
 
     Raises:
-        ConfigError: It is no JSON object, or cannot be edited safely.
+        ConfigError: If *text* is not a JSON object, or cannot be edited safely.
     """
     expected = table = parse_object(text, where=where)
-    holder, left = _deepest(text, path)
-    member = holder.member(path[-1])
-    if len(left) > 1 or member is None:
+    container, remaining = _find_container(text, path)
+    member = container.member(path[-1])
+    if len(remaining) > 1 or member is None:
         return text
     for key in path[:-1]:
         table = table[key]
     del table[path[-1]]
-    start, end = _lines_of(text, member)
+    start, end = _span_of(text, member)
     head = text[:start]
-    if member is holder.members[-1] and len(holder.members) > 1 and member.comma < 0:
-        comma = holder.members[-2].comma
-        # On one line, the blank after the comma goes too.
+    if member is container.members[-1] and len(container.members) > 1 and member.comma < 0:
+        comma = container.members[-2].comma
+        # On one line, also remove the space after the comma.
         head = text[:comma] + text[start if start == member.start else comma + 1 : start]
-    return _checked(head + text[end:], expected, where)
+    return _verify_edit(head + text[end:], expected, where)
 
 
-def _checked(text: str, expected: object, where: str) -> str:
+def _verify_edit(text: str, expected: object, where: str) -> str:
     try:
         is_same = parse(text, where=where) == expected
     except ConfigError:
         is_same = False
     if not is_same:
-        raise ConfigError(f"{where!r} is written so that it cannot be edited safely: do it by hand")
+        raise ConfigError(f"{where!r} cannot be edited safely: edit it by hand")
     return text
 
 
-def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[str]]:
-    """Return the object that is as far along *path* as there are objects, and the rest of it."""
-    holder = _read_object(text, 0)
+def _find_container(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[str]]:
+    """Return the deepest existing object on *path*, and the remaining keys."""
+    container = _read_object(text, 0)
     for depth, key in enumerate(path[:-1]):
-        member = holder.member(key)
+        member = container.member(key)
         if member is None or not text.startswith("{", member.value):
-            return holder, path[depth:]
-        holder = _read_object(text, member.value)
-    return holder, path[-1:]
+            return container, path[depth:]
+        container = _read_object(text, member.value)
+    return container, path[-1:]
 
 
 def _read_object(text: str, at: int) -> _Object:
-    """Read the members of the first object from *at* on, deeper ones as they stand."""
+    """Parse the positions of the members of the first object from *at* on; values are not
+    parsed.
+    """
     tokens = [token for token in _TOKEN.finditer(text, at) if token.lastgroup != "skip"]
     members: list[_Member] = []
     position = 1
@@ -192,36 +194,36 @@ def _read_object(text: str, at: int) -> _Object:
 
 def _value_end(tokens: Sequence[re.Match[str]], position: int) -> int:
     depth = 0
-    for at in range(position, len(tokens)):
-        mark = tokens[at][0]
+    for index in range(position, len(tokens)):
+        mark = tokens[index][0]
         depth += (mark in {"{", "["}) - (mark in {"}", "]"})
         if depth <= 0:
-            return at
+            return index
     return len(tokens) - 1
 
 
-def _insert(text: str, holder: _Object, key: str, value: object) -> str:
-    close = holder.end - 1
+def _insert(text: str, container: _Object, key: str, value: object) -> str:
+    close = container.end - 1
     end = len(text[:close].rstrip())
     newline = "\r\n" if "\r\n" in text else "\n"
-    head, outer = text[:end], _indent(text, holder.start)
+    head, outer = text[:end], _indent(text, container.start)
     indent, tail = outer + _unit(text), newline + outer
-    gap, written = newline + indent, _write(text, value, indent)
-    if holder.members:
-        last = holder.members[-1]
+    gap, member_text = newline + indent, _write(text, value, indent)
+    if container.members:
+        last = container.members[-1]
         indent, tail = _indent(text, last.start), text[end:close]
-        gap, written = newline + indent, _write(text, value, indent)
-        if "\n" not in text[holder.start : holder.end]:
-            gap, written = " ", json.dumps(value, ensure_ascii=False)
+        gap, member_text = newline + indent, _write(text, value, indent)
+        if "\n" not in text[container.start : container.end]:
+            gap, member_text = " ", json.dumps(value, ensure_ascii=False)
         if last.comma < 0:
             head = text[: last.end] + "," + text[last.end : end]
-    return f"{head}{gap}{json.dumps(key, ensure_ascii=False)}: {written}{tail}{text[close:]}"
+    return f"{head}{gap}{json.dumps(key, ensure_ascii=False)}: {member_text}{tail}{text[close:]}"
 
 
 def _write(text: str, value: object, indent: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
-    written = json.dumps(value, ensure_ascii=False, indent=_unit(text))
-    return written.replace("\n", newline + indent)
+    member_text = json.dumps(value, ensure_ascii=False, indent=_unit(text))
+    return member_text.replace("\n", newline + indent)
 
 
 def _indent(text: str, at: int) -> str:
@@ -234,13 +236,15 @@ def _unit(text: str) -> str:
     return match[1] if match else "  "
 
 
-def _lines_of(text: str, member: _Member) -> tuple[int, int]:
-    """Return what of the text belongs to *member*: its whole lines, where it has them."""
+def _span_of(text: str, member: _Member) -> tuple[int, int]:
+    """Return the span of *member* in the text: its whole lines, if other members do not share
+    them.
+    """
     end = member.end if member.comma < 0 else member.comma + 1
     line = text.rfind("\n", 0, member.start) + 1
-    rest = _REST_OF_LINE.match(text, end)
-    if rest is not None and not text[line : member.start].strip():
-        return line, rest.end()
+    line_end = _REST_OF_LINE.match(text, end)
+    if line_end is not None and not text[line : member.start].strip():
+        return line, line_end.end()
     while text.startswith(" ", end):
         end += 1
     return member.start, end

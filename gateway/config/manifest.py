@@ -1,4 +1,4 @@
-"""What a configuration file says. `gateway.config.mcp_json` reads it, which loads pydantic."""
+"""The content of a configuration file. `gateway.config.mcp_json` reads it, which loads pydantic."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from gateway.types import Access, Diagnostic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalizerSettings:
-    """The chat model that rewrites queries in English for the commands."""
+    """Settings of the chat model that rewrites queries in English for the commands."""
 
     model: str
     base_url: str = ""
-    """Empty is what the environment says."""
+    """URL of the service; "" uses the environment's."""
     api_key: str = field(default="", repr=False)
-    """Empty is what the environment says."""
+    """API key; "" uses the environment's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a configuration file says."""
+    """The content of a configuration file."""
 
     servers: Mapping[str, StdioServer | HttpServer]
-    """By name, in the file's order; the disabled ones are absent."""
+    """Enabled servers, keyed by name, in the order of the file."""
     warnings: tuple[Diagnostic, ...] = ()
-    """Unknown keys, and servers that cannot be used, each with the mend."""
+    """Unknown keys and unusable servers, each with a remedy."""
     unusable: tuple[str, ...] = ()
-    """The names of the servers that cannot be used."""
+    """Names of the servers whose entries are invalid."""
     trusted: frozenset[str] = frozenset()
-    """The names of the servers that the host stands in for."""
+    """Names of the servers whose definitions the host trusts."""
     origin: str = ""
-    """The file's path; empty if it is none."""
+    """Path of the file; "" if the content is not from a file."""
     installation: str = ""
-    """What approvals of the file belong to instead of its path. The file itself cannot say it."""
+    """Owner of the file's approvals in place of its path. The file itself cannot set it."""
     transforms: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)
-    """What is shown of the tools of a server; those that are not in it show all."""
+    """Transforms of the servers that do not show all of their tools unchanged, keyed by server."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
-    """By name, in the file's order; the disabled ones are absent."""
+    """Enabled virtual servers, keyed by name, in the order of the file."""
     access: Mapping[str, Access] = field(default_factory=dict)
-    """What it says of the use of servers and virtual servers, by name."""
+    """Access of servers and virtual servers, keyed by name."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """The same by a pattern of names; see `CatalogOptions.rules`."""
+    """Access rules, keyed by name pattern; see `CatalogOptions.rules`."""
     policies: tuple[AccessPolicy, ...] = ()
-    """In their order; see `Options.policies`."""
+    """Policies, in the order of the file; see `Options.policies`."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
     plugins: tuple[str, ...] | None = None
     """Names of the plugins that commands load; see `Options.plugins`."""
     options: object = field(default_factory=dict)
-    """The options of commands as the file has them, unread; see `gateway.cli.settings`."""
+    """Options of commands as JSON, not parsed yet; see `gateway.cli.settings`."""
     normalizer: NormalizerSettings | None = None
-    """None if the file names none, or one that cannot be used."""
+    """None if the file has no valid normalizer."""
 
     @property
     def targets(self) -> Mapping[str, StdioServer | HttpServer | VirtualServer]:
-        """Servers by name, virtual ones last."""
+        """Servers, then virtual servers, keyed by name."""
         return {**self.servers, **self.virtual}
 
     def owner(self, name: str) -> str:
-        """Return the name under which the definitions of server *name* are pinned."""
+        """Return the owner of the pins of server *name*."""
         return f"{self.place}#{name}" if self.place else ""
 
     @property
     def place(self) -> str:
-        """What approvals of the file belong to; empty if it is no file."""
+        """Owner of the file's approvals; "" if the content is not from a file."""
         return self.origin and (self.installation or self.origin)
 
 
 def names_owner(*places: str) -> str:
-    """Return under which owner the exposed names of tools are pinned.
+    """Return the owner of the pins of exposed names.
 
     Args:
         places: The `Manifest.place` of each configuration file of a gateway.

@@ -1,14 +1,14 @@
-"""`mcp.json` -> servers. The de-facto format, read strictly where it matters.
+"""Parser of ``mcp.json``, the configuration format that most MCP clients share.
 
-* Top key ``mcpServers`` or, as VS Code has it, ``servers``.
-* ``${VAR}``, ``env:VAR``, ``${env:VAR}`` and ``${VAR:-default}`` are taken from the environment,
-  ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
-  server unusable, not the file.
-* A fault of one server leaves the others; an unknown key is a warning.
-* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), ``trusted``
-  (whether the host stands in for what it says of its tools), its ``status``, ``enabled``, ``tags``
-  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``,
-  ``policies``, ``kinds``, ``normalizer``, ``plugins`` and ``options``.
+* The table of servers is ``mcpServers`` or, as in VS Code, ``servers``.
+* ``${VAR}``, ``env:VAR``, ``${env:VAR}`` and ``${VAR:-default}`` refer to the environment,
+  ``keyring:SERVICE/NAME`` to the keyring. A reference that has no value and no default makes its
+  server unusable, but not the file.
+* An invalid server does not affect the others. An unknown key is a warning.
+* The gateway's own keys of a server are ``tools``, ``resources`` and ``prompts`` (what is shown),
+  ``trusted`` (whether the host trusts its definitions), ``status``, ``enabled``, ``tags`` and
+  ``scopes`` (who may find it). Its own tables are ``virtualServers``, ``rules``, ``policies``,
+  ``kinds``, ``normalizer``, ``plugins`` and ``options``.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ class _Normalizer(StrictModel):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return what an ``mcp.json`` says.
+    """Read an ``mcp.json``.
 
     Raises:
-        ConfigError: The file is missing, is not JSON, or holds no table of servers.
+        ConfigError: If the file is missing, is not JSON, or has no table of servers.
     """
     missing = (
         f"no configuration at {str(path)!r}: write one with a table 'mcpServers', "
@@ -104,15 +104,15 @@ def read_manifest(path: Path) -> Manifest:
 def parse_manifest(
     document: object, *, where: str = "mcp.json", folder: Path | None = None
 ) -> Manifest:
-    """Return what the parsed JSON of an ``mcp.json`` says.
+    """Read the parsed JSON of an ``mcp.json``.
 
     Args:
         document: The JSON.
         where: The file, for messages.
-        folder: What ``${workspaceFolder}`` stands for; None is the current folder.
+        folder: Value of ``${workspaceFolder}``; None is the current folder.
 
     Raises:
-        ConfigError: It holds no table of servers.
+        ConfigError: If there is no table of servers.
     """
     table = None
     if isinstance(document, dict):
@@ -145,7 +145,7 @@ def parse_manifest(
 
 
 class _Reader:
-    """What was read until now. A fault of one entry is a note."""
+    """Collects the servers of a file. A fault of one entry becomes a warning."""
 
     def __init__(self, where: str, folder: Path) -> None:
         self._where = where
@@ -173,18 +173,19 @@ class _Reader:
                 self.unusable.append(name)
 
     def by_own_name(self, table: Mapping[str, object]) -> dict[str, object]:
-        """Return *table* by the names that servers have here: other clients allow any text."""
+        """Return *table*, keyed by valid server names; other clients allow any text as a name."""
         entries: dict[str, object] = {}
         for name, entry in table.items():
-            own = to_server_name(name)
-            if own in entries or own in table.keys() - {name}:
-                self.warn(
-                    [f"{self._where}: server {name!r} is {own!r} here, as another: rename it"]
-                )
+            server_name = to_server_name(name)
+            if server_name in entries or server_name in table.keys() - {name}:
+                fault = f"becomes {server_name!r}, the name of another server: rename it"
+                self.warn([f"{self._where}: server {name!r} {fault}"])
                 self.unusable.append(name)
                 continue
-            self.warn([f"server {name!r} is called {own!r} here"] if own != name else ())
-            entries[own] = entry
+            self.warn(
+                [f"server {name!r} is called {server_name!r} here"] if server_name != name else ()
+            )
+            entries[server_name] = entry
         return entries
 
     def read_server(self, name: str, entry: object) -> None:
@@ -195,7 +196,7 @@ class _Reader:
         server: StdioEntry | HttpEntry = read_value(model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
         self.warn(
-            f"{where}: {key!r} stands in the file as it is: "
+            f"{where}: {key!r} stands in the file as plain text: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
             for key in literal_secrets(server.settings())
         )
@@ -219,7 +220,7 @@ class _Reader:
                 api_key=read_secret(table.apiKey, owner=f"{where}: 'apiKey'"),
             )
         except ConfigError as error:
-            self.warn([f"{self._where}: queries stay as they are: {error}"])
+            self.warn([f"{self._where}: the normalizer cannot be used: {error}"])
             return None
 
     def read_virtual_server(self, name: str, entry: object) -> None:
@@ -249,12 +250,14 @@ def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:
 
 
 def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
-    """Read ``{"dataset": {"searchable": ["topic", "owner.team"], "maxEntries": 500}}``."""
+    """Read, for example, ``{"dataset": {"searchable": ["topic", "owner.team"], "maxEntries":
+    500}}``.
+    """
     kinds: Mapping[str, _Kind] = read_value(dict[str, _Kind], raw, where="'kinds'")
     for name, kind in kinds.items():
         if not re.fullmatch(KIND, name) or name in KINDS:
             raise ConfigError(
-                f"kind {name!r} cannot be declared: take small letters, digits, '_' or '-', and "
+                f"kind {name!r} cannot be declared: use small letters, digits, '_' or '-', but "
                 f"none of {', '.join(KINDS)}"
             )
         try:
@@ -268,13 +271,17 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 
 def _read_rules(raw: object) -> Mapping[str, Access]:
-    """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
+    """Read, for example, ``{"*/delete_*": {"scopes": ["admin"]}}``. A fault invalidates the whole
+    file, so that no rule is ignored.
+    """
     rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
 
 
 def _read_plugins(raw: object) -> tuple[str, ...] | None:
-    """Read ``["local"]`` or ``"none"``; a fault costs the file, because plugins may guard calls."""
+    """Read ``["local"]`` or ``"none"``. A fault invalidates the whole file, because plugins may
+    restrict calls.
+    """
     try:
         names: tuple[str, ...] | None = read_option(
             [] if raw == "none" else raw, option_types(Options)["plugins"]
@@ -285,8 +292,8 @@ def _read_plugins(raw: object) -> tuple[str, ...] | None:
 
 
 def _read_policies(raw: object) -> Iterator[AccessPolicy]:
-    """Read ``[{"action": "deny", "tools": ["*/delete_*"]}]``; a fault costs the file, never a
-    policy.
+    """Read, for example, ``[{"action": "deny", "tools": ["*/delete_*"]}]``. A fault invalidates the
+    whole file, so that no policy is ignored.
     """
     if not isinstance(raw, list):
         raise ConfigError("'policies' must be a list")

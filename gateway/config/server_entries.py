@@ -1,4 +1,4 @@
-"""The entry of a server in an `mcp.json`, as models of pydantic: what it says, read strictly."""
+"""Pydantic models of a server's entry in `mcp.json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 
 def short_form(key: str, kind: type) -> BeforeValidator:
-    """Read the short form of an object: a value of *kind* stands for one that has it at *key*."""
+    """Return a validator that accepts a bare value of *kind* as short form of ``{key: value}``."""
     return BeforeValidator(lambda raw: {key: raw} if isinstance(raw, kind) else raw)
 
 
@@ -30,7 +30,7 @@ class _ResourceRules(StrictModel):
     describe: dict[str, str] = Field(default_factory=dict)
 
     def transforms(self, kind: Kind) -> Iterator[Transform]:
-        """Yield what they mean, in the order in which they apply."""
+        """Yield the transforms for these rules, in the order in which they apply."""
         if self.allow is not None or self.deny:
             allow = None if self.allow is None else tuple(self.allow)
             yield Filter(allow=allow, deny=tuple(self.deny), kind=kind)
@@ -51,7 +51,7 @@ class _Rules(_ResourceRules):
 
 
 class AccessEntry(StrictModel):
-    """What a file says of the use of a server or a virtual server."""
+    """Keys for the access of a server or a virtual server."""
 
     status: Status | None = None
     enabled: bool | None = None
@@ -60,7 +60,7 @@ class AccessEntry(StrictModel):
 
     @property
     def access(self) -> Access:
-        """The same as a value."""
+        """These keys as an `Access`."""
         return Access(
             status=self.status,
             enabled=self.enabled,
@@ -70,21 +70,21 @@ class AccessEntry(StrictModel):
 
 
 class Rule(AccessEntry):
-    """What a file says of all that a pattern matches."""
+    """Access rule for all names that match a pattern."""
 
     search_text: Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)] = ""
     examples: list[str] = Field(default_factory=list)
 
     @property
     def access(self) -> Access:
-        """The same as a value."""
-        found = replace(super().access, search_text=self.search_text)
-        return replace(found, examples=tuple(self.examples))
+        """The rule as an `Access`."""
+        access = replace(super().access, search_text=self.search_text)
+        return replace(access, examples=tuple(self.examples))
 
 
 class _Server(AccessEntry):
     model_config = ConfigDict(extra="allow")
-    """Other clients have keys of their own."""
+    """Other clients have additional keys."""
 
     type: Any = None
     description: Any = None
@@ -104,7 +104,7 @@ class _Server(AccessEntry):
 
 
 class StdioEntry(_Server):
-    """A program."""
+    """Entry of a server that is a program."""
 
     command: Text
     args: list[str] = Field(default_factory=list)
@@ -113,18 +113,19 @@ class StdioEntry(_Server):
     envFile: Text | None = None  # noqa: N815  (the name in the file)
 
     def settings(self) -> Mapping[str, object]:
-        """Return what may hold secrets, by name."""
+        """Return the settings that may contain secrets, keyed by name."""
         return self.env
 
     def target(self) -> StdioServer:
-        """Return how it is reached, references resolved."""
+        """Return the server with references resolved."""
         more = read_env_file(Path(expand(self.envFile))) if self.envFile is not None else {}
         return StdioServer(
             command=expand(self.command),
             args=tuple(map(expand, self.args)),
             env={**more, **_expand_all(self.env)},
             cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
-            # What a file of variables holds is no reference: it is pinned by its values.
+            # Values of a file of variables are not references, so the approval digest contains the
+            # values.
             written={**more, **self.env},
         )
 
@@ -145,7 +146,7 @@ class _OAuth(StrictModel):
     per_user: bool = False
 
     def target(self) -> OAuth:
-        """Return it with references resolved."""
+        """Return the settings with references resolved."""
         return OAuth(**_expanded(self))
 
 
@@ -159,28 +160,30 @@ class _TokenExchange(StrictModel):
     client_secret: Text | None = None
 
     def target(self) -> TokenExchange:
-        """Return it with references resolved."""
+        """Return the settings with references resolved."""
         return TokenExchange(**_expanded(self))
 
 
 def _expanded(model: StrictModel) -> dict[str, Any]:
     values: dict[str, Any] = model.model_dump(exclude={"type"}, exclude_none=True)
-    return {key: expand(each) if isinstance(each, str) else each for key, each in values.items()}
+    return {
+        key: expand(value) if isinstance(value, str) else value for key, value in values.items()
+    }
 
 
 class HttpEntry(_Server):
-    """An address."""
+    """Entry of a server with a URL."""
 
     url: Text
     headers: dict[str, str] = Field(default_factory=dict)
     auth: Annotated[_Bearer | _OAuth | _TokenExchange, Field(discriminator="type")] | None = None
 
     def settings(self) -> Mapping[str, object]:
-        """Return what may hold secrets, by name."""
+        """Return the settings that may contain secrets, keyed by name."""
         return {**self.headers, **dict(self.auth or ())}
 
     def target(self) -> HttpServer:
-        """Return how it is reached, references resolved."""
+        """Return the server with references resolved."""
         headers = _expand_all(self.headers)
         if isinstance(self.auth, _Bearer):
             headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
@@ -207,7 +210,7 @@ _BY_KEY: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "openapi": _OpenApi,
     "url": HttpEntry,
 }
-"""Of an entry without a type, by the first key that it has."""
+"""Models of entries without a type, keyed by the first of these keys that an entry has."""
 _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "stdio": StdioEntry,
     "http": HttpEntry,
@@ -218,7 +221,7 @@ _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
 
 
 def model_of(where: str, entry: object) -> type[StdioEntry | HttpEntry]:
-    """Return the model of a server's entry, by its type or else by its keys."""
+    """Return the model for a server's entry, chosen by its type, or else by its keys."""
     if not isinstance(entry, dict):
         return StdioEntry
     stated = entry.get("type")

@@ -1,4 +1,4 @@
-"""Meta-tools, proxies, and the texts that a model reads."""
+"""Meta-tools, proxies, and all texts that a model reads."""
 
 from gateway.discovery.meta_tools import MetaNames as MetaNames
 from gateway.discovery.meta_tools import catalog_digest as catalog_digest

@@ -1,4 +1,4 @@
-"""Approval: whether the host is asked before a tool runs, and asking it."""
+"""Approval of tool calls by the host."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class Approval:
 
     entity: Entity
     arguments: JsonObject
-    """A copy: to change it changes no call."""
+    """A copy of the arguments; changes do not affect the call."""
     call_id: str
     caller: Caller = ANYONE
-    """The party that the call is for."""
+    """The caller that the call is for."""
     rule: str = ""
-    """The policy that wants it; empty if it is for the tool's hints."""
+    """Name of the policy that requires the approval; "" if the tool's hints require it."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Decides whether a call may go out: ``True`` is a yes; anything else that it returns or raises is
-a no. A plain function runs on a thread of its own and may block."""
+"""Decides whether a call is sent. Only ``True`` approves; any other value or an error denies. A
+plain function runs in its own thread and may block."""
 
 
 @runtime_checkable
 class Selective(Protocol):
-    """An `Approve` that leaves some calls to others, which it approves unasked."""
+    """An `Approve` that decides only some calls; all others count as approved."""
 
     def asks(self, approval: Approval) -> bool:
-        """Return whether it asks for *approval*."""
+        """Return whether *approval* needs a decision. If False, the call is sent."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
     """Return whether a call of *entity* needs the host's approval.
 
-    What a server says of its tools can only make us stricter, unless the host vouches for it:
-    then a tool that is not destructive, or only reads, is what it says. Any other tool may destroy
-    something, as MCP says: the host is asked about it. Where no person can be asked it runs, unless
-    it says that it destroys, since the host vouches for few servers.
+    Hints from a server can only add restrictions, unless the host trusts the server. In a trusted
+    server, tools marked as not destructive or read-only need no approval. Any other tool counts as
+    possibly destructive, as MCP specifies. If no person can be asked, only tools marked as
+    destructive need approval, because hosts trust few servers.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:
@@ -72,16 +72,17 @@ async def request_approval(
     call_id: str,
     caller: Caller,
 ) -> Entity:
-    """Ask the host about a call, if a policy or its options want that for this tool.
+    """Request the host's approval of a call, if a policy or the options require it for this tool.
 
-    That it was asked, and said no, is in the audit log; a yes is there when the call goes out.
+    The audit log records the request and a denial here. An approval is recorded when the call is
+    sent.
 
     Raises:
-        NotApprovedError: If the answer is anything but ``True``, or *approve* is None.
+        NotApprovedError: If the answer is not ``True``, or *approve* is None.
         InvalidRequestError: If *tool* is ambiguous.
-        UnknownToolError: If there is no such tool.
-        InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
-        StoreError: If the audit log cannot be written, and calls are refused then.
+        UnknownToolError: If the tool does not exist.
+        InvalidArgumentsError: If the arguments are invalid; then the host is not asked.
+        StoreError: If the audit log cannot be written, and the options refuse calls then.
     """
     call = await gateway.calls.find(tool, caller, arguments)
     entity, confirm = call.entity, gateway.options.chat.confirm
@@ -93,9 +94,11 @@ async def request_approval(
     note = partial(gateway.hooks.note_unsent, call=call)
     if approve is None:
         await note("refused")
-        raise _nobody_to_ask(tool, rule, confirm)
-    own = deepcopy(arguments)
-    approval = Approval(entity=entity, arguments=own, call_id=call_id, caller=caller, rule=rule)
+        raise _cannot_ask_error(tool, rule, confirm)
+    arguments_copy = deepcopy(arguments)
+    approval = Approval(
+        entity=entity, arguments=arguments_copy, call_id=call_id, caller=caller, rule=rule
+    )
     if isinstance(approve, Selective) and not approve.asks(approval):
         return entity
     await note("asked")
@@ -114,17 +117,17 @@ async def request_approval(
     return entity
 
 
-def _nobody_to_ask(tool: str, rule: str, confirm: str) -> NotApprovedError:
-    wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"
+def _cannot_ask_error(tool: str, rule: str, confirm: str) -> NotApprovedError:
+    reason = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"
     allows = "approve=…" if rule else 'approve=… or ChatOptions(confirm="never")'
     return NotApprovedError(
-        f"{tool!r} needs an approval ({wanted}), and nobody can be asked: do not repeat the "
+        f"{tool!r} needs an approval ({reason}), and nobody can be asked: do not repeat the "
         f"call, say what you wanted to do. Whoever runs this program allows it by {allows}"
     )
 
 
 async def _decide(approve: Approve, approval: Approval) -> object:
-    # A plain function may block, on a person too: it gets a thread.
+    # A plain function may block, perhaps on a person, so it gets its own thread.
     is_async = inspect.iscoroutinefunction(approve)
     decision = approve(approval) if is_async else await in_thread(approve, approval)
     return await decision if inspect.isawaitable(decision) else decision

@@ -1,8 +1,8 @@
-"""A tool call of the model -> the message that answers it. Never raises for what a model did.
+"""Answers to the model's calls of gateway tools. A mistake of the model never raises an error.
 
-* Bad JSON, bad arguments, a misspelt name: the answer says what was wrong and shows the schema or
-  near names, so that the model can correct it in one turn.
-* A tool is called even if the model is not shown it at the moment, or never was.
+* For invalid JSON, invalid arguments or a misspelt name, the answer says what is wrong. It shows
+  the schema or similar names, so that the model can correct the call in one turn.
+* A tool can be called even if it is not in the model's tool list, now or ever.
 * Meta-tools cannot be called through `call_tool`.
 """
 
@@ -47,46 +47,46 @@ class ToolCall:
     id: str
     name: str
     arguments: str
-    """JSON, or what the model meant to be JSON."""
+    """Arguments as text, which may be invalid JSON."""
     parsed: JsonObject | None = None
-    """The same, if it was parsed already; then the text is not read."""
+    """Arguments that are already parsed; if set, the text is ignored."""
     foreign: bool = False
-    """True if only the caller can answer a call of this kind; it is no function call."""
+    """True if only the caller can answer the call, because it is not a function call."""
 
     @property
     def native(self) -> bool:
-        """Whether the service asks for tools to load: that is a search, but no function call."""
+        """True for a native search of the model service, which requests tools to load."""
         return self.name == NATIVE_SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """The answer that the model gets, and what happened."""
+    """The answer for the model, with the details for the host."""
 
     call: ToolCall
     text: str
-    """Holds nothing that no reader can see; see `visible`."""
+    """Text for the model, without invisible characters."""
     queries: tuple[str, ...] = ()
-    """Not empty for a search."""
+    """Queries of a search; empty for other calls."""
     search: SearchResult | None = None
     tool: str = ""
-    """The tool that was called, as the model named it; empty for a search."""
+    """Called tool, as the model named it; "" for a search."""
     arguments: JsonObject | None = None
     result: InvokeResult | None = None
-    """None if nothing was sent."""
+    """Result of the call; None if the call was not sent."""
     error: str = ""
     needed: JsonObject | None = None
-    """The client capabilities that the tool needed and its caller lacks; None if none."""
+    """Client capabilities that the tool requires and its caller lacks."""
     retry_after_s: float | None = None
-    """When a policy allows a call again; None if none was limited."""
+    """Time until a rate limit allows the next call, in seconds."""
 
     def __post_init__(self) -> None:
-        """Clean the text, whatever wrote it: no request could carry a lone surrogate either."""
+        """Remove invisible characters, and also lone surrogates, which a request cannot contain."""
         object.__setattr__(self, "text", visible(self.text))
 
     @property
     def failed(self) -> bool:
-        """Whether the model got an error for a result."""
+        """True if the model received an error."""
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
@@ -96,14 +96,14 @@ class MetaCall:
 
     gateway: Gateway
     tools: ToolList
-    """Tools that the model sees, and the caller that the call is for."""
+    """Tool list of the request, including the caller."""
     call: ToolCall
     arguments: JsonObject
-    """Parsed arguments; none has an unknown key."""
+    """Parsed arguments, without unknown keys."""
     approve: Approve | None
-    """Asks whether a tool may be called; None if nobody can be asked now."""
+    """Asks the host whether a tool may be called; None if nobody can be asked."""
     task: str
-    """Label of the task that the call belongs to; empty without one."""
+    """Label of the task that the call belongs to; "" if there is none."""
 
 
 async def handle_call(
@@ -115,31 +115,31 @@ async def handle_call(
     shown: Collection[str] | None = None,
     task: str = "",
 ) -> ToolAnswer:
-    """Do what *call* asks and write the answer.
+    """Execute *call*, and return the answer for the model.
 
     Args:
-        gateway: The catalog.
-        tools: Those that the model sees, and the caller that the call is for. In mode ``stable``
-            answers to searches carry schemas, since found tools do not become tools.
-        call: Of the model.
-        approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
-        shown: Found tools whose definitions the model has; None is the proxies among its tools.
-        task: What the calls belong to, for the log of calls.
+        gateway: The gateway.
+        tools: Tool list of the request, including the caller. In mode ``stable`` search results
+            contain schemas, because found tools do not become proxies.
+        call: The call.
+        approve: Asked before a possibly destructive call; see `ChatOptions.confirm`.
+        shown: Found tools whose definitions the model has seen; None is all proxies.
+        task: Label of the task, for the log of calls.
     """
     names = tools.names
     is_search = call.native or (call.name and call.name == names.search)
-    own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None = None
+    answer_meta: Callable[[JsonObject], Awaitable[ToolAnswer]] | None = None
     if is_search:
-        own = partial(_search, gateway, tools, call, shown=shown, task=task)
+        answer_meta = partial(_search, gateway, tools, call, shown=shown, task=task)
     elif call.name in names.added:
-        own = partial(_answer_added, gateway, tools, call, approve=approve, task=task)
+        answer_meta = partial(_answer_added, gateway, tools, call, approve=approve, task=task)
     elif call.name in names and call.name != names.call:
-        own = partial(_advise, gateway, tools, call)
+        answer_meta = partial(_advise, gateway, tools, call)
     if not (call.native or (call.name and call.name in names)):
-        return await _handle(gateway, tools, call, approve=approve, task=task, own=own)
+        return await _handle(gateway, tools, call, approve=approve, task=task, own=answer_meta)
     kind = "datastore" if is_search else "extension"
     with gateway.telemetry.tool_call(call.name, kind=kind, call_id=call.id) as trace:
-        answer = await _handle(gateway, tools, call, approve=approve, task=task, own=own)
+        answer = await _handle(gateway, tools, call, approve=approve, task=task, own=answer_meta)
         if answer.failed:
             trace.fail("tool_error")
     return answer
@@ -154,8 +154,8 @@ async def _handle(
     task: str,
     own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches,
-    advises or calls the meta-tool of a plugin.
+    """Execute *call* within the span of a meta-tool. *own* answers a search, an adviser or a
+    meta-tool of a plugin; None is a call of a catalog tool.
     """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
@@ -173,7 +173,7 @@ async def _handle(
             await _trace_refused(gateway, call.id, tool, error, caller)
         return await _failure(gateway, tools, call, tool, arguments, error)
     try:
-        # By its id: the name may mean another tool by now.
+        # Call by id, because the name may belong to another tool by now.
         result = await gateway.invoke(
             entity.id, arguments, call_id=call.id, task=task, caller=caller, approved=True
         )
@@ -181,7 +181,7 @@ async def _handle(
         return await _failure(gateway, tools, call, tool, arguments, error)
     text = clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
-        # Where no call tool is listed, no advice mentions it.
+        # Only mention the call tool if it is listed.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
@@ -221,8 +221,8 @@ async def _answer_added(
 async def _trace_refused(
     gateway: Gateway, call_id: str, tool: str, error: GatewayError, caller: Caller
 ) -> None:
-    """Trace a call that was refused before `Gateway.invoke`, by the tool that the caller may know
-    of: what a model wrote instead is content.
+    """Trace a call that was refused before `Gateway.invoke`. Only names of visible tools are
+    recorded, because other text is the model's content.
     """
     name, server = OTHER, ""
     with suppress(GatewayError):
@@ -235,24 +235,26 @@ async def _trace_refused(
 async def _read_arguments(
     gateway: Gateway, tools: ToolList, call: ToolCall
 ) -> tuple[JsonObject, str]:
-    """Return the arguments of *call*, and a note on the keys of a meta-tool that were corrected."""
+    """Return the arguments of *call*, and a note if keys of a meta-tool were corrected."""
     parsed = call.parsed
-    # What is asked about is what is called, whatever becomes of the caller's objects.
-    given: JsonObject = _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
+    # Copy the arguments, so that the caller cannot change them between approval and call.
+    original: JsonObject = (
+        _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
+    )
     properties = meta_parameters(tools.names, call.name).get("properties")
     if properties is None:
-        return given, ""
-    arguments = correct_keys(properties, given)
+        return original, ""
+    arguments = correct_keys(properties, original)
     if call.name == tools.names.call:
         name = str(arguments.get("name", ""))
-        # A tool that is not found is refused when it is called.
+        # An unknown tool is refused later, when it is called.
         with suppress(GatewayError):
             entity = resolve(await gateway.snapshot(), name, tools.caller.filters())
             parameters = as_object(entity.definition.input_schema.get("properties"))
             arguments = fold_arguments(arguments, parameters)
     if unknown := [key for key in arguments if key not in properties]:
         raise InvalidRequestError(f"{call.name} does not take {', '.join(unknown)}: see its schema")
-    read = "" if arguments == given else json.dumps(arguments, ensure_ascii=False)
+    read = "" if arguments == original else json.dumps(arguments, ensure_ascii=False)
     return arguments, f"read as {read}" if read else ""
 
 
@@ -272,12 +274,12 @@ def _parse_object(text: str) -> dict[str, object]:
 
 
 def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, JsonObject]:
-    """Return the tool that *call* means and its arguments."""
+    """Return the tool that *call* refers to, and its arguments."""
     if call.name != names.call:
         return call.name, parsed
     tool, arguments = parsed.get("name"), parsed.get("arguments", {})
     if isinstance(arguments, str):
-        # Some models write the inner object as a text.
+        # Some models encode the inner object as text.
         arguments = _parse_object(arguments)
     if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
         raise InvalidRequestError(f"{names.call} takes a 'name' (text) and 'arguments' (object)")
@@ -314,7 +316,7 @@ async def _search(
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    """Read ``query`` (a text) and ``queries`` (a list of texts); ("",) for neither."""
+    """Read ``query`` (a text) and ``queries`` (a list of texts); ("",) if both are missing."""
     query, listed = arguments.get("query"), arguments.get("queries") or []
     if isinstance(query, list) and not listed:
         query, listed = None, query
@@ -327,8 +329,9 @@ def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
 
 
 def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject | None:
-    """Return the parameters of the tool with this exposed name; None if *caller* may call no such
-    tool, or its definition is suspicious.
+    """Return the parameters of the tool with this exposed name.
+
+    Return None if *caller* may not call it, or its definition is suspicious.
     """
     entity = _find(snapshot, caller, name)
     if entity is None or entity.suspicious:
@@ -349,7 +352,9 @@ async def _failure(
     arguments: JsonObject | None,
     error: GatewayError,
 ) -> ToolAnswer:
-    """Answer with *error*, and with the schema if the arguments were wrong; None was no object."""
+    """Answer with *error*, and with the schema if the arguments were invalid. *arguments* is None
+    if they were not an object.
+    """
     schema: JsonObject | None = None
     if arguments is None:
         schema = meta_parameters(tools.names, call.name)

@@ -1,13 +1,11 @@
-"""The meta-tools: search, and call by name; on demand route, next tools, and those of plugins.
+"""The meta-tools: search and call, optionally route and next, and those of plugins. Pure.
 
-* If a tool of the host has the same name, the host's keeps it and ours gets another.
-* The description of the search tool holds a digest of the catalog. It stays the same to the byte
-  until the catalog changes, since it stands at the head of every prompt.
-
-Arguments of a meta-tool under other keys than its own: corrected if only one reading fits. Pure.
-
-Models write ``q`` for ``query``, ``parameters`` for ``arguments``, or the arguments of the called
-tool next to its name.
+* If a host tool has the same name as a meta-tool, the meta-tool gets another name.
+* The description of the search tool contains a digest of the catalog. It changes only with the
+  catalog, because it is at the beginning of every prompt.
+* Wrong keys in arguments of meta-tools are corrected if only one reading is possible. Models write
+  ``q`` for ``query``, ``parameters`` for ``arguments``, or put the arguments of the called tool
+  next to its name.
 """
 
 from __future__ import annotations
@@ -30,52 +28,53 @@ from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity, JsonObject
 
 FunctionTool = dict[str, object]
-"""One entry of a request's ``tools``."""
+"""An entry of a request's ``tools``."""
 
 _WORDS_A_SERVER = 8
 ROUTES: Mapping[str, str] = {"server": "servers", "category": "categories"}
-"""By what tools are routed, and the plural under which the answer lists it."""
+"""Criteria for routing, and the key of the list in the answer."""
 _VERBS = frozenset({"get", "set", "list", "add", "create", "delete", "update", "from", "to", "and"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaTool:
-    """A tool that a plugin shows to models beside search and call."""
+    """A tool that a plugin adds to the meta-tools."""
 
     name: str
-    """Preferred name; if a tool of the host or the catalog has it, it gets another one."""
+    """Preferred name; another one is chosen if the host or the catalog has a tool of this name."""
     description: str
-    """Text for the model; ``{search}`` and ``{call}`` stand for the names of those meta-tools."""
+    """Text for the model. The gateway replaces ``{search}`` and ``{call}`` by the names of these
+    meta-tools."""
     properties: JsonObject
     """JSON Schemas of the parameters, keyed by name."""
     required: tuple[str, ...] = ()
-    """Names of the parameters that a call must have."""
+    """Names of the required parameters."""
     answer: Callable[[Any], Awaitable[Any]]
-    """Answers a `gateway.discovery.call_handler.MetaCall` with a text or a `ToolAnswer`. A
-    `GatewayError` that it raises becomes the answer."""
+    """Answers a `gateway.discovery.call_handler.MetaCall` with a text or a `ToolAnswer`. If it
+    raises a `GatewayError`, the error becomes the answer."""
     read_only: bool = False
     """True if a call changes nothing."""
     native: bool = True
-    """True if the tool is also shown beside the tool search of the model's own service."""
+    """True if the tool is also listed in mode ``native``."""
     order: int = 0
-    """Position among the meta-tools of all plugins; equal ones go by name."""
+    """Position among the meta-tools of all plugins; equal positions are sorted by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaNames:
-    """The names of the meta-tools in one conversation."""
+    """Names of the meta-tools in one conversation."""
 
     search: str
     call: str
     route: str = ""
-    """Empty if it is not offered."""
+    """Name of the route tool; "" if not offered."""
     next: str = ""
-    """Likewise."""
+    """Name of the tool for next steps; "" if not offered."""
     added: Mapping[str, MetaTool] = field(default_factory=dict)
     """Meta-tools of plugins, keyed by name."""
 
     def __contains__(self, name: object) -> bool:
-        """Return whether *name* is one of them."""
+        """Return whether *name* is a meta-tool."""
         return bool(name) and name in {self.search, self.call, self.route, self.next, *self.added}
 
 
@@ -83,8 +82,9 @@ def registered_tools(gateway: Gateway) -> tuple[MetaTool, ...]:
     """Return the meta-tools of the plugins of *gateway*.
 
     Raises:
-        ConfigError: `DiscoveryOptions.programs` is on without the plugin ``programs``.
-        MissingExtraError: A package that a meta-tool needs is not installed.
+        ConfigError: If `DiscoveryOptions.programs` is on, but the plugin ``programs`` is not
+            loaded.
+        MissingExtraError: If a package that a meta-tool needs is not installed.
     """
     if gateway.options.discovery.programs:
         gateway.plugins.require("programs", "DiscoveryOptions.programs")
@@ -98,21 +98,21 @@ def meta_names(
     avoid: Collection[str] = (),
     added: Sequence[MetaTool] = (),
 ) -> MetaNames:
-    """Name the meta-tools beside the host's own tools, whose names are *host_names*.
+    """Choose names for the meta-tools that do not collide with *host_names* or *avoid*.
 
     Args:
-        options: Their names, as long as these are free.
-        host_names: The names of the host's tools.
-        avoid: Names of the catalog.
+        options: Preferred names.
+        host_names: Names of the host's tools.
+        avoid: Names of the catalog's tools.
         added: Meta-tools of plugins.
     """
     chosen: list[str] = []
-    own = (options.search_name, options.call_name, options.route_name, options.next_name)
-    for wanted in (*own, *(tool.name for tool in added)):
-        used, base = (host_names, avoid, chosen), f"gateway_{wanted}"[:60]
-        candidates = chain((wanted, base), (f"{base}_{number}" for number in count(2)))
+    preferred = (options.search_name, options.call_name, options.route_name, options.next_name)
+    for preferred_name in (*preferred, *(tool.name for tool in added)):
+        used, base = (host_names, avoid, chosen), f"gateway_{preferred_name}"[:60]
+        candidates = chain((preferred_name, base), (f"{base}_{number}" for number in count(2)))
         free = (name for name in candidates if not any(name in names for names in used))
-        chosen.append(next(free) if wanted else "")
+        chosen.append(next(free) if preferred_name else "")
     search, call, route, following, *others = chosen
     tools = dict(zip(others, added, strict=True))
     return MetaNames(search=search, call=call, route=route, next=following, added=tools)
@@ -132,12 +132,12 @@ _QUERY: JsonObject = {
 
 
 def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[FunctionTool, ...]:
-    """Write the definitions of the meta-tools.
+    """Return the definitions of the meta-tools.
 
     Args:
-        names: Their names; those without one are left out.
-        digest: What is in the catalog.
-        stable: True if found tools do not become tools, but are called through the call tool.
+        names: Their names; a tool without a name is omitted.
+        digest: Summary of the catalog.
+        stable: True if found tools do not become proxies, but are called through the call tool.
     """
     if stable:
         how = f"are called by {names.call}, as their parameters say."
@@ -158,15 +158,17 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
 
 
 def meta_parameters(names: MetaNames, name: str) -> Mapping[str, Any]:
-    """Return the JSON Schema of the meta-tool *name*; empty if *names* do not include it."""
+    """Return the JSON Schema of the meta-tool *name*; empty if *names* does not contain it."""
     name = names.search if name == NATIVE_SEARCH else name
     functions = (as_object(tool["function"]) for tool in meta_tools(names, ""))
-    found = (as_object(each["parameters"]) for each in functions if each["name"] == name)
-    return next(found, {}) if name in names else {}
+    matches = (
+        as_object(function["parameters"]) for function in functions if function["name"] == name
+    )
+    return next(matches, {}) if name in names else {}
 
 
 def plugin_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Write the meta-tools of plugins."""
+    """Return the definitions of the meta-tools of plugins."""
     return tuple(
         _function(name, _description(tool, names), tool.properties, *tool.required)
         for name, tool in names.added.items()
@@ -178,7 +180,9 @@ def _description(tool: MetaTool, names: MetaNames) -> str:
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
-    """Write the meta-tools that only advise: route and next, those that have a name."""
+    """Return the definitions of the tools that only give advice (route, next), if they have
+    names.
+    """
     tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
     route = _function(
         names.route,
@@ -196,7 +200,7 @@ def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
 
 
 def native_tool(digest: str) -> FunctionTool:
-    """Write the Responses API's own tool search, executed by us."""
+    """Return the definition of the Responses API's native tool search, executed by the gateway."""
     return {
         "type": "tool_search",
         "execution": "client",
@@ -228,11 +232,11 @@ def _parameters(properties: JsonObject, *required: str) -> dict[str, object]:
 
 
 def catalog_digest(entities: Sequence[Entity], *, budget: int) -> str:
-    """Return in a few words what the catalog holds, server by server, the largest first.
+    """Summarize the catalog by server, largest first, for the description of the search tool.
 
     Args:
-        entities: Those that may be found.
-        budget: Estimated tokens at most; 0 gives nothing.
+        entities: The entities that may be found.
+        budget: Maximum estimated tokens; 0 returns "".
     """
     if not entities or budget <= 0:
         return ""
@@ -246,8 +250,8 @@ def catalog_digest(entities: Sequence[Entity], *, budget: int) -> str:
         subjects = ", ".join(_subjects(servers[server]))
         part = f"{server} ({len(servers[server])}: {subjects})"
         if estimate_tokens("; ".join([head, *parts, part])) > budget:
-            rest = _plural(len(ordered) - index, "more server")
-            return f"{head} {'; '.join([*parts, rest])}."
+            remainder = _plural(len(ordered) - index, "more server")
+            return f"{head} {'; '.join([*parts, remainder])}."
         parts.append(part)
     return f"{head} {'; '.join(parts)}."
 
@@ -257,7 +261,9 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """Return the words that most names of a server share, but verbs; ties in alphabetical order."""
+    """Return the most frequent words in the names of a server's tools, without verbs. Ties are
+    sorted alphabetically.
+    """
     counts = Counter(
         word
         for entity in entities
@@ -268,19 +274,19 @@ def _subjects(entities: Sequence[Entity]) -> list[str]:
 
 
 _TOOL_KEY = re.compile(r"(tool|function)_?(name|id)?", re.IGNORECASE)
-"""Keys of the called tool's name."""
+"""Keys that models use for the name of the called tool."""
 _INSTEAD = {"query": "queries", "code": "resume"}
-"""Parameters that may be given instead of a meta-tool's first one."""
+"""Parameters that can replace the first parameter of a meta-tool."""
 
 
 def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
-    """Return *given* with its only unknown text, or list, as the meta-tool's first parameter.
+    """Rename the only unknown key with a text or list to the meta-tool's first parameter.
 
-    If *given* is one unknown key with an object of the meta-tool's parameters, that object takes
-    its place. A parameter that is given, also as another one, is not overwritten.
+    If *given* is a single unknown key with an object of the meta-tool's parameters, unwrap the
+    object first. An existing parameter is not overwritten.
 
     Args:
-        properties: The names of the meta-tool's parameters.
+        properties: Names of the meta-tool's parameters.
         given: The arguments of the model.
     """
     if not properties:
@@ -298,27 +304,27 @@ def correct_keys(properties: Collection[str], given: JsonObject) -> JsonObject:
 
 
 def fold_arguments(given: JsonObject, parameters: Collection[str]) -> JsonObject:
-    """Return the arguments of the call tool, with unknown keys as the called tool's arguments.
+    """Move unknown keys of the call tool's arguments into the arguments of the called tool.
 
-    They are these arguments, or a single one holds them. Nothing changes if both readings fit, or
-    if *given* includes ``arguments``.
+    The unknown keys are these arguments, or a single unknown key contains all of them. *given* is
+    returned unchanged if both readings are possible, or if it already has ``arguments``.
 
     Args:
         given: The arguments of the call tool.
-        parameters: The names of the called tool's parameters. Without any, it takes all objects.
+        parameters: Names of the called tool's parameters. If empty, the tool accepts any object.
     """
-    rest = {key: given[key] for key in given.keys() - {"name", "arguments"}}
-    if not rest or given.get("arguments"):
+    unknown = {key: given[key] for key in given.keys() - {"name", "arguments"}}
+    if not unknown or given.get("arguments"):
         return given
-    inner = _read_object(*rest.values()) if len(rest) == 1 else None
-    readings: list[JsonObject] = [rest] if rest.keys() <= {*parameters} else []
+    inner = _read_object(*unknown.values()) if len(unknown) == 1 else None
+    readings: list[JsonObject] = [unknown] if unknown.keys() <= {*parameters} else []
     if inner is not None and (not parameters or inner.keys() <= {*parameters}):
         readings.append(inner)
     return {"name": given.get("name"), "arguments": readings[0]} if len(readings) == 1 else given
 
 
 def _read_object(value: Any) -> JsonObject | None:
-    """Return *value* if it is an object, or the object that it is as JSON."""
+    """Return *value* if it is an object, or a JSON text of an object; otherwise None."""
     with suppress(TypeError, ValueError, RecursionError):
         value = json.loads(value)
     return value if isinstance(value, dict) else None

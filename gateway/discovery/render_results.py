@@ -1,9 +1,6 @@
-"""Search results as the model reads them: compact, under a token budget, readable again. Pure.
+"""Search results and advice as text for the model: compact and within a token budget.
 
-What is written here is the conversation's only memory of what was found; `direct_names_in` reads it
-back.
-
-Advice for the model: where to look for tools, and which come next.
+The text is the conversation's only record of found tools; `direct_names_in` parses it again.
 """
 
 from __future__ import annotations
@@ -24,17 +21,17 @@ from gateway.types import Caller, JsonObject, Match, PathStep, SearchResult
 
 MAX_LINE_CHARS = 160
 _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
-"""Characters of a tool's description; the first of these that fits the budget is taken."""
-_OF_SIGNATURES = frozenset({"type", "properties", "required", "title", "description"})
-"""Keywords of a schema of which a row holds all that a call needs."""
+"""Maximum characters of a tool's description; the first value that fits the budget is used."""
+_SIGNATURE_KEYWORDS = frozenset({"type", "properties", "required", "title", "description"})
+"""Schema keywords that a compact signature can represent."""
 _PREPARING = "Search is still preparing and finds little: search again in a moment."
 _WORDS_ALONE = "Search is still preparing: if none of these fits, search again in a moment."
 _SHOWN_BEFORE = "told before"
 _MAX_NAMES = 12
-"""How many words or servers are named if nothing matches."""
+"""Maximum number of words or servers that are named if nothing matches."""
 _MAX_READ_CHARS = 100_000
 Schemas = Callable[[str], Mapping[str, object] | None]
-"""Returns the parameters of a tool by its exposed name; None if they are not shown."""
+"""Returns the parameters of a tool, given its exposed name; None if they are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +39,18 @@ class _Entry:
     kind: str
     match: Match
     is_direct: bool
-    """Whether it becomes a tool of its own."""
-    is_shown: bool = False
-    """Whether the model has the definition already."""
+    """True if the tool becomes a proxy."""
+    is_known: bool = False
+    """True if the model has seen the definition already."""
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether the graph adds it without a reason."""
+        """True if the graph added the tool without a reason."""
         return self.kind == "related" and not self.match.evidence.path
 
     @property
     def needs_only_name(self) -> bool:
-        """Whether it is unexplained, and no proxy."""
+        """True if the tool is unexplained and not a proxy."""
         return self.is_unexplained and not self.is_direct
 
 
@@ -65,21 +62,20 @@ def render(
     shown: Collection[str] = (),
     schemas: Schemas | None = None,
 ) -> str:
-    """Write *result* for the model, as JSON.
+    """Return *result* as JSON for the model.
 
-    What comes in which order says `by_kind`. What the graph adds without a
-    reason is only a name under ``also``, once there is no proxy left for it. What does not fit the
-    budget is left out from the end, but never the best match.
+    The order is that of `by_kind`. Tools that the graph added without a reason are only named under
+    ``also``, once the limit of proxies is reached. Entries beyond the budget are omitted from the
+    end, but never the best match.
 
     Args:
-        result: A search's result.
-        options: The budget, and how many tools may become proxies.
-        hidden: Names of the host's tools, which mean something else in this conversation.
-        shown: Names of tools whose definitions the model has, among its tools or in an earlier
-            result: they are not described again.
-        schemas: The parameters to write, if found tools do not become tools. They have a budget of
-            their own; those of the last tools are left out first. What the graph adds without a
-            reason has none.
+        result: Result of a search.
+        options: The budget, and the limit of proxies.
+        hidden: Names of the host's tools, which have another meaning in this conversation.
+        shown: Names of tools whose definitions the model has seen; these are not described again.
+        schemas: Returns the parameters to show, if found tools do not become proxies. They have a
+            separate budget; the last tools lose theirs first. Tools that the graph added without a
+            reason have none.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -103,35 +99,35 @@ def _render_with_schemas(
 ) -> str:
     body = _body(entries, MAX_LINE_CHARS, result)
     rows: list[dict[str, Any]] = body["tools"]
-    left = budget - estimate_tokens(_dump(body))
+    remaining = budget - estimate_tokens(_dump(body))
     for row, entry in zip(rows, entries, strict=True):
         parameters: object = _SHOWN_BEFORE
-        if not entry.is_shown:
+        if not entry.is_known:
             has_schema = not (entry.match.suspicious or entry.is_unexplained)
             parameters = _signature(schemas(row["name"])) if has_schema else None
         cost = estimate_tokens(_dump(parameters))
-        # A tool without room still has its required arguments; a wrong call shows the schema.
-        if parameters is not None and (entry.is_shown or cost <= left):
+        # A tool without room still lists its required arguments, and a wrong call shows the schema.
+        if parameters is not None and (entry.is_known or cost <= remaining):
             row["parameters"] = parameters
-            left -= cost
+            remaining -= cost
     text = _dump(body)
-    while left < 0 and len(rows) > 1 and estimate_tokens(text) > budget:
+    while remaining < 0 and len(rows) > 1 and estimate_tokens(text) > budget:
         rows.pop()
         text = _dump(body)
     return text
 
 
 def _signature(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return the parameters of *schema* by name; which of them are required, the row says.
+    """Return a compact form of the parameters of *schema*, keyed by name.
 
-    One of a plain type is a text such as ``"integer: Hours to wait."``. A schema that says more
-    than its properties, and whether there may be others, is returned whole.
+    A parameter of a plain type becomes a text such as ``"integer: Hours to wait."``. The row lists
+    required parameters separately. A schema with other keywords is returned unchanged.
     """
     says = {key for key, value in (schema or {}).items() if not isinstance(value, bool)}
     properties = (schema or {}).get("properties")
-    if not (isinstance(properties, Mapping) and says <= _OF_SIGNATURES):
+    if not (isinstance(properties, Mapping) and says <= _SIGNATURE_KEYWORDS):
         return schema
-    return {name: _parameter(each) for name, each in properties.items()}
+    return {name: _parameter(property_schema) for name, property_schema in properties.items()}
 
 
 def _parameter(schema: object) -> object:
@@ -146,7 +142,7 @@ def _parameter(schema: object) -> object:
 def direct_names(
     result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names of *result* that may become tools of their own, best first."""
+    """Return the names in *result* that may become proxies, best first."""
     entries = _entries(result, options, hidden)
     return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.is_direct))
 
@@ -160,22 +156,22 @@ def _entries(
     entries = [
         _Entry(kind, match, _may_be_direct(kind, match, options)) for kind, match in by_kind(result)
     ]
-    # A tool beyond the cap of proxies is still named and can be called by its name.
+    # Beyond the limit of proxies, a tool is still named and can be called by its name.
     room = options.proxies_per_search
     for index, entry in enumerate(entries):
         if entry.is_direct and (room <= 0 or entry.match.name in hidden):
             entries[index] = replace(entry, is_direct=False)
         elif entry.match.name in shown:
-            entries[index] = replace(entry, is_shown=True)
+            entries[index] = replace(entry, is_known=True)
         room -= entries[index].is_direct
     return entries
 
 
 def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
-    """Yield what *result* holds, with its kind, in the order in which it is shown.
+    """Yield the tools of *result* with their kind, in the order in which they are shown.
 
-    After the matches comes what the host declares, then what is derived, then what only words
-    support; of each, prerequisites, related and next steps.
+    Matches come first. Supplements follow: those declared by the host, then derived ones, then
+    those found only by words. Within each group the order is prerequisites, related, next steps.
     """
     matched = {match.id for match in result.matches}
     lists = {
@@ -236,15 +232,15 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
     match = entry.match
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
     if match.suspicious:
-        # What a call of it needs, and nothing that could be an instruction.
+        # Show only the facts that a call needs, without text that could be an instruction.
         required = plain(match.required)
         needs = {"needs": required} if required else {}
         return {"name": match.name, **needs, **kind, "suspicious": True, "direct": False}
     line = one_line(match.description, limit=line_chars) if line_chars else ""
     row: dict[str, Any] = {"name": match.name}
-    if line and not entry.is_shown:
+    if line and not entry.is_known:
         row["about"] = line
-    if match.required and not entry.is_shown:
+    if match.required and not entry.is_known:
         row["needs"] = list(match.required)
     row |= kind
     if why := _reason(entry, f"{match.name} {line}"):
@@ -255,7 +251,7 @@ def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
 
 
 def _reason(entry: _Entry, visible: str) -> str:
-    """Return why it was found, unless the words of its row, *visible*, show that already."""
+    """Return the reason for the match, unless the words in *visible*, its row, show it already."""
     evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
@@ -264,8 +260,8 @@ def _reason(entry: _Entry, visible: str) -> str:
         return "named"
     if entry.kind != "match":
         return ""
-    shown = set(re.findall(r"[^\W_]+", visible.casefold()))
-    missing = [word for word in evidence.words if word.casefold() not in shown]
+    visible_words = set(re.findall(r"[^\W_]+", visible.casefold()))
+    missing = [word for word in evidence.words if word.casefold() not in visible_words]
     return f"words: {', '.join(missing[:4])}" if missing else ""
 
 
@@ -273,12 +269,14 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def direct_names_in(content: str) -> tuple[str, ...]:
-    """Return the directly callable names in a result that `render` wrote; () for other text."""
+    """Return the names of proxies in a result that `render` wrote; () for other text."""
     return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
 
 
 def described_names_in(content: str) -> tuple[str, ...]:
-    """Return the names of the tools whose parameters such a result holds; () for other text."""
+    """Return the names of tools with parameters in a result that `render` wrote; () for other
+    text.
+    """
     return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
 
 
@@ -295,14 +293,14 @@ def _rows(content: str) -> list[dict[str, Any]]:
 
 _TOOLS_A_GROUP = 3
 _MAX_SUGGESTIONS = 32
-"""How many suggestions are examined for those that an edge leads to."""
+"""Maximum number of suggestions that are searched for tools with an incoming edge."""
 
 
 async def route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Group the result of a search by server or by category, that of the best match first.
+    """Search, and group the matches by server or category, in the order of their best match.
 
     Raises:
-        InvalidRequestError: If there is no query, or it is grouped by something else.
+        InvalidRequestError: If the query is missing, or the grouping is unknown.
     """
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
@@ -333,14 +331,14 @@ async def route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -
 
 
 async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Name the tools that follow some others in the graph.
+    """Return the tools that follow the given tools in the graph.
 
     Raises:
-        InvalidRequestError: If no tools are named.
-        UnknownToolError: If one of them is not in the catalog.
+        InvalidRequestError: If no tools are given.
+        UnknownToolError: If a given tool is not in the catalog.
     """
-    given = arguments.get("tools")
-    tools = [given] if isinstance(given, str) and given else given
+    requested = arguments.get("tools")
+    tools = [requested] if isinstance(requested, str) and requested else requested
     if not isinstance(tools, list) or not tools or not all(isinstance(item, str) for item in tools):
         raise InvalidRequestError("'tools' is a list of names")
     names = await _following(gateway, tools, caller, limit=gateway.options.search.limit)
@@ -348,13 +346,13 @@ async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) ->
 
 
 async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: Caller) -> str:
-    """Return the tools that follow *tool* in one line; "" if that is off or there is none.
+    """Return one line with the tools that follow *tool*; "" if turned off or if there are none.
 
     Args:
-        gateway: The catalog.
-        call_name: The tool that calls them; "" if they must be searched for.
-        tool: The tool that was just used.
-        caller: The party that used it.
+        gateway: The gateway.
+        call_name: Name of the call tool; "" if the model must search for the tools first.
+        tool: The tool that was just called.
+        caller: Its caller.
     """
     limit = gateway.options.discovery.next_steps
     if not limit:
@@ -362,7 +360,7 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: C
     try:
         names = await _following(gateway, [tool], caller, limit=limit)
     except GatewayError:
-        # The tool was removed since it answered: its answer goes out without advice.
+        # The tool was removed after its call, so its answer has no advice.
         return ""
     by = f", by {call_name}" if call_name else ""
     return f"\n[next steps{by}: {', '.join(names)}]" if names else ""
@@ -372,5 +370,5 @@ async def _following(
     gateway: Gateway, tools: list[str], caller: Caller, *, limit: int
 ) -> list[str]:
     suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS, caller=caller)
-    # What is only near, with no edge that leads there, is no advice.
+    # Suggestions without an edge are only similar, which is not a reason to call them next.
     return [match.name for match in suggestions if match.evidence.path][:limit]

@@ -1,6 +1,4 @@
-"""What a model reads of a catalog with and without a gateway, and of one
-search, for people.
-"""
+"""Token counts of a model's input with and without a gateway, for reports to people."""
 
 from __future__ import annotations
 
@@ -17,37 +15,41 @@ from gateway.types import ANYONE, Caller, SearchResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """One search as a model reads it, in mode ``proxy`` and at the beginning of a conversation."""
+    """The view of a model on one search, in mode ``proxy`` at the start of a conversation."""
 
     text: str
     """The answer of the search tool, as it is sent."""
     text_tokens: int
-    """Estimated, as all tokens here."""
+    """Estimated tokens of the answer."""
     tools: tuple[str, ...]
-    """The found tools that it may call directly from then on, best first."""
+    """Found tools that become proxies, best first."""
     schema_tokens: int
-    """Of the definitions of these."""
+    """Estimated tokens of the definitions of these tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounter:
-    """Counts the tokens that a model reads, estimated."""
+    """Estimated token counts of a model's input."""
 
     catalog: int
-    """Of all schemas."""
+    """Tokens of all schemas of the catalog."""
     fixed: int
-    """Of the meta-tools."""
+    """Tokens of the meta-tools."""
     count: Callable[[SearchResult], tuple[int, int]]
-    """Returns the tokens of an answer, and of the schemas of the found tools."""
+    """Returns the tokens of a search answer, and of the schemas of its proxies."""
 
 
 async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:
-    """Return what a model is shown of *result*; tools that are gone meanwhile are left out."""
+    """Return the view of a model on *result*. Tools that were removed since then are omitted."""
     options, snapshot = gateway.options.discovery, await gateway.snapshot()
     text, direct = render(result, options), set(direct_names(result, options))
     positions = snapshot.eligibility.by_id
-    found = {match.name: positions.get(match.id) for match in result.shown if match.name in direct}
-    entities = [snapshot.entities[at] for at in found.values() if at is not None]
+    found_positions = {
+        match.name: positions.get(match.id) for match in result.shown if match.name in direct
+    }
+    entities = [
+        snapshot.entities[position] for position in found_positions.values() if position is not None
+    ]
     return ModelView(
         text=text,
         text_tokens=estimate_tokens(text),
@@ -57,7 +59,7 @@ async def model_view(gateway: Gateway, result: SearchResult) -> ModelView:
 
 
 async def token_counter(gateway: Gateway, *, caller: Caller = ANYONE) -> TokenCounter:
-    """Return what counts the tokens of answers to *caller*, as in mode ``proxy``."""
+    """Create a counter for answers to *caller*, as in mode ``proxy``."""
     listed = await ToolListBuilder(gateway).build(
         ToolListRequest(messages=(), mode="proxy", caller=caller)
     )
@@ -66,8 +68,8 @@ async def token_counter(gateway: Gateway, *, caller: Caller = ANYONE) -> TokenCo
         return TokenCounter(catalog=0, fixed=0, count=lambda _: (0, 0))
 
     def count(result: SearchResult) -> tuple[int, int]:
-        found = searchable.select(direct_names(result, options))
-        schemas = sum(json_tokens(proxy(entity, options)) for entity in found)
+        entities = searchable.select(direct_names(result, options))
+        schemas = sum(json_tokens(proxy(entity, options)) for entity in entities)
         return estimate_tokens(render(result, options)), schemas
 
     return TokenCounter(catalog=searchable.tokens, fixed=listed.own_tokens, count=count)

@@ -1,14 +1,14 @@
-"""The tool list of one request to the model: the host's tools, the meta-tools, and the found ones.
+"""Tool list of a request to the model: the host's tools, the meta-tools, and the found tools.
 
-The mode says how found tools reach the model:
+The mode decides how found tools reach the model:
 
-    proxy   as tools of their own, appended as they are found
-    stable  not as tools: their schemas stand in the search result, `call_tool` calls them
-    native  loaded by the service itself from our answer to its tool search (Responses API)
-    all     the catalog is so small that all of it goes out, without meta-tools
+    proxy   as tools, appended when they are found
+    stable  as schemas in the search result; the model calls them by `call_tool`
+    native  loaded by the model service from the answer to its own tool search (Responses API)
+    all     a small catalog is sent as a whole, without meta-tools
 
-A tool whose definition looks like an attack on a model is never listed: it is found by its name and
-called by `call_tool`.
+A tool with a suspicious definition is never listed. The model finds its name and calls it by
+`call_tool`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from gateway.runtime.text import json_tokens
 from gateway.types import ANYONE, Caller, Entity
 
 Projection = Literal["proxy", "stable", "native", "all"]
-"""How found tools reach the model in one request."""
+"""Way in which found tools reach the model in one request."""
 _MAX_CALLERS = 16
-"""Of how many combinations of scopes the tools are remembered."""
+"""Number of combinations of scopes with cached tools."""
 _MAX_COUNTED = 100_000
-"""Of how many tools the tokens are remembered."""
+"""Number of tools with cached token counts."""
 _PRESELECTED_MESSAGES = 4
-"""For how many of the last user messages tools are found before the model is asked."""
+"""Number of recent user messages for which tools are searched before the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +52,22 @@ class ToolList:
     """The tools of one request."""
 
     tools: tuple[Mapping[str, object], ...] = ()
-    """The host's own first, unchanged; then the meta-tools; then the proxies."""
+    """The host's tools, unchanged; then the meta-tools; then the proxies."""
     names: MetaNames
     host: frozenset[str] = frozenset()
-    """Names whose calls the host answers itself."""
+    """Names of tools whose calls the host answers."""
     proxies: tuple[str, ...] = ()
     found: tuple[str, ...] | None = None
-    """Names of the tools that the conversation has found; None if it is not known."""
+    """Names of the tools that the conversation has found; None if not known."""
     mode: Projection = "proxy"
     is_empty: bool = False
-    """True if nothing of ours is listed: the catalog is empty."""
+    """True if the list has only the host's tools, because the catalog is empty."""
     own_tokens: int = 0
-    """Estimated tokens of what is not the host's."""
+    """Estimated tokens of the meta-tools and proxies."""
     searchable: SearchableTools | None = None
-    """What the caller may find."""
+    """Tools that the caller may find."""
     caller: Caller = ANYONE
-    """The party that the conversation is with."""
+    """The caller of the conversation."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -75,8 +75,9 @@ class ToolList:
         return tuple(name for tool in self.tools for name in names_of_tool(tool))
 
     def is_ours(self, name: str) -> bool:
-        """Return whether we answer a call of *name*, in the catalog or not; the service's own
-        search only if we have listed it.
+        """Return whether the gateway answers a call of *name*, even if the catalog lacks it.
+
+        The native search is answered only in mode ``native``.
         """
         if name == NATIVE_SEARCH:
             return self.mode == "native"
@@ -85,7 +86,7 @@ class ToolList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolListRequest:
-    """What decides the tool list of one request to the model."""
+    """Settings and messages that determine the tool list of one request."""
 
     messages: Sequence[Message]
     """The conversation so far, as chat messages."""
@@ -93,13 +94,13 @@ class ToolListRequest:
     wire_format: WireFormat = "chat"
     model: str = ""
     required: tuple[str, ...] = ()
-    """Names that must be among the tools, if the catalog has them."""
+    """Names of catalog tools that must be in the list."""
     recalled: tuple[str, ...] = ()
-    """Names of tools that were found before the messages begin."""
+    """Names of tools that were found before the first of *messages*."""
     mode: Literal["proxy", "stable"] | None = None
-    """How found tools reach the model, if the options cannot decide that."""
+    """Mode that overrides the options."""
     caller: Caller = ANYONE
-    """The party that the conversation is with."""
+    """The caller of the conversation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,16 +108,16 @@ class SearchableTools:
     """The tools of one snapshot that one caller may find."""
 
     by_name: Mapping[str, Entity]
-    """By exposed name, in the catalog's order."""
+    """Tools in the order of the catalog, keyed by exposed name."""
     digest: str
-    """What the catalog holds, for the description of the search tool."""
+    """Summary of the catalog, for the description of the search tool."""
     options: DiscoveryOptions
     token_counts: Cache[int]
-    """Of the schema of each tool, by digest."""
+    """Token count of each tool's schema, keyed by the tool's digest."""
 
     @cached_property
     def tokens(self) -> int:
-        """The estimated tokens of all schemas, as they would be sent."""
+        """Estimated tokens of all schemas as they would be sent."""
         return sum(map(self._count, self.by_name.values()))
 
     def _count(self, entity: Entity) -> int:
@@ -127,15 +128,16 @@ class SearchableTools:
         return count
 
     def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
-        """Return the tools of these names that may become proxies beside the *host*'s tools. One
-        whose definition looks like an attack never does.
+        """Return the tools with these names that may become proxies.
+
+        Tools of the *host* with the same name win, and suspicious tools are excluded.
         """
         entities = (self.by_name.get(name) for name in names if name not in host)
         return [entity for entity in entities if entity is not None and not entity.suspicious]
 
 
 class ToolListBuilder:
-    """Builds the tool lists of one gateway. May be used from any thread."""
+    """Builds the tool lists of one gateway. Safe from any thread."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -143,17 +145,18 @@ class ToolListBuilder:
         self._added = registered_tools(gateway)
         self._without_native: set[str] = set()
         self._searchable = Cache[SearchableTools]("tools", max_items=_MAX_CALLERS)
-        """By version of the catalog and scopes of the caller."""
+        """Searchable tools, keyed by snapshot version and audience of the caller."""
         self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED)
 
     async def build(self, request: ToolListRequest) -> ToolList:
-        """List what the model may see next; an empty catalog adds nothing to the host's tools.
+        """Build the tool list of the next request. An empty catalog adds nothing to the host's
+        tools.
 
         Raises:
-            InvalidRequestError: If the host's own tools leave no room for the meta-tools, or the
-                mode cannot work with this request.
+            InvalidRequestError: If the host's tools leave no room for the meta-tools, or the mode
+                does not work with this request.
         """
-        found = await self._preselect(request)
+        preselected = await self._preselect(request)
         searchable = await self.searchable(request.caller)
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
         names = self.names(searchable, host)
@@ -161,29 +164,31 @@ class ToolListBuilder:
         if not searchable.by_name:
             return replace(listed, tools=tuple(request.host_tools), is_empty=True)
         mode = "all" if self._lists_all(searchable, request) else self._mode(request)
-        own = _meta_tools(names, searchable.digest, mode, request.wire_format)
-        seen = {**found, -1: request.recalled}
+        meta = _meta_tools(names, searchable.digest, mode, request.wire_format)
+        found_names = {**preselected, -1: request.recalled}
         if mode == "all":
-            shown: Collection[str] = searchable.by_name
+            selected: Collection[str] = searchable.by_name
         else:
-            cap = min(self._room(request, own), self._options.proxies_per_conversation)
-            shown = _proxy_names(request, names, mode, cap, seen)
-        entities = searchable.select(shown, host)
+            cap = min(self._room(request, meta), self._options.proxies_per_conversation)
+            selected = _proxy_names(request, names, mode, cap, found_names)
+        entities = searchable.select(selected, host)
         proxies = [
             to_wire(proxy(entity, self._options), request.wire_format) for entity in entities
         ]
         return replace(
             listed,
-            tools=(*request.host_tools, *own, *proxies),
+            tools=(*request.host_tools, *meta, *proxies),
             proxies=tuple(entity.exposed_name for entity in entities),
-            found=self._found(request, names, shown, seen) if names.added else None,
+            found=self._found(request, names, selected, found_names) if names.added else None,
             mode=mode,
-            own_tokens=sum(map(json_tokens, (*own, *proxies))),
+            own_tokens=sum(map(json_tokens, (*meta, *proxies))),
             searchable=searchable,
         )
 
     def names(self, searchable: SearchableTools, host: Collection[str] = ()) -> MetaNames:
-        """Name the meta-tools beside the tools of the *host* and of the catalog."""
+        """Choose names for the meta-tools that do not collide with tools of the *host* or the
+        catalog.
+        """
         return meta_names(self._options, host, avoid=searchable.by_name, added=self._added)
 
     def _found(
@@ -193,24 +198,24 @@ class ToolListBuilder:
         shown: Collection[str],
         found: Mapping[int, tuple[str, ...]],
     ) -> tuple[str, ...]:
-        """Return the names of the tools that the conversation has found, proxies or not."""
+        """Return the names of the tools that the conversation has found, including the proxies."""
         cap = self._options.proxies_per_conversation
         visible = visible_proxies(request.messages, names, cap=cap, found=found)
         return tuple(dict.fromkeys([*visible, *shown]))
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
-        """Search for the last user messages; equal texts have equal results, from the cache."""
+        """Search for the last user messages. The cache answers repeated texts."""
         limit, wait = self._options.preselect, self._gateway.options.search.models_wait
         if not limit:
             return {}
-        found: dict[int, tuple[str, ...]] = {}
+        results: dict[int, tuple[str, ...]] = {}
         for index, text in user_texts(request.messages)[-_PRESELECTED_MESSAGES:]:
             result = await self._gateway.search(text, limit=limit, caller=request.caller, wait=wait)
-            found[index] = tuple(match.name for match in result.matches)
-        return found
+            results[index] = tuple(match.name for match in result.matches)
+        return results
 
     async def searchable(self, caller: Caller) -> SearchableTools:
-        """Return the tools that *caller* may find, the same object until the catalog changes."""
+        """Return the tools that *caller* may find; the same object until the catalog changes."""
         snapshot = await self._gateway.snapshot()
         key = (snapshot.version, snapshot.audience(caller))
         searchable = self._searchable.peek(key)
@@ -229,7 +234,7 @@ class ToolListBuilder:
         options, count = self._options, len(searchable.by_name)
         if count + len(request.host_tools) > options.max_tools:
             return False
-        # A suspicious tool is not sent: only the meta-tools can find and call it.
+        # Suspicious tools are not sent, so they need the meta-tools.
         if any(entity.suspicious for entity in searchable.by_name.values()):
             return False
         budget = options.context_share * options.context_tokens
@@ -254,7 +259,7 @@ class ToolListBuilder:
         return "native"
 
     def _room(self, request: ToolListRequest, own: Sequence[object]) -> int:
-        """Return how many proxies a request may carry."""
+        """Return the maximum number of proxies in the request."""
         count, limit = len(request.host_tools), self._options.max_tools
         if count + len(own) > limit:
             raise InvalidRequestError(
@@ -264,7 +269,9 @@ class ToolListBuilder:
         return limit - count - len(own)
 
     def disable_native(self, model: str) -> bool:
-        """Note that the service refuses native search for *model*; return whether that is new."""
+        """Remember that the service refuses native search for *model*. Return False if known
+        already.
+        """
         if self._options.mode != "auto" or model in self._without_native:
             return False
         self._without_native.add(model)
@@ -272,7 +279,7 @@ class ToolListBuilder:
 
 
 def loaded_tools(tools: ToolList, names: Sequence[str]) -> list[Mapping[str, object]]:
-    """Return tools as the Responses API loads them, with one line of description each."""
+    """Return tools in the form that the Responses API loads, with one line of description each."""
     searchable = tools.searchable
     if searchable is None:
         return []

@@ -1,11 +1,11 @@
-"""Which found tools the model sees next. Pure: derived from the messages, stored nowhere.
+"""Choice of the proxies for the next request, and their definitions. Pure.
 
-* A search result counts only if it answers a call of our own search tool. Text that looks like one,
-  in another tool's output, reveals nothing.
-* Found tools are appended and keep their positions, so that the prompt's prefix survives. Only at
-  the cap the one that was found or called least recently goes.
-
-Found entities -> function tools with their real schemas. Pure.
+* The choice is derived from the messages, so nothing is stored.
+* Only answers to calls of the search tool count. Text of other tools that looks like a search
+  result is ignored.
+* New proxies are appended and keep their position, so that the prompt's prefix stays cacheable.
+  Only at the limit, the tool that was found or called least recently is removed.
+* Definitions contain the real schema of the tool.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from gateway.runtime.json_schema import as_object, as_objects, map_schemas, reso
 from gateway.runtime.text import clean, one_line, visible_json
 from gateway.types import Entity, JsonObject
 
-_NOT_FOR_MODELS = frozenset({"$schema", "$id"})
+_HIDDEN_KEYWORDS = frozenset({"$schema", "$id"})
 _CHOICES = ("allOf", "anyOf", "oneOf")
-_NOT_AT_THE_TOP = frozenset({*_CHOICES, "enum", "not"})
-"""Services refuse a whole request if a schema has one of these at its top."""
-_LOOSE = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
-"""Keywords that strict schemas may not have."""
+_FORBIDDEN_AT_TOP = frozenset({*_CHOICES, "enum", "not"})
+"""Keywords that model services refuse at the top of a schema."""
+_NOT_STRICT = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
+"""Keywords that strict schemas must not contain."""
 
 
 def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
-    """Write *entity* as a tool that a model can call; if *brief*, with one line of description."""
+    """Return *entity* as a tool that a model can call; if *brief*, with one line of description."""
     description = clean(description_of(entity), limit=options.description_chars)
     parameters = to_parameters(entity.definition.input_schema)
     function: dict[str, object] = {
@@ -43,16 +43,17 @@ def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> 
 
 
 def description_of(entity: Entity) -> str:
-    """Return the description of *entity*, or at least its name."""
+    """Return the description of *entity*, or else its title or name."""
     return entity.description or entity.definition.title or f"{entity.name} of {entity.server}"
 
 
 def to_parameters(schema: JsonObject) -> dict[str, object]:
-    """Turn a tool's input schema into one that model services take: an object, without a dialect.
+    """Convert a tool's input schema to a form that model services accept: an object without a
+    dialect.
 
-    Local references stay as they are. References that lead elsewhere, or nowhere, are left out and
-    never followed, since services refuse them. Of a choice at the top the properties stay, all
-    optional. Calls are checked against the original schema.
+    Local references are kept. References to other documents, or to missing parts, are removed,
+    because services refuse them. Choices at the top are replaced by their properties, all optional.
+    Calls are checked against the original schema.
     """
 
     def without_dangling_reference(part: JsonObject) -> JsonObject:
@@ -61,13 +62,13 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
         return {key: value for key, value in part.items() if key != "$ref"}
 
     source = map_schemas(schema, without_dangling_reference)
-    left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    own = as_object(source.get("properties"))
+    left_out = _HIDDEN_KEYWORDS | _FORBIDDEN_AT_TOP
+    properties = as_object(source.get("properties"))
     return visible_json(
         {
             **{key: value for key, value in source.items() if key not in left_out},
             "type": "object",
-            "properties": {**_properties_of_choices(source), **own},
+            "properties": {**_properties_of_choices(source), **properties},
         }
     )
 
@@ -82,8 +83,9 @@ def _properties_of_choices(schema: JsonObject) -> dict[str, object]:
 
 
 def fits_strict(schema: JsonObject) -> bool:
-    """Return whether *schema* keeps the rules of strict schemas: every object closed, every
-    property required, at any depth.
+    """Return whether *schema* satisfies the rules of strict schemas.
+
+    At any depth, objects must be closed and all properties required.
     """
     parts: list[JsonObject] = []
 
@@ -96,7 +98,7 @@ def fits_strict(schema: JsonObject) -> bool:
 
 
 def _is_strict(part: JsonObject) -> bool:
-    if not _LOOSE.isdisjoint(part):
+    if not _NOT_STRICT.isdisjoint(part):
         return False
     if "properties" not in part and part.get("type") != "object":
         return True
@@ -107,7 +109,7 @@ def _is_strict(part: JsonObject) -> bool:
 
 Message = Mapping[str, object]
 _Use = tuple[tuple[str, ...], bool]
-"""Names, best first, and whether a search found them; a call alone shows nothing new."""
+"""Names of tools, best first; True if from a search, False if only called."""
 
 
 def visible_proxies(
@@ -117,30 +119,31 @@ def visible_proxies(
     cap: int,
     found: Mapping[int, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the found tools to show, in a stable order.
+    """Return the names of the proxies to show, in a stable order.
 
     Args:
         messages: The conversation so far, as JSON objects.
-        names: Of the meta-tools.
-        cap: The most names; 0 or less gives none.
-        found: Names that were found without a call of the model, by the index of the message that
-            they were found for; at -1 those from before the messages begin.
+        names: Names of the meta-tools.
+        cap: Maximum number of proxies; 0 or less returns none.
+        found: Names that were found without a call by the model, keyed by the index of their
+            message. Index -1 is for messages before *messages*.
     """
-    shown: dict[str, None] = {}
+    visible: dict[str, None] = {}
     last_used: dict[str, tuple[int, int]] = {}
-    """A larger value is a later use; within a search the best is the latest."""
+    """Time of the last use; a larger value is later. Within one search, the best match is the
+    latest."""
     for moment, (tools, is_search) in enumerate(_uses(messages, names, found or {})):
         best = tuple(dict.fromkeys(tools))[: max(cap, 0)]
         last_used.update((name, (moment, -rank)) for rank, name in enumerate(best))
         for name in best if is_search else ():
-            if name not in shown and len(shown) >= cap:
-                del shown[min(shown, key=last_used.__getitem__)]
-            shown[name] = None
-    return tuple(shown)
+            if name not in visible and len(visible) >= cap:
+                del visible[min(visible, key=last_used.__getitem__)]
+            visible[name] = None
+    return tuple(visible)
 
 
 def described_tools(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
-    """Return the names of the tools whose parameters a search of this conversation has shown."""
+    """Return the names of tools whose parameters a search result in this conversation has shown."""
     contents = (content for _, content in _search_results(messages, names))
     return frozenset(name for content in contents for name in described_names_in(content))
 
@@ -173,18 +176,19 @@ def _uses(
 
 
 def _search_results(messages: Sequence[Message], names: MetaNames) -> Iterator[tuple[int, str]]:
-    """Yield index and text of each answer to a call of the search tool in the turn before it."""
+    """Yield index and text of each answer to a call of the search tool in the preceding turn."""
     open_searches: set[str] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "assistant":
             calls = list(_calls(message))
-            # An id that another call has too proves nothing.
+            # Ignore ids that a call of another tool also uses.
             others = {call_id for call_id, name, _ in calls if name != names.search}
             open_searches = {call_id for call_id, _, _ in calls} - others
         elif message.get("role") == "tool":
             call_id = str(message.get("tool_call_id", ""))
             if call_id in open_searches:
-                # The first answer counts; a second message with this id is not ours.
+                # Only the first answer counts; a second message with the same id is not from the
+                # gateway.
                 open_searches.discard(call_id)
                 yield index, text_of(message.get("content"))
 
@@ -212,7 +216,7 @@ def _called_tool(name: str, arguments: str, names: MetaNames) -> str:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content, which may come in parts."""
+    """Return the text of a message's content, which may consist of parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):

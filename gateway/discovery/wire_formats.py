@@ -1,7 +1,7 @@
-"""Function tools and conversations in the two wire formats. Pure.
+"""Conversion of tools and messages between the two wire formats. Pure.
 
-Inside the package, tools and messages have the form of Chat Completions. Here they are converted to
-the form of the Responses API and back.
+Internally, tools and messages have the format of Chat Completions. They are converted to and from
+the format of the Responses API here.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from gateway.types import InvokeResult
 
 WireFormat = Literal["chat", "responses"]
 NATIVE_SEARCH = "<tool_search>"
-"""Stands for the service's own tool search in place of a function's name, which it cannot be."""
+"""Placeholder for the native tool search in place of a function name; no function can have this
+name."""
 
 
 def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str, object]:
-    """Convert a tool of ours from the form of Chat Completions."""
+    """Convert a tool from the format of Chat Completions to *wire_format*."""
     return tool if wire_format == "chat" else {"type": "function", **unwrap(tool)}
 
 
 def unwrap(entry: Mapping[str, object]) -> Mapping[str, object]:
-    """Return what *entry* says: Chat Completions nests that under the type's own name."""
+    """Return the content of *entry*, which Chat Completions nests under the name of its type."""
     inner = entry.get(str(entry.get("type")))
     return inner if isinstance(inner, Mapping) else entry
 
 
 def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names that one entry of a request's ``tools`` lets the model call."""
+    """Return the names that an entry of a request's ``tools`` lets the model call."""
     if tool.get("type") == "namespace":
         members = tool.get("tools")
         return tuple(
@@ -46,8 +47,8 @@ def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
 def messages_of(items: object) -> list[Mapping[str, object]]:
     """Convert the ``input`` of a Responses request to chat messages.
 
-    Calls that follow each other become one assistant message; each output becomes a tool message.
-    The service's own search (`tool_search_call`) becomes a call of ``tool_search``.
+    Consecutive calls become one assistant message, and each output becomes a tool message. A native
+    search (`tool_search_call`) becomes a call of ``tool_search``.
     """
     if isinstance(items, str):
         return [{"role": "user", "content": items}]
@@ -94,9 +95,9 @@ def _call_of(item: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer as text: its text blocks, else its structured content.
+    """Return a tool's result as text: its text blocks, or else its structured content.
 
-    Blocks that no text can hold are named with their type, so that the model knows of them.
+    Blocks of other types are represented by their type, so that the model knows of them.
     """
     parts = []
     for block in result.content:
@@ -113,7 +114,7 @@ def result_text(result: InvokeResult) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return the first *limit* characters of *text*, and how many are left out."""
+    """Cut *text* to *limit* characters, and append the number of omitted characters."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

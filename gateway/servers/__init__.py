@@ -1,3 +1,3 @@
-"""Connected servers and their configuration files."""
+"""Sources of a gateway, and the configuration files that define servers."""
 
 from gateway.servers.servers import Servers as Servers

@@ -1,4 +1,4 @@
-"""The configuration files of a gateway: the servers that they name, and what changed in them."""
+"""Servers of a gateway's configuration files, and the differences after a reload."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from gateway.types.access import NO_ACCESS_RULE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """One server as its file, or code, has it."""
+    """Settings of one server, from a file or from code."""
 
     target: object
     transforms: tuple[Transform, ...] = ()
     owner: str = ""
-    """The file and the name in it; empty if there is no file."""
+    """The file and the server's name in it; "" for a server without a file."""
     access: Access = NO_ACCESS_RULE
-    """What the host says of the use of all of it."""
+    """Access of the whole server, as set by the host."""
     trusted: bool = False
-    """Whether the host stands in for what it says of its tools."""
+    """True if the host trusts the server's definitions."""
 
     def is_same_session(self, other: Configured) -> bool:
-        """Whether a session of *other* serves this one too."""
+        """Return whether a session of *other* can be used for this server too."""
         return (self.target, self.trusted) == (other.target, other.trusted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """What reading the configuration again changed, by name of server."""
+    """Names of the servers that a reload added, changed, removed or kept."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """As they were: their sessions live on."""
+    """Unchanged servers; their sessions continue."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What is odd about the files."""
+    """Warnings about the files."""
 
     @property
     def summary(self) -> str:
-        """What changed, in words."""
+        """Description of the changes, for people."""
         parts = {"added": self.added, "changed": self.changed, "removed": self.removed}
         listed = (f"{what} {', '.join(names)}" for what, names in parts.items() if names)
         return "; ".join(listed) or "no server changed"
@@ -56,42 +56,42 @@ class Reloaded:
 class ConfigFiles:
     """The configuration files of one gateway.
 
-    Equal entries are equal servers: what did not change keeps its session. A file that cannot be
-    read changes nothing; an entry that cannot be used leaves its server as it was.
+    Equal entries are equal servers, so unchanged servers keep their session. If a file is
+    unreadable, a reload changes nothing. If an entry is invalid, its server stays unchanged.
     """
 
     servers: dict[str, Configured] = field(default_factory=dict)
-    """As they were read last, and those that came without a file."""
+    """Servers of the files as last read, and servers that were added without a file."""
     manifests: list[Manifest] = field(default_factory=list)
-    """What the files say, in the order in which they came; one without an origin is no file."""
+    """Contents of the files, in the order in which they were added. Without an origin, a manifest
+    is not from a file."""
 
     @property
     def kinds(self) -> dict[str, CustomKind]:
-        """The kinds that they declare."""
-        return {name: kind for each in self.manifests for name, kind in each.kinds.items()}
+        """Kinds declared in all files."""
+        return {name: kind for manifest in self.manifests for name, kind in manifest.kinds.items()}
 
     @property
     def rules(self) -> tuple[Mapping[str, Access], ...]:
-        """The rules of each file."""
-        return tuple(each.rules for each in self.manifests)
+        """Access rules of each file."""
+        return tuple(manifest.rules for manifest in self.manifests)
 
     @property
     def policies(self) -> tuple[AccessPolicy, ...]:
-        """The policies of all files, in their order."""
-        return tuple(policy for each in self.manifests for policy in each.policies)
+        """Policies of all files, in order."""
+        return tuple(policy for manifest in self.manifests for policy in manifest.policies)
 
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return its servers.
 
         Args:
-            manifest: What it says.
-            names: The names of servers that are there.
+            manifest: The content of the file.
+            names: Names of all existing servers.
 
         Raises:
-            ConfigError: If the file is there already, or one of its names is taken; nothing is
-                added then.
+            ConfigError: If the file was added before, or a name is taken; nothing is added then.
         """
-        if manifest.origin and manifest.origin in [each.origin for each in self.manifests]:
+        if manifest.origin and manifest.origin in [other.origin for other in self.manifests]:
             raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
         new = _server_entries(manifest)
         _check_free(new, names)
@@ -100,12 +100,12 @@ class ConfigFiles:
         return new
 
     def read(self, names: Container[str]) -> tuple[ConfigFiles, Reloaded]:
-        """Return the files as they are now, and what changed.
+        """Read all files again. Return the new content and the changes.
 
-        What came without a file stays as it is.
+        Manifests without a file stay unchanged.
 
         Raises:
-            ConfigError: If a file cannot be read, or a new name is taken.
+            ConfigError: If a file is unreadable, or a new name is taken.
         """
         from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
@@ -144,7 +144,7 @@ class ConfigFiles:
 
 
 def _server_entries(manifest: Manifest) -> dict[str, Configured]:
-    """Return the entry of each server in *manifest*, virtual ones last."""
+    """Return the settings of each server in *manifest*, virtual servers last."""
     return {
         name: Configured(
             target=target,

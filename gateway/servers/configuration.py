@@ -1,4 +1,4 @@
-"""The configuration files of a gateway: read once, and read again when they changed."""
+"""Configuration of a gateway: adds configuration files, and reloads them after changes."""
 
 from __future__ import annotations
 
@@ -17,50 +17,51 @@ from gateway.types import Diagnostic
 
 @dataclass(eq=False, repr=False)
 class Configuration:
-    """Reads the configuration files of one gateway. Safe from any thread.
+    """Adds and reloads the configuration files of one gateway. Safe from any thread.
 
     Args:
-        servers: Gets the servers of the files.
-        change: Records a change of the gateway, as a context around it.
+        servers: The servers of the gateway.
+        change: Returns a context manager that records a change of the gateway.
     """
 
     servers: Servers
     change: Callable[..., AbstractAsyncContextManager[None]]
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Held while the files are read again."""
+    """Lock that prevents concurrent reloads."""
 
     def add(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """Register the servers of an ``mcp.json``; return warnings about it.
+        """Add the servers of an ``mcp.json``, and return warnings about the file.
 
         Raises:
-            ConfigError: If the file cannot be read as one, or a server's name is taken.
-            ClosedError: After `close`.
+            ConfigError: If the file is invalid, or a server's name is taken.
+            ClosedError: If the gateway was closed.
         """
         self.servers.bridge.check_open()
         if not isinstance(config, str | Path | Manifest):
             raise ConfigError(
-                f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
-                "read already, parse_manifest(…)"
+                f"config must be a path or a Manifest, got {type(config).__name__}; parse a "
+                "document by parse_manifest(…)"
             )
         from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         manifest = replace(manifest, installation=self.servers.options.installation)
         files, registry = self.servers.files, self.servers.registry
-        registry.make_visibility(manifest.policies)  # It refuses what nothing would enforce.
+        registry.make_visibility(manifest.policies)  # refuses policies that no plugin would enforce
         for name, entry in files.add(manifest, registry).items():
             self.servers.pool.add(name, entry)
         self._declare(files)
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
-        """Read the configuration files again and apply what changed.
+        """Read the configuration files again, and apply the changes.
 
-        What did not change keeps its session, and what was approved meanwhile is let in again.
+        Unchanged servers keep their session. Definitions that were approved meanwhile become
+        available.
 
         Raises:
-            ConfigError: A file cannot be used; everything is as it was.
-            ClosedError: After `close`.
+            ConfigError: If a file is invalid; then nothing changes.
+            ClosedError: If the gateway was closed.
         """
         return await self.servers.bridge.run(self._reload)
 
@@ -92,7 +93,7 @@ class Configuration:
         await self.servers.recheck(changes.kept)
 
     def _declare(self, files: ConfigFiles) -> None:
-        """Put the kinds, rules and policies of the files in the place of earlier ones."""
+        """Replace the kinds, rules and policies of the files."""
         if self.servers.entries.declare(files.kinds):
             self.servers.mark_entries()
         self.servers.registry.set_rules("files", *files.rules)

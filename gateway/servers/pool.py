@@ -1,7 +1,7 @@
-"""From what a host or its files name to the source that stands for it: servers, virtual ones too.
+"""Creation of sources from configured servers and virtual servers.
 
-* A server is listed once and its listing is stored; transforms are applied to what is stored.
-* Nothing is started here.
+* A server is listed once and its listing is stored. Transforms apply to the stored listing.
+* Servers are not started here.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from gateway.types.listing import Listing
 
 _ANYBODY = Filters()
 _CHECK_STEP_S = 1.0
-"""How long not to look again for old listings: else every search would look at every server."""
+"""Interval between checks for old listings, in seconds; otherwise every search would check every
+server."""
 
 
 @dataclass(eq=False, repr=False)
 class ServerPool:
-    """The configured servers of one gateway, virtual ones too, as sources of *registry*.
+    """The configured servers and virtual servers of one gateway, as sources of *registry*.
 
     Args:
-        registry: Where they are registered.
-        bridge: Owns the loop of their sessions.
-        store: Where their listings and pins are kept.
+        registry: Registry for the sources.
+        bridge: Owner of the event loop for their sessions.
+        store: Store of their listings and pins.
         options: Limits.
-        tokens: Opens the places of their sign-ins.
-        openers: Openers of APIs, keyed by the key of a server's entry in a configuration.
-        clock: Seconds that only grow.
+        tokens: Opens the token stores of sign-ins.
+        openers: Openers of APIs, keyed by their key in a server's configuration entry.
+        clock: Monotonic clock, in seconds.
     """
 
     registry: Registry
@@ -58,22 +59,22 @@ class ServerPool:
     clock: Clock
 
     def __post_init__(self) -> None:
-        """Begin without a server."""
+        """Start without servers."""
         self._upstream = self.options.upstream
         self._are_entities = self.options.catalog.servers
         self.cached: dict[str, CachedSource] = {}
-        """Those that have a listing of their own, by name."""
+        """Sources with a stored listing, keyed by server."""
         self.capabilities = ClientCapabilities()
-        """Whom servers may ask for something."""
+        """Client capabilities offered to servers (sampling, elicitation, roots)."""
         self._next_check = -math.inf
         self._retry_at: dict[str, float] = {}
-        """When to try the servers again that cannot be reached."""
+        """Time of the next attempt to reach each unreachable server, keyed by server."""
         self._swept = self.clock()
         self._sweeps = SingleFlight[None](self.bridge.submit)
         self._listings = SingleFlight[Listing](self.bridge.submit)
 
     def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register a server; see `Servers.add`.
+        """Register a server, as `Servers.add`.
 
         Raises:
             ConfigError: If the name is taken or illegal.
@@ -122,7 +123,7 @@ class ServerPool:
         return replace(target, opener=self.openers.get("openapi")) if target.openapi else target
 
     def refresh_stale(self) -> None:
-        """Read old listings anew and delete listings that nothing uses, in the background."""
+        """Start reading old listings again and deleting unused ones, in the background."""
         now = self.clock()
         if now < self._next_check:
             return
@@ -130,11 +131,13 @@ class ServerPool:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
-        # At latest when the next listing is old; soon while any is being read.
+        # Check again when the next listing becomes old, or soon if one is being read now.
         self._next_check = min((now + _CHECK_STEP_S, *dues))
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
-        """Change *name* to what *entry* says; without *restart* its listing and session stay."""
+        """Change the settings of server *name*. Without *restart* it keeps its listing and
+        session.
+        """
         source = self.cached.get(name)
         self.registry.remove(name)
         if source is None or restart:
@@ -144,7 +147,9 @@ class ServerPool:
             self._register(name, source, entry, {})
 
     def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Let in again what was approved meanwhile, and what another process *relisted*."""
+        """Make newly approved definitions available, and also new listings of other processes if
+        *relisted*.
+        """
         self._next_check = -math.inf
         registered = self.registry.all()
         for name in names:
@@ -157,9 +162,8 @@ class ServerPool:
                 self.registry.mark_dirty(name)
 
     def remove(self, name: str) -> Source | None:
-        """Remove a source of any kind with what is stored of it, and return it without closing it.
-
-        None is returned if it was not there.
+        """Remove a source of any kind with its stored listing. Return the source without closing
+        it, or None if it does not exist.
         """
         source = self.registry.remove(name)
         cached = self.cached.pop(name, None)
@@ -168,12 +172,12 @@ class ServerPool:
         return source
 
     def expire(self) -> None:
-        """Make the next build read every listing again."""
+        """Make the next index build read every listing again."""
         for source in tuple(self.cached.values()):
             source.expire()
 
     def pin_owners(self) -> dict[str, str]:
-        """Return the owner of the pins of each server that has some, by name."""
+        """Return the owner of the pins of each server that has pins, keyed by server."""
         owners = {}
         for name, registration in self.registry.all().items():
             source = self.cached.get(name) or registration.source
@@ -184,13 +188,13 @@ class ServerPool:
         return owners
 
     def resolve_filters(self, filters: Filters | None) -> Filters:
-        """Return *filters*; if they want only the healthy, with all others named as left out.
+        """Return *filters*. For ``healthy_only``, exclude all unhealthy servers by name.
 
         Args:
-            filters: None stands for the default ones.
+            filters: None is the default filters.
 
         Raises:
-            InvalidRequestError: If they are no `Filters`.
+            InvalidRequestError: If *filters* has the wrong type.
         """
         if filters is None:
             return _ANYBODY
@@ -201,26 +205,26 @@ class ServerPool:
         return replace(filters, without=filters.without | self._find_unhealthy())
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
-        """Return how many servers can be reached, as far as is known; see `Telemetry.observe`."""
+        """Return the number of servers that are up or down, as far as known; for telemetry."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
 
     def note_stale(self, result: SearchResult) -> SearchResult:
-        """Return *result* with a note for each of its servers that cannot be reached, as far as is
-        known, or could not be listed again. Such a server is tried again.
+        """Return *result* with a diagnostic for each of its servers that is known to be unreachable
+        or could not be listed again. Such servers are tried again.
         """
         registered, stale = self.registry.all(), set[str]()
-        for each in result.shown:
-            owner = registered.get(each.server)
+        for match in result.shown:
+            owner = registered.get(match.server)
             virtual = owner.source if owner and isinstance(owner.source, VirtualSource) else None
-            name = virtual.behind.get(each.id, "") if virtual else each.server
+            name = virtual.behind.get(match.id, "") if virtual else match.server
             source = self.cached.get(name)
             if source is not None and (source.is_stale or not source.live.healthy):
-                stale.add(each.server)
+                stale.add(match.server)
         if not stale:
             return result
         self._find_unhealthy()
-        detail = "{!r}: cannot be reached or listed now; its tools are those of before"
+        detail = "{!r}: cannot be reached or listed now; its tools are from the last listing"
         notes = (
             Diagnostic(stage="catalog", code="source_stale", detail=detail.format(server))
             for server in sorted(stale)
@@ -228,16 +232,16 @@ class ServerPool:
         return replace(result, diagnostics=(*result.diagnostics, *notes))
 
     def _find_unhealthy(self) -> frozenset[str]:
-        """Return the servers that cannot be reached, and the ids of virtual items behind them.
+        """Return the unhealthy servers, and the ids of virtual items that use them.
 
-        Each connection knows its state: no server is asked. What is left out is not found,
-        so no call would notice that it is back: it is tried again in the background, ever less
-        often, as its breaker says.
+        Each connection knows its state, so servers are not contacted. Calls would never notice the
+        recovery of a server that searches exclude. So unhealthy servers are tried again in the
+        background, as often as their circuit breaker allows.
         """
         now, retry_s = self.clock(), self._upstream.retry_after_s
         sources = dict(self.cached)
         down = {name: source for name, source in sources.items() if not source.live.healthy}
-        # Not at once: the failure is fresh.
+        # Wait before the first retry, because the failure is recent.
         retry_at = {name: self._retry_at.get(name, now + retry_s) for name in down}
         for name, source in down.items():
             if now >= retry_at[name]:
@@ -266,7 +270,7 @@ class ServerPool:
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
-        """Return the sources without their transforms, and without the virtual ones."""
+        """Return all sources except virtual ones, without their transforms."""
         return {
             name: self.cached.get(name, registration.source)
             for name, registration in self.registry.all().items()
@@ -279,7 +283,7 @@ class ServerPool:
         return CacheKey(
             fingerprint=target.fingerprint,
             owner=owner,
-            # Code that names another program means to; a file may have been tampered with.
+            # Code may set another command at will, but a file may have been tampered with.
             command_line=target.approval_digest(self._key) if owner else "",
         )
 

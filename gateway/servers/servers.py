@@ -1,6 +1,6 @@
-"""The sources of tools of a gateway, as its host adds and removes them.
+"""Sources of tools that a host adds to and removes from a gateway.
 
-Registering is immediate and touches no network: the next search lists and finds it.
+Registration is immediate and uses no network. The next search lists the new source.
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ from gateway.types import Access, Caller, Entity, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
 
 LOCAL = "local"
-"""The server name of Python functions."""
+"""Server name of Python functions."""
 
 
 class Servers:
-    """The sources of one gateway: functions, servers, the host's own. Safe from any thread.
+    """The sources of one gateway: functions, servers, and sources of the host. Safe from any
+    thread.
 
     Args:
-        bridge: Owns the loop of the sessions.
-        store: Where listings, pins and entries are kept.
+        bridge: Owner of the event loop for sessions.
+        store: Store of listings, pins and entries.
         options: Limits.
-        tables: Returns what plugins register by a hook, keyed by name.
-        own: Whether the host gave the store.
-        clock: Seconds that only grow.
+        tables: Returns objects that plugins register by a hook, keyed by name.
+        own: True if the host passed the store.
+        clock: Monotonic clock, in seconds.
 
     Raises:
-        ConfigError: There are policies, and no plugin enforces them.
+        ConfigError: If there are policies, but no plugin enforces them.
     """
 
     def __init__(
@@ -72,10 +73,10 @@ class Servers:
         self._local = FunctionSource(LOCAL, options=options.upstream)
         visibility = tables("register_visibility").get("policies", without_policies)
         self.registry = Registry(options.catalog.rules, visibility)
-        """Every source under its name."""
+        """All sources, keyed by name."""
         self.registry.set_policies("", options.policies)
         self.entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
-        """The source of the entries of the catalog."""
+        """Source of the catalog's entries."""
         self.registry.add(Registration(self.entries))
         self.pool = ServerPool(
             self.registry,
@@ -86,16 +87,16 @@ class Servers:
             openers=tables("register_sources"),
             clock=clock,
         )
-        """The MCP servers and virtual servers."""
+        """MCP servers and virtual servers."""
         self.files = ConfigFiles()
-        """The configuration files as they were read last."""
+        """Configuration files as last read."""
         self.entities = EntityRegistry(
             reserved=options.discovery.reserved,
             bindings=NameBindings(store.listings, self.names_owner),
         )
-        """The entities that the sources list, under their exposed names."""
+        """Entities of all sources, with their exposed names."""
         self.sign_ins = UserSignIns(self.pool, bridge, self.entities)
-        """The sign-ins of users to servers that are called with their credentials."""
+        """Users' sign-ins to servers that are called with the users' own credentials."""
 
     def add_tool(
         self,
@@ -107,22 +108,21 @@ class Servers:
         access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> str:
-        """Offer a Python function, sync or async; return its canonical id.
+        """Add a Python function, sync or async, as a tool. Return the tool's id.
 
         Its signature, annotations and docstring become the tool's schema and description.
 
         Args:
-            function: Every parameter must be one that a JSON object can carry.
-            name: The tool's name; None is the function's own.
-            description: None is the docstring's text.
-            hints: What else it should be found by, and how it behaves.
-            access: Whether it may be found, and by which callers.
-            replace: Take the place of a tool of the same name.
+            function: The function. Its parameters must be representable in JSON.
+            name: Name of the tool; None is the function's name.
+            description: Description of the tool; None is the docstring.
+            hints: Additional search terms, and hints about its behaviour.
+            access: Access of callers to the tool.
+            replace: If True, replace an existing tool of the same name.
 
         Raises:
-            ConfigError: If the signature cannot be called with a JSON object, or the name is
-                taken.
-            ClosedError: After `close`.
+            ConfigError: If the signature cannot be called with a JSON object, or the name is taken.
+            ClosedError: If the gateway was closed.
         """
         self.bridge.check_open()
         registration = self.registry.all().get(LOCAL)
@@ -144,10 +144,10 @@ class Servers:
         return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
-        """Remove a Python function; return whether it was there.
+        """Remove a Python function. Return False if it does not exist.
 
         Args:
-            name: Its own name or its canonical id.
+            name: The tool's name or id.
         """
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
@@ -155,16 +155,16 @@ class Servers:
         return removed
 
     def add(self, name: str, server: Configured, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register an MCP server or a virtual server; see `Gateway.add_server`.
+        """Register an MCP server or a virtual server.
 
         Args:
-            name: How it is called here.
-            server: How it is reached, and what is shown of it.
-            hints: More to find its tools by, by the names that are shown.
+            name: Name of the server in this gateway.
+            server: Settings of the server.
+            hints: Additional search terms for its tools, keyed by the tools' shown names.
 
         Raises:
             ConfigError: If the name is taken or illegal.
-            ClosedError: After `close`.
+            ClosedError: If the gateway was closed.
         """
         self.bridge.check_open()
         self.pool.add(name, server, hints)
@@ -180,21 +180,21 @@ class Servers:
         transforms: Sequence[Transform] = (),
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register an HTTP API whose operations become tools; see `Gateway.add_server`.
+        """Register an HTTP API whose operations become tools.
 
         Args:
-            name: How it is called here.
-            document: The address or file of its OpenAPI document, in JSON.
-            url: Where the API is; empty is what the document says, at the document's own host.
-            headers: Sent to the API alone; keep secrets in the environment.
-            hints: More to find its tools by.
-            transforms: What is shown of its tools.
-            access: Whether what it has may be found, and by which callers.
+            name: Name of the server in this gateway.
+            document: URL or file of its OpenAPI document, in JSON.
+            url: Base URL of the API; "" takes it from the document, on the host of the document.
+            headers: Headers that are sent only to the API. Keep secrets in the environment.
+            hints: Additional search terms for its tools.
+            transforms: Transforms of its tools.
+            access: Access of callers to its tools.
 
         Raises:
-            ConfigError: If the name or an address cannot be used, or the plugin ``openapi`` is not
+            ConfigError: If the name or an address is invalid, or the plugin ``openapi`` is not
                 loaded.
-            ClosedError: After `close`.
+            ClosedError: If the gateway was closed.
         """
         if "openapi" not in self.pool.openers:
             raise missing_plugin("Gateway.add_openapi", "openapi")
@@ -211,20 +211,22 @@ class Servers:
         prompts: Mapping[str, str | Alias] | None = None,
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register names of your own for things of other servers, which may come later.
+        """Register a virtual server: new names for tools, resources and prompts of other servers.
+
+        The other servers may be added later.
 
         Args:
-            name: How it is called here.
-            tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
-            description: What it is for.
-            resources: By the URI that is shown: ``server/URI``, or an `Alias`.
-            prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
-            access: Whether what it has may be found, and by which callers, beside what the
-                things need that it stands for.
+            name: Name of the virtual server.
+            tools: Targets as ``server/tool``, or an `Alias` with a description, keyed by the shown
+                name.
+            description: Purpose of the virtual server.
+            resources: Targets as ``server/URI``, or an `Alias`, keyed by the shown URI.
+            prompts: Targets as ``server/prompt``, or an `Alias`, keyed by the shown name.
+            access: Access of callers, in addition to the access that the targets require.
 
         Raises:
             ConfigError: If a name is taken or illegal.
-            ClosedError: After `close`.
+            ClosedError: If the gateway was closed.
         """
         table = VirtualServer(
             name=name,
@@ -243,33 +245,39 @@ class Servers:
         itself: ToolDefinition | None = None,
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register any source of tools: whatever lists and calls like one is one.
+        """Register any object that implements `Source`.
 
         Args:
-            source: Its ``server`` is its name here. Unless it is ``trusted``, what it lists passes
-                the limits, checks and scan of an MCP server's.
-            hints: More to find its tools by, by the source's own tool name.
-            itself: The source as something to be found itself: of kind ``server`` and of its name.
-            access: Whether what it has may be found, and by which callers.
+            source: The source. Its ``server`` is its name in this gateway. Unless it is
+                ``trusted``, its listing passes the same limits, checks and scans as that of an MCP
+                server.
+            hints: Additional search terms for its tools, keyed by the source's own tool name.
+            itself: Definition of kind ``server`` with the source's name, to make the source itself
+                findable.
+            access: Access of callers to its tools.
 
         Raises:
-            ConfigError: If it lacks a member of a `Source`, its name is taken or illegal, or
-                *itself* is something else.
-            ClosedError: After `close`.
+            ConfigError: If a member of `Source` is missing, the name is taken or illegal, or
+                *itself* is another definition.
+            ClosedError: If the gateway was closed.
         """
         self.bridge.check_open()
         members = ("server", "trusted", "list_tools", "call", "close")
         check_members("source", source, "a Source", *members)
         check_server_name(source.server)
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
-            raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        own = {} if hints is None else hints
+            raise ConfigError(
+                f"the definition of source {source.server!r} must be a server of the same name"
+            )
+        source_hints = {} if hints is None else hints
         self.registry.add(
-            Registration(source, own, itself=itself, access=access, limits=self.options.upstream)
+            Registration(
+                source, source_hints, itself=itself, access=access, limits=self.options.upstream
+            )
         )
 
     async def remove(self, name: str) -> bool:
-        """Remove a server and close its session; return whether it was there."""
+        """Remove a server and close its session. Return False if it does not exist."""
         source = self.pool.remove(name)
         if source is None:
             return False
@@ -280,76 +288,81 @@ class Servers:
         return True
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
-        """Replace the rules of `CatalogOptions.rules`; nothing is listed anew.
+        """Replace the access rules of `CatalogOptions.rules`. Servers are not listed again.
 
         Raises:
-            ClosedError: After `close`.
+            ClosedError: If the gateway was closed.
         """
         self.bridge.check_open()
         self.registry.set_rules("", rules)
 
     def set_policies(self, policies: Sequence[AccessPolicy]) -> None:
-        """Replace those of `Options.policies`; nothing is listed anew.
+        """Replace the policies of `Options.policies`. Servers are not listed again.
 
         Raises:
-            ConfigError: There are *policies*, and no plugin enforces them.
-            ClosedError: After `close`.
+            ConfigError: If there are *policies*, but no plugin enforces them.
+            ClosedError: If the gateway was closed.
         """
         self.bridge.check_open()
         self.registry.set_policies("", tuple(policies))
 
     def reread_graph(self) -> None:
-        """Read the host's graph documents again before the next search; no server is listed."""
+        """Read the host's graph documents again before the next search, without listing servers."""
         self.registry.mark_changed()
 
     def states(self) -> Mapping[str, ConnectionState]:
-        """Return the state of each server: idle, connecting, active, failed or closed."""
+        """Return the state of each server (idle, connecting, active, failed or closed), keyed by
+        server.
+        """
         return {name: source.live.state for name, source in tuple(self.pool.cached.items())}
 
     def original(self, entity: Entity) -> tuple[str, str]:
-        """Return the server that has an entity, and that server's own name of it."""
+        """Return the server that provides an entity, and the server's own name of the entity."""
         registration = self.registry.all().get(entity.server)
         return original_of(None if registration is None else registration.source, entity)
 
     def audience(self, caller: Caller) -> Hashable:
-        """Return what callers have in common that may see the same."""
+        """Return a key that is equal for callers that may see the same entities."""
         return self.registry.audience(caller)
 
     def names_owner(self) -> str:
-        """Return whose the names of tools are: of the files, or of the host's own place.
+        """Return the owner of the pins of exposed names: the configuration files, or the host's
+        store.
 
-        Without either they last as long as the gateway: the user's cache folder is shared by
-        programs that know nothing of each other.
+        With neither, return "", and names last only as long as the gateway. The user's cache folder
+        would be shared with unrelated programs.
         """
-        places = [each.place for each in self.files.manifests if each.place]
+        places = [manifest.place for manifest in self.files.manifests if manifest.place]
         return names_owner(*places) if places or self._has_place else ""
 
     def catalog_options(self) -> CatalogOptions:
-        """Return the limits of the catalog, with the kinds that are declared by now."""
+        """Return the limits of the catalog, with all kinds declared so far."""
         return replaced(self.options.catalog, kinds=self.entries.kinds)
 
     def mark_entries(self) -> None:
-        """List the entries of the catalog again before the next search."""
+        """Make the next search list the entries of the catalog again."""
         self.registry.mark_dirty(self.entries.server)
 
     async def recheck(self, names: Iterable[str], *, relisted: bool = False) -> None:
-        """Let in what was approved just now, and what another process *relisted*."""
+        """Make newly approved definitions available, and also new listings of other processes if
+        *relisted*.
+        """
         self.pool.recheck(names, relisted=relisted)
         if self.entities.recheck():
             self.mark_entries()
 
     def take_change(self, changed: str) -> None:
-        """Take in what another process changed in the store, at the next search; from any thread.
+        """Apply a change by another process to the store at the next search. Safe from any thread.
 
         Args:
-            changed: As `WatchedStore.watch` says it.
+            changed: Name of the changed part, as in `WatchedStore.watch`.
         """
         table, _, server = changed.partition("/")
         if table in {"", "entries", "rules"}:
             self.mark_entries()
         if table in {"", "pins", "listings"}:
             names = [name for name in self.registry.all() if server in {"", name}]
-            # The loop may be closed meanwhile: then no search is to come.
+            # The loop may already be closed; the recheck is then pointless.
             with suppress(ClosedError):
                 self.bridge.submit(lambda: self.recheck(names, relisted=table != "pins"))
 

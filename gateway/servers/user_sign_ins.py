@@ -1,4 +1,4 @@
-"""The sign-ins of users to servers that are called with their credentials."""
+"""Users' sign-ins to servers that are called with the users' own credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.sources.entity_registry import EntityRegistry
 from gateway.types import Caller
 
 PATH = "/sign-in"
-"""Below it are the pages of `gateway serve --http` where users sign in."""
+"""Path prefix of the sign-in pages of `gateway serve --http`."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -22,8 +22,8 @@ class UserSignIns:
 
     Args:
         servers: The servers.
-        bridge: Owns the loop of their sessions.
-        registry: The servers as entities, with the scopes that they need.
+        bridge: Owner of the event loop for sessions.
+        registry: Servers as entities, with the scopes that they require.
     """
 
     servers: ServerPool
@@ -31,18 +31,18 @@ class UserSignIns:
     registry: EntityRegistry
 
     async def begin(self, server: str, caller: Caller) -> str:
-        """Return the address at which *caller* signs in to *server*.
+        """Begin a sign-in, and return the URL at which *caller* signs in to *server*.
 
-        Only the browser of that very user may be sent there: see `gateway.serve.sign_in`.
+        Only this user's own browser may be redirected to it; see `gateway.serve.sign_in`.
 
         Raises:
-            InvalidRequestError: The caller has no name, or may sign in to no such server.
-            UpstreamError: The server offers no sign-in, cannot be reached, or is not the approved
-                one where that is needed.
+            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
+            UpstreamError: If the server offers no sign-in, is unreachable, or needs an approval
+                first.
         """
         sign_in = self._admitted(server, caller).sign_in_of(caller)
         if not sign_in.callback:
-            raise InvalidRequestError("nobody can sign in: the host has set no public_url")
+            raise InvalidRequestError("sign-in is not possible: the host has not set public_url")
         self.servers.cached[server].check_command_line()
         from gateway.mcp.code_flow import begin  # noqa: PLC0415  (mcp is heavy: a search needs none)
 
@@ -51,18 +51,18 @@ class UserSignIns:
     async def complete(
         self, server: str, caller: Caller, *, code: str, state: str, issuer: str | None
     ) -> None:
-        """Keep the tokens that *code* is good for, as those of *caller*.
+        """Exchange *code* for tokens, and store them for *caller*.
 
         Args:
             server: The server.
-            caller: The user that began; its scopes counted then.
-            code: What the browser brought back.
-            state: Likewise; it must be that of the sign-in that the user began last.
-            issuer: Likewise (RFC 9207); None if it brought none.
+            caller: The user that began the sign-in. Scopes are not checked again.
+            code: The authorization code from the browser.
+            state: The state from the browser. It must be from the user's latest sign-in.
+            issuer: The issuer from the browser (RFC 9207); None if missing.
 
         Raises:
             InvalidRequestError: As for `begin`.
-            UpstreamError: It answers nothing that was begun, or is good for nothing.
+            UpstreamError: If the state belongs to no sign-in, or the code is invalid.
         """
         sign_in = self._users(server).sign_in_of(caller)
         from gateway.mcp.code_flow import complete  # noqa: PLC0415  (mcp is heavy: a search needs none)
@@ -70,11 +70,11 @@ class UserSignIns:
         await self.bridge.run(lambda: complete(sign_in, code, state, issuer))
 
     async def end(self, server: str, caller: Caller) -> None:
-        """Forget the tokens of *caller*: it is signed out.
+        """Sign *caller* out, and delete the tokens.
 
         Raises:
             InvalidRequestError: As for `begin`.
-            StoreError: They cannot be deleted.
+            StoreError: If the tokens cannot be deleted.
         """
         users = self._admitted(server, caller)
         await self.bridge.run(lambda: users.sign_out(caller))

@@ -1,4 +1,4 @@
-"""Stores: the protocols, and SQLite."""
+"""Protocols of stores and databases, and their SQLite implementation."""
 
 from gateway.storage.catalog import CATALOG as CATALOG
 from gateway.storage.catalog import SqlCatalog as SqlCatalog

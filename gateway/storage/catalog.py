@@ -1,7 +1,7 @@
-"""Entries, listings and approvals.
+"""SQL store of entries, access rules, listings and approvals.
 
-SQLite keeps approvals in a second file too: a catalog that was corrupt or is gone begins again with
-those.
+SQLite stores approvals also in a second file. If the catalog file is corrupt or missing, a new
+catalog starts with those approvals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ APPROVALS = Schema(
         ),
     ),
 )
-"""Approvals for the second time: a catalog that is lost must approve nothing."""
+"""Second copy of the approvals, so that the loss of the catalog does not approve new
+definitions."""
 CATALOG = Schema(
     name="catalog",
     what="catalog store",
@@ -49,7 +50,7 @@ CATALOG = Schema(
             """CREATE TABLE IF NOT EXISTS entries (id TEXT PRIMARY KEY, entry TEXT NOT NULL)
             WITHOUT ROWID""",
         ),
-        # Version 3 kept extracts of listings and pins, which triggers dropped.
+        # Version 3 created extracts of listings and pins, and triggers; the next step drops them.
         (),
         (
             *(
@@ -119,13 +120,13 @@ CATALOG = Schema(
 
 
 class SqlCatalog(Listings):
-    """`Entries` and a `ListingStore` in a database. Keys are written in order: no two writers of
-    the same keys wait for each other.
+    """`Entries` and `ListingStore` in a database. Rows are written in the order of their keys, so
+    that concurrent writers cannot deadlock.
 
     Args:
-        database: The place of `CATALOG`.
-        approvals: The place of `APPROVALS`, if the first one may be lost alone.
-        wall: Seconds since the epoch.
+        database: Database with the tables of `CATALOG`.
+        approvals: Database with the tables of `APPROVALS`; None if `CATALOG` cannot be lost alone.
+        wall: Returns seconds since the epoch.
     """
 
     def __init__(
@@ -137,12 +138,12 @@ class SqlCatalog(Listings):
 
     @classmethod
     def in_files(cls, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> Self:
-        """Return the catalog in the SQLite file *path* and a second one in the same folder.
+        """Return a catalog in the SQLite file *path*, with a second file for approvals next to it.
 
         Args:
-            path: The file; it and its folder are made when first needed.
-            wall: Seconds since the epoch.
-            busy_s: How long other processes may hold it.
+            path: The file. The file and its folder are created when first needed.
+            wall: Returns seconds since the epoch.
+            busy_s: Maximum wait for locks of other processes, in seconds.
         """
         second = path.with_name(f"{path.stem}.approvals.sqlite3")
         return cls(
@@ -152,43 +153,45 @@ class SqlCatalog(Listings):
         )
 
     def rows(self) -> Mapping[str, str]:
-        """See `Entries.rows`; no file is made for it."""
-        self._check_there()
+        """Return each entry as JSON, keyed by id. Does not create the file."""
+        self._check_not_lost()
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """See `Entries.put`."""
+        """Insert *entries*, or replace entries with the same ids; all or none."""
         rows = {entry.id: encode_entry(entry) for entry in entries}
         query = """INSERT INTO entries VALUES (?, ?)
             ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"""
         self._database.write(query, *sorted(rows.items()))
 
     def remove(self, key: str) -> bool:
-        """See `Entries.remove`."""
+        """Delete the entry with this id. Return False if it does not exist."""
         return self._database.write("DELETE FROM entries WHERE id = ?", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
-        """See `Entries.rules`; no file is made for it."""
+        """Return the access rules as JSON, keyed by pattern. Does not create the file."""
         if not self._database.is_made():
             return {}
         return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
-        """See `Entries.put_rules`."""
+        """Insert *rules*, or replace rules with the same patterns; all or none."""
         query = """INSERT INTO rules VALUES (?, ?)
             ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"""
         self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """See `ListingStore.read`."""
-        self._check_there()
+        """Return the stored data of several servers, keyed by the fingerprint of their
+        configuration.
+        """
+        self._check_not_lost()
         keys, names = ([*owners],), ([*owners.values()],)
         with self._database.reading() as session:
             query = """SELECT fingerprint, listed_at, listing, used_at FROM listings
                 WHERE fingerprint = ANY(?)"""
-            listings = {row[0]: self._stored(*row) for row in session.rows(query, keys)}
+            listings = {row[0]: self._read_row(*row) for row in session.rows(query, keys)}
             query = "SELECT owner, name, approved, seen FROM pins WHERE owner = ANY(?)"
             pins = session.rows(query, names)
             query = "SELECT fingerprint, failed_at, detail FROM failures WHERE fingerprint = ANY(?)"
@@ -196,7 +199,7 @@ class SqlCatalog(Listings):
         return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """See `ListingStore.keep`."""
+        """Store a new listing. If its configuration is new, delete old listings too."""
         now, text = self._wall(), encode(listing)
         with self._database.transaction() as session:
             query = "SELECT listing FROM listings WHERE fingerprint = ?"
@@ -214,21 +217,23 @@ class SqlCatalog(Listings):
             )
             session.write("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
         if not old:
-            # Processes too short-lived to sweep must not fill the tables with new configurations.
+            # Sweep here too, because short-lived processes never sweep and would fill the tables.
             self.sweep()
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
-        """See `ListingStore.note_failure`."""
+        """Record why a configuration could not be listed."""
         query = """INSERT INTO failures VALUES (?, ?, ?) ON CONFLICT (fingerprint)
             DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"""
         self._database.write(query, (fingerprint, self._wall(), detail))
 
     def forget(self, fingerprint: str) -> None:
-        """See `ListingStore.forget`."""
+        """Delete the listing of a configuration."""
         self._database.write("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
 
     def sweep(self) -> None:
-        """See `ListingStore.sweep`."""
+        """Delete listings and failures that were not used for a month, and repair the copy of
+        approvals.
+        """
         self._record_use()
         with self._database.transaction() as session:
             long_ago = (self._wall() - KEEP_S,)
@@ -237,10 +242,10 @@ class SqlCatalog(Listings):
             old = "DELETE FROM former WHERE digest NOT IN (SELECT approved FROM pins)"
             session.write(old, ())
         if self._approvals is not None:
-            self._complete(self._approvals)
+            self._repair_approvals(self._approvals)
 
-    def _complete(self, approvals: Database) -> None:
-        """Copy all pins if *approvals* lacks some: it is newer, or was lost itself."""
+    def _repair_approvals(self, approvals: Database) -> None:
+        """Copy all pins to *approvals* if it lacks some; it was created later, or was lost."""
         with approvals.transaction() as second:
             pins = self._database.rows("SELECT owner, name, approved FROM pins")
             ((count,),) = second.rows("SELECT count(*) FROM pins")
@@ -252,14 +257,14 @@ class SqlCatalog(Listings):
         rows = [(now, fingerprint) for fingerprint, now in sorted(used.items())]
         self._database.write("UPDATE listings SET used_at = ? WHERE fingerprint = ?", *rows)
 
-    def _second(self) -> AbstractContextManager[Session | None]:
-        """Write approvals for the second time, where there is a place for that."""
+    def _open_approvals(self) -> AbstractContextManager[Session | None]:
+        """Open the second copy of the approvals for writing, if there is one."""
         return self._approvals.transaction() if self._approvals is not None else nullcontext()
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """See `ListingStore.bind`."""
+        """Record the value of each name. The first value of a name is approved."""
         names, now = sorted(holders.items()), self._wall()
-        with self._second() as second:
+        with self._open_approvals() as second:
             query = "SELECT name, approved FROM pins WHERE owner = ?"
             approved = dict[str, str](second.rows(query, (owner,)) if second else ())
             pins = [(owner, name, approved.get(name, value), value) for name, value in names]
@@ -274,14 +279,14 @@ class SqlCatalog(Listings):
                     *((owner, value, now) for value in sorted({*holders.values()})),
                 )
             if second:
-                # A pin that is there was approved before; only `approve` changes it.
+                # An existing pin was approved earlier; only `approve` may change it.
                 query = "INSERT INTO pins VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
                 second.write(query, *(pin[:3] for pin in pins))
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
-        """See `ListingStore.approve`."""
+        """Approve *names* as last seen; if *seen* is not empty, only names with this digest."""
         keys = [(owner, name) for name in sorted({*names})]
-        with self._second() as second, self._database.transaction() as session:
+        with self._open_approvals() as second, self._database.transaction() as session:
             session.write(
                 "UPDATE pins SET approved = seen WHERE owner = ? AND name = ? AND ? IN ('', seen)",
                 *((*key, seen) for key in keys),
@@ -291,7 +296,7 @@ class SqlCatalog(Listings):
                 second.write(_APPROVE, *(row for key in keys for row in session.rows(query, key)))
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """See `ListingStore.definition`."""
+        """Return the definition with this digest; None if it is not stored any more."""
         with self._database.reading() as session:
             query = "SELECT definition FROM former WHERE digest = ?"
             former = session.rows(query, (digest,))
@@ -300,26 +305,26 @@ class SqlCatalog(Listings):
         return find_definition(digest, former[0][0] if former else None, texts)
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
-        """See `ListingStore.first_seen`."""
+        """Return when each value was first seen, in seconds since the epoch."""
         query = "SELECT value, at FROM first_seen WHERE owner = ?"
         return dict(self._database.rows(query, (owner,)))
 
-    def _check_there(self) -> None:
-        """Begin a catalog again that is gone, though something was approved in it.
+    def _check_not_lost(self) -> None:
+        """Create the catalog again if it is missing although it has approvals.
 
         Raises:
-            StoreError: It was gone; ``rebuilt``.
+            StoreError: If it was missing; ``rebuilt`` is set.
         """
         second, database = self._approvals, self._database
         if second is not None and second.is_made() and not database.is_made():
             with database.transaction():
-                detail = f"{database.label} was gone and begins anew; put entries again"
+                detail = f"{database.label} was missing and starts empty; put the entries again"
             raise StoreError(detail, rebuilt=True)
 
     def close(self) -> None:
-        """See `ListingStore.close`."""
+        """Record pending uses of listings, and close the databases."""
         if self._used:
-            # A full disk must not keep a gateway from closing.
+            # A full disk must not prevent a gateway from closing.
             with suppress(StoreError):
                 self._record_use()
         self._database.close()
@@ -329,4 +334,4 @@ class SqlCatalog(Listings):
 
 _APPROVE = """INSERT INTO pins VALUES (?, ?, ?)
     ON CONFLICT (owner, name) DO UPDATE SET approved = excluded.approved"""
-"""A statement for `APPROVALS`."""
+"""Statement for the second copy of the approvals."""

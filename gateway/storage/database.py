@@ -1,8 +1,8 @@
-"""Tables of a store, wherever they are: one set of statements for SQLite and for PostgreSQL.
+"""Protocols of databases, with one SQL dialect for SQLite and PostgreSQL.
 
-A statement is written as PostgreSQL has it, with ``?`` or ``:name`` for a value, and a list as a
-value of ``= ANY(?)``. Each database says the few words that differ in its own way. Not every
-release of SQLite that Python may come with has ``RETURNING`` or ``FILTER``.
+Statements are written for PostgreSQL. Values are ``?`` or ``:name``, and lists are values of ``=
+ANY(?)``. Each database translates the few words that differ. Statements do not use ``RETURNING`` or
+``FILTER``, because old releases of SQLite lack them.
 """
 
 from __future__ import annotations
@@ -16,118 +16,118 @@ from typing import Any, LiteralString, Protocol, TypeAlias
 from gateway.errors import StoreError
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
-"""The values of one statement, by place or by name."""
+"""Values of one statement, by position or by name."""
 Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """The tables of one kind, as the steps that make them.
+    """Tables of one feature, with the migration steps that create them.
 
-    A step is never changed once it was released. It keeps the data of users, and drops only what
-    can be made again.
+    A released step is never changed. Steps keep the users' data, and drop only data that can be
+    computed again.
     """
 
     name: str
-    """The name of the tables in a store, and of their SQLite file there. Unique."""
+    """Unique name of the group of tables in a store, and of its SQLite file."""
     what: str
-    """The name of such a file in messages."""
+    """Description of the file in messages."""
     steps: tuple[tuple[str, ...], ...] = ()
-    """The statements of each step in a SQLite file, oldest first.
+    """Statements of each migration step in a SQLite file, oldest first.
 
-    A file of version n has had the first n steps. A statement may find its table there already, in
-    files from before there were steps.
+    A file of version n has applied the first n steps. Tables may exist before their step, in files
+    that are older than the steps.
     """
     postgres: Mapping[int, Sequence[LiteralString]] = field(default_factory=dict)
-    """The statements of each step in PostgreSQL, keyed by a number that grows.
+    """Statements of each migration step in PostgreSQL, keyed by an increasing number.
 
-    Numbers up to 5 are those of version 0.2, in which all tables shared them. Texts that are sorted
-    compare by their characters, as Python's do.
+    Numbers up to 5 are from version 0.2, in which all tables shared them. Sorted text columns
+    compare by code points, as Python does.
     """
     is_durable: bool = False
-    """True if a write to a SQLite file waits until a loss of power cannot undo it."""
+    """True if a write to a SQLite file survives a loss of power."""
     is_erased: bool = False
-    """True if a SQLite file keeps no bytes of what is deleted."""
+    """True if a SQLite file overwrites the bytes of deleted rows."""
 
 
 class Session(Protocol):
-    """One connection inside a transaction."""
+    """One connection within a transaction."""
 
     def rows(self, statement: LiteralString, values: Values = ()) -> list[Row]:
-        """Return the rows of one query."""
+        """Return the rows of a query."""
 
     def each(self, statement: LiteralString, values: Values = ()) -> Iterator[Row]:
-        """Yield the rows of a query, of which there may be very many."""
+        """Yield the rows of a query with possibly many rows."""
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute a statement with the values of each of *rows*; return how many rows it
-        changed.
-        """
+        """Execute a statement for each of *rows*. Return the number of changed rows."""
 
     def insert(self, statement: LiteralString, values: Values) -> int:
-        """Insert one row; return its id."""
+        """Insert one row, and return its id."""
 
     def hold(self, *names: str) -> None:
-        """Make every other session that asks for one of *names* wait until the end of this one."""
+        """Lock *names* until the end of the transaction. Other sessions that lock one of them
+        wait.
+        """
 
     def skip_flush(self) -> None:
-        """Do not wait for the disk at the end: a loss of power may undo this transaction."""
+        """Commit without waiting for the disk; a loss of power may undo this transaction."""
 
 
 class Database(Protocol):
-    """The tables of one or more `Schema`, made when first needed. Safe from any thread.
+    """Tables of one or more `Schema`, created when first needed. Safe from any thread.
 
     Each method may raise `StoreError`.
     """
 
     place: str
-    """Where it is, without secrets."""
+    """Path or address, without secrets."""
     label: str
-    """The name in messages."""
+    """Name of the database in messages."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
-        """Read the tables as they are at one moment, whatever is written meanwhile."""
+        """Begin a read transaction, which sees one state of the tables."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Session]:
-        """Write to the tables: all is written, or nothing."""
+        """Begin a write transaction, which writes everything or nothing."""
 
     def rows(self, statement: LiteralString, values: Values = ()) -> list[Row]:
-        """Return the rows of one query."""
+        """Return the rows of a query."""
         with self.reading() as session:
             return session.rows(statement, values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
-        """Execute one statement with the values of each of *rows*; return how many rows it
-        changed.
-        """
+        """Execute a statement for each of *rows*. Return the number of changed rows."""
         with self.transaction() as session:
             return session.write(statement, *rows)
 
     @abstractmethod
     def is_made(self) -> bool:
-        """Return False if nothing was ever written to it, so that a reader need not make it."""
+        """Return False if the database was never written, so that a reader does not have to create
+        it.
+        """
 
     @abstractmethod
     def is_away(self, error: StoreError, /) -> bool:
-        """Return True if what raised *error* may work once the database is back."""
+        """Return True if *error* means that the database is temporarily unreachable."""
 
     @abstractmethod
     def size(self, table: str, /) -> int:
-        """Return how many bytes *table* takes."""
+        """Return the size of *table* in bytes."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close all connections; the next use opens others."""
+        """Close all connections; the next use opens new ones."""
 
 
 class LockingDatabase(Database, Protocol):
-    """A `Database` whose processes can wait for each other."""
+    """A `Database` with locks between processes."""
 
     @abstractmethod
     def lock(self, name: str) -> AbstractContextManager[None]:
-        """Make every other process that wants the lock *name* wait.
+        """Acquire the lock *name*; other processes that request it wait.
 
-        The lock ends with its connection: no process waits for one that was killed.
+        The lock ends with its connection, so a killed process cannot block others.
         """

@@ -1,17 +1,13 @@
-"""The key of the host, from which all other keys come: one for each purpose, by HKDF (RFC 5869).
+"""Keys derived from the host key, one for each purpose (HKDF, RFC 5869), and encryption with them.
 
-Replicas that have the same key can read what each of them encrypts in a store. A list of keys,
-separated by commas, lets the key be changed: the first one counts, and the others still decrypt.
-
-Texts that only the host can read, wherever they lie: AES-256-GCM under keys of the host.
-
-A text belongs to its place: moved to another one it cannot be decrypted. So nobody who can write
-to a database alone makes one user's credentials another's.
-
-The key by which what a configuration file would run is digested: from the key of the host, or
-else in a file of its owner alone.
-
-Without it nobody can find a value by trying, not even a short one.
+* Replicas with the same host key can decrypt each other's texts in a shared store. The host key may
+  be a list, separated by commas, so that it can be rotated: the first key encrypts, and the others
+  still decrypt.
+* Texts are encrypted with AES-256-GCM and bound to their place; they cannot be decrypted at another
+  one. So a person who can only write to the database cannot give one user's credentials to another.
+* The approval key makes the digests of configured command lines. It comes from the host key, or
+  from a file that only the owner can read. Without the key, an attacker cannot guess a value from
+  its digest, even if it is short.
 """
 
 from __future__ import annotations
@@ -31,30 +27,30 @@ _BYTES = 32
 
 
 def host_keys(options: Options, purpose: str) -> tuple[bytes, ...]:
-    """Return the keys for *purpose*, 32 bytes each, the one that counts first; empty if the host
-    has none.
+    """Return the keys for *purpose*, 32 bytes each, the current one first; empty without a host
+    key.
 
     Args:
-        options: Its ``host_key`` is a text of keys, or a reference to it.
-        purpose: Such as ``approvals``. The key of one purpose says nothing of that of another.
+        options: Options whose ``host_key`` is one or more keys, or a reference to them.
+        purpose: A name such as ``approvals``. Keys of different purposes are independent.
 
     Raises:
-        ConfigError: A key is too short, or the reference leads nowhere.
+        ConfigError: If a key is too short, or the reference cannot be resolved.
     """
     if not options.host_key:
         return ()
     from gateway.runtime.secrets import expand  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
     try:
-        texts = [each.strip() for each in expand(options.host_key).split(",")]
+        texts = [text.strip() for text in expand(options.host_key).split(",")]
     except ConfigError as error:
         raise ConfigError(f"host_key: {error}") from None
-    if any(len(each) < MIN_CHARS for each in texts):
+    if any(len(text) < MIN_CHARS for text in texts):
         raise ConfigError(
             f"host_key: each key must have {MIN_CHARS} characters or more, with a comma between "
             "two keys: make one with: openssl rand -base64 32"
         )
-    return tuple(_derive(each, purpose) for each in texts)
+    return tuple(_derive(text, purpose) for text in texts)
 
 
 def _derive(key: str, purpose: str) -> bytes:
@@ -66,16 +62,16 @@ def _derive(key: str, purpose: str) -> bytes:
 
 
 _NONCE_BYTES = 12
-"""NIST SP 800-38D, section 8.2."""
+"""Length of a nonce in bytes, as in NIST SP 800-38D, section 8.2."""
 
 
 def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
-    """Return *text* encrypted under the first of *keys*, behind a random nonce.
+    """Encrypt *text* with the first key, and return a random nonce followed by the encrypted text.
 
     Args:
-        keys: 32 bytes each, at least one.
-        text: What is to be kept.
-        place: Where; `decrypt` needs the same.
+        keys: At least one key of 32 bytes.
+        text: The text to encrypt.
+        place: Name of the place where the text is stored; `decrypt` needs the same.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
@@ -84,7 +80,7 @@ def encrypt(keys: Sequence[bytes], text: str, *, place: str) -> bytes:
 
 
 def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
-    """Return the text of *data*; None if none of *keys* encrypted it for this *place*."""
+    """Decrypt *data*; None if none of *keys* encrypted it for this *place*."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415  (as above)
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (as above)
 
@@ -98,26 +94,27 @@ def decrypt(keys: Sequence[bytes], data: bytes, *, place: str) -> str | None:
 
 
 def approval_key(options: Options) -> bytes:
-    """Return the key: 32 bytes, the same on all machines that have the same key of the host.
+    """Return the approval key, 32 bytes. It is the same on all machines with the same host key.
 
-    Without that it is in the file ``approvals.key``, mode 0600, which is made if it is missing. If
-    there can be no file the key is a new one each time: nothing is then as it was approved.
+    Without a host key it is stored in the file ``approvals.key``, mode 0600, which is created if
+    missing. If the file cannot be created, each start has a new key, and so no approval is valid
+    any more.
 
     Raises:
-        ConfigError: The key of the host cannot be used.
+        ConfigError: If the host key is invalid.
     """
     keys = host_keys(options, "approvals")
     return keys[0] if keys else key_in(approval_key_path(options))
 
 
 def key_in(path: Path) -> bytes:
-    """Return the key in the file *path*, mode 0600; make it if it is missing."""
+    """Return the key in the file *path*, mode 0600. Create the file if it is missing."""
     try:
         if not path.exists():
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             write_atomically(fresh, secrets.token_bytes(_BYTES))
             try:
-                # Of two processes that make it at once, both use that of the first.
+                # If two processes create the file at once, both use the key of the first.
                 os.link(fresh, path)
             except FileExistsError:
                 pass

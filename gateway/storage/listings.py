@@ -1,4 +1,6 @@
-"""What every store of listings decides alike: what changed, and whether its text can be read."""
+"""Logic of listing stores that is independent of the database: changed definitions and readable
+listings.
+"""
 
 from __future__ import annotations
 
@@ -14,49 +16,54 @@ from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
 KEEP_S = 30 * 24 * 3600.0
-"""How long a listing that is not used is kept."""
+"""Time in seconds after which an unused listing is deleted."""
 _USE_STEP_S = 24 * 3600.0
-"""The use of a listing is recorded once a day: a start that writes costs more than one that
-reads."""
+"""Interval in seconds for recording the use of a listing, because a start that writes is slower
+than one that only reads."""
 Pin = tuple[str, str]
-"""The digest that was approved, and the one seen last."""
+"""Digests (approved, last seen)."""
 
 
 class Listings:
-    """The part of a `ListingStore` that is the same wherever the rows are.
+    """Base of a `ListingStore`, independent of the database.
 
     Args:
-        wall: Seconds since the epoch.
+        wall: Returns seconds since the epoch.
     """
 
     def __init__(self, wall: Clock = time.time) -> None:
         self._wall = wall
         self._used: dict[str, float] = {}
-        """When listings were read whose use is still to be recorded, by fingerprint."""
+        """Time of uses that are not recorded yet, keyed by fingerprint."""
 
     @abstractmethod
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """See `ListingStore.read`."""
+        """Return the stored data of several servers, keyed by the fingerprint of their
+        configuration.
+        """
 
     @abstractmethod
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
-        """See `ListingStore.bind`."""
+        """Record the value of each name. The first value of a name is approved."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
-        """See `ListingStore.listing`."""
+        """Return the listing of a configuration; None if missing or unreadable."""
         return self.read({fingerprint: ""})[fingerprint].listing
 
     def pins(self, owner: str) -> Mapping[str, Pin]:
-        """See `ListingStore.pins`."""
+        """Return the digests (approved, last seen), keyed by name."""
         return self.read({"": owner})[""].pins
 
     def changed(self, owner: str) -> frozenset[str]:
-        """See `ListingStore.changed`."""
+        """Return the names whose last seen digest is not the approved one."""
         pins = self.pins(owner).items()
         return frozenset(name for name, (approved, seen) in pins if approved != seen)
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """See `ListingStore.record_seen`."""
+        """Record the digests as seen. Return the names whose digest is not the approved one.
+
+        The first digest of a name is approved.
+        """
         pins = self.pins(owner)
         unknown = {
             name: digest
@@ -64,23 +71,23 @@ class Listings:
             if pins.get(name, ("", ""))[1] != digest
         }
         changed = _unapproved(pins, digests)
-        # Writing what is there already would cost every start more than reading it.
+        # Do not write unchanged rows, because writing is slower than reading.
         if not unknown:
             return changed
         try:
             self.bind(owner, unknown)
         except StoreError:
-            # A full disk must not hide what is not as it was approved.
+            # A full disk must not hide changed definitions.
             if changed:
                 return changed
             raise
-        # Another process may have seen them first, and seen something else.
+        # Another process may have recorded other digests first.
         return _unapproved(self.pins(owner), digests)
 
-    def _stored(
+    def _read_row(
         self, fingerprint: str, listed_at: float, text: str, used_at: float
     ) -> StoredListing | None:
-        """Return a listing of its row, whose use is noted; None if it cannot be read."""
+        """Return the listing of a row, and remember its use; None if unreadable."""
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):
@@ -94,7 +101,7 @@ class Listings:
         pins: Iterable[tuple[str, str, str, str]],
         failures: Iterable[tuple[str, float, str]],
     ) -> Mapping[str, StoredServer]:
-        """Return what `read` does, of the rows that it found."""
+        """Combine rows of the tables into the result of `read`."""
         pins_of: dict[str, dict[str, Pin]] = {}
         for owner, name, approved, seen in pins:
             pins_of.setdefault(owner, {})[name] = approved, seen
@@ -112,7 +119,7 @@ def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str])
 
 
 def former_definitions(text: str, new: Listing) -> Iterator[tuple[str, str]]:
-    """Yield the digest and the text of each definition of an old listing that *new* lacks."""
+    """Yield (digest, text) of each definition of an old listing that *new* lacks."""
     with suppress(ValueError, KeyError, TypeError):
         old = decode(text)
         for digest in sorted({*old.digests.values()} - {*new.digests.values()}):
@@ -123,13 +130,15 @@ def former_definitions(text: str, new: Listing) -> Iterator[tuple[str, str]]:
 def find_definition(
     digest: str, former_text: str | None, listings: Iterable[str]
 ) -> ToolDefinition | None:
-    """Return the definition that is pinned with *digest*; None if it is not known any more.
+    """Return the definition with *digest*; None if it is not stored any more.
 
     Args:
-        digest: The pinned one.
-        former_text: What is kept of a definition that no listing has any more.
-        listings: The texts of those that may have it.
+        digest: The pinned digest.
+        former_text: Stored text of a definition that no listing contains any more.
+        listings: Texts of listings that may contain it.
     """
     if former_text is not None:
         return next(iter(decode(former_text).definitions))
-    return next((found for text in listings if (found := decode(text).pinned(digest))), None)
+    return next(
+        (definition for text in listings if (definition := decode(text).pinned(digest))), None
+    )

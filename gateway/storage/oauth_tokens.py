@@ -1,4 +1,4 @@
-"""Where the tokens of sign-ins are kept: in the team's store, encrypted, or else in files."""
+"""Storage of sign-in tokens: encrypted in a shared store, in the system's keyring, or in files."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.storage.host_key import host_keys
 
 OpenTokens: TypeAlias = Callable[[str, TokenStoreKind], TokenStore]
-"""Returns the place of one sign-in: by its key, and what the configuration says keeps it."""
+"""Opens the token store of a sign-in, given its key and the configured kind of store."""
 
 
 @runtime_checkable
 class SignInStore(Protocol):
-    """A `gateway.storage.protocol.Store` that keeps sign-ins too."""
+    """A `gateway.storage.protocol.Store` that can store sign-ins."""
 
     def sign_in(self, key: str, keys: Sequence[bytes]) -> TokenStore:
-        """Return the place of the sign-in *key*, encrypted under the first of *keys*."""
+        """Return the token store of the sign-in *key*, encrypted with the first of *keys*."""
 
 
 class FileTokens:
-    """`TokenStore` in one file, mode 0600, replaced as a whole.
+    """`TokenStore` in one file, mode 0600, which is always replaced as a whole.
 
     Args:
-        path: The file; its folder is made when it is first written.
+        path: The file; its folder is created at the first write.
     """
 
     fault = ""
@@ -39,37 +39,39 @@ class FileTokens:
         self._path = path
 
     def read(self) -> str | None:
-        """See `TokenStore.read`."""
+        """Return the stored text; None if the file is missing or unreadable."""
         try:
             return self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             return None
 
     def write(self, text: str) -> None:
-        """See `TokenStore.write`."""
+        """Replace the stored text."""
         write_atomically(self._path, text)
 
     def forget(self) -> None:
-        """See `TokenStore.forget`."""
+        """Delete the file."""
         self._path.unlink(missing_ok=True)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """See `TokenStore.lock`: files have none, processes look again before they refresh."""
+        """Do nothing: files have no locks, so processes read the tokens again before they refresh
+        them.
+        """
         yield
 
 
 def open_tokens(options: Options, store: object) -> OpenTokens:
-    """Return what opens the places of sign-ins: rows of *store*, or files beside the catalog.
+    """Return a function that opens token stores: rows of *store*, or files next to the catalog.
 
-    Rows need a store that has them and a key of the host, which is not in the database.
+    Rows require a store that supports them and a host key, which is not in the database.
 
     Args:
-        options: Where files are, and the key.
+        options: Options with the folder and the host key.
         store: The store of the gateway.
 
     Raises:
-        ConfigError: The key of the host cannot be used.
+        ConfigError: If the host key is invalid.
     """
     keys, folder = host_keys(options, "sign-ins"), tokens_path(options)
 
@@ -86,15 +88,15 @@ def open_tokens(options: Options, store: object) -> OpenTokens:
 
 
 def with_token_store(name: str, target: HttpServer, tokens: OpenTokens) -> HttpServer:
-    """Return *target* with a store for its tokens, if it signs in.
+    """Return *target* with a store for its tokens, if it uses OAuth.
 
-    The place belongs to the name, the address and the client: tokens are never sent to an
-    address that was put there later.
+    The key of the store contains the name, the URL and the client, so that tokens are never sent to
+    a URL that was configured later.
 
     Args:
-        name: The host's name for the server.
+        name: The host's name of the server.
         target: The server.
-        tokens: Opens the place.
+        tokens: Opens the token store.
     """
     auth = target.auth
     if not isinstance(auth, OAuth):

@@ -1,4 +1,4 @@
-"""What outlives a process, opened from one place."""
+"""Protocols of persistent stores, and the store in SQLite files."""
 
 from __future__ import annotations
 
@@ -17,89 +17,98 @@ from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 
 
 class Store(Protocol):
-    """All that is kept between two starts: a bundle of protocols, each small enough to be met.
+    """Persistent data of a gateway: a bundle of small protocols.
 
-    Used from any thread, and by several processes at once. A part that fails raises `StoreError`;
-    what it kept is then made again, or is missing with a diagnostic.
+    It is used from any thread, and by several processes at once. If a part raises `StoreError`, its
+    data is computed again, or is missing with a diagnostic.
     """
 
     @property
     def vectors(self) -> VectorStore:
-        """Vectors, by model and hash of the text."""
+        """Vectors, keyed by model and hash of the text."""
 
     @property
     def entries(self) -> Entries:
-        """What a person or a manifest said of things that no server lists, by id."""
+        """Entries of the catalog, keyed by id."""
 
     @property
     def listings(self) -> ListingStore:
-        """Tool lists, by fingerprint; what was approved of them, by owner."""
+        """Listings, keyed by fingerprint, and approvals, keyed by owner."""
 
     def close(self) -> None:
-        """Let go of what is held by any part; the next call takes it up again."""
+        """Release the resources of all parts; the next call opens them again."""
 
 
 class OwnVectors(VectorStore, Protocol):
-    """A `VectorStore` of this package."""
+    """A `VectorStore` of this package, with its location and size."""
 
     @property
     def place(self) -> str:
-        """Where it is, without secrets."""
+        """Path or address, without secrets."""
 
     def size(self) -> int:
-        """Return how many bytes it takes."""
+        """Return the size in bytes."""
 
     def count(self) -> int:
-        """Return how many vectors it keeps, of all models."""
+        """Return the number of vectors of all models."""
 
     def clear(self) -> None:
-        """Forget every vector of every model."""
+        """Delete all vectors of all models."""
 
 
 @runtime_checkable
 class WatchedStore(Store, Protocol):
-    """A `Store` that says what another process changed in it."""
+    """A `Store` that reports changes by other processes."""
 
     def watch(self, on_change: Callable[[str], None]) -> Callable[[], None]:
-        """Call *on_change* from a thread, with ``entries``, ``rules``, ``pins`` (of which one was
-        approved) or ``listings/NAME`` of a server.
+        """Call *on_change* from a thread with the name of the changed part.
 
-        Not for what this object changed itself. Empty if changes may have been missed, so that all
-        of them may have changed.
+        The name is ``entries``, ``rules``, ``pins`` (one was approved) or ``listings/NAME`` of a
+        server. It is empty if changes may have been missed, so that every part may have changed.
+        Changes by this object are not reported.
 
         Returns:
-            A function that ends it.
+            A function that ends the watch.
         """
 
 
 @runtime_checkable
 class TableStore(Store, Protocol):
-    """A `Store` in which each feature may have tables of its own."""
+    """A `Store` in which each feature may have its own tables."""
 
     @property
     def wall(self) -> Clock:
-        """Seconds since the epoch."""
+        """Clock that returns seconds since the epoch."""
 
     def tables(self, schema: Schema) -> Database:
-        """Return the database of the tables of *schema*; they are made when first used.
+        """Return a database with the tables of *schema*, which are created at their first use.
 
         The store closes it.
         """
 
 
 def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
-    """Call *on_change* as `WatchedStore.watch` does; never if *store* is none."""
+    """Call *on_change* as `WatchedStore.watch` does, or never if *store* cannot be watched."""
     return store.watch(on_change) if isinstance(store, WatchedStore) else lambda: None
 
 
 class SqliteStore:
-    """A `Store` in SQLite files. Each is made when first needed.
+    """A `Store` in SQLite files, each created when first needed.
 
     Args:
-        vectors: The file of vectors, or where else they are kept.
-        catalog: The file of entries, tool lists and approvals. Beside it are those of `tables`.
+        vectors: The file of the vectors, or another store for them.
+        catalog: The file of entries, listings and approvals. Files of `tables` are next to it.
         usage: The file of calls.
-        wall: Seconds since the epoch.
+        wall: Returns seconds since the epoch.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> folder = Path(mkdtemp())
+        >>> files = {part: folder / f"{part}.sqlite3" for part in ("vectors", "catalog", "usage")}
+        >>> store = SqliteStore(**files)  # to be passed as Gateway(store=store)
+        >>> store.entries.rows()
+        {}
+        >>> store.close()
     """
 
     def __init__(
@@ -113,12 +122,12 @@ class SqliteStore:
         self._tables: dict[str, SqliteDatabase] = {}
 
     def tables(self, schema: Schema) -> SqliteDatabase:
-        """See `TableStore.tables`: a file of the name of *schema*, beside that of the catalog."""
+        """Return the database of *schema*, a file with its name next to that of the catalog."""
         path = self._paths.get(schema.name, self._folder / f"{schema.name}.sqlite3")
         return self._tables.setdefault(schema.name, SqliteDatabase(path, schema))
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """Close all files; the next call opens them again."""
         self.vectors.close()
         self.listings.close()
         for database in self._tables.values():

@@ -1,4 +1,4 @@
-"""Vectors by model and hash of the text; see `gateway.runtime.vectors.VectorStore`."""
+"""SQL store of vectors, keyed by model and hash of the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VECTORS = Schema(
     ),
     postgres={
         1: (
-            # Numbers of vectors hardly compress: they are not tried.
+            # Vector data hardly compresses, so store it uncompressed.
             """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
             dimensions integer NOT NULL, row bytea STORAGE EXTERNAL NOT NULL,
             PRIMARY KEY (model_id, key))""",
@@ -34,7 +34,7 @@ class SqlVectorStore:
     """A `VectorStore` in a database.
 
     Args:
-        database: The place of `VECTORS`.
+        database: Database with the tables of `VECTORS`.
     """
 
     def __init__(self, database: Database) -> None:
@@ -42,7 +42,7 @@ class SqlVectorStore:
         self.place = database.place
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return those of *keys* that are kept and whole."""
+        """Return the stored vectors, keyed by *keys*. Missing and damaged ones are omitted."""
         query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
         with self._database.reading() as session:
             return {
@@ -52,7 +52,7 @@ class SqlVectorStore:
             }
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep *vectors* in one transaction."""
+        """Store *vectors* in one transaction."""
         query = """INSERT INTO vectors VALUES (?, ?, ?, ?) ON CONFLICT (model_id, key)
             DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row"""
         self._database.write(
@@ -64,16 +64,16 @@ class SqlVectorStore:
         )
 
     def size(self) -> int:
-        """Return how many bytes the vectors take."""
+        """Return the size of the vectors in bytes."""
         return self._database.size("vectors")
 
     def count(self) -> int:
-        """Return how many vectors are kept, of all models."""
+        """Return the number of vectors of all models."""
         ((count,),) = self._database.rows("SELECT count(*) FROM vectors")
         return int(count)
 
     def clear(self) -> None:
-        """Forget every vector of every model."""
+        """Delete all vectors of all models."""
         self._database.write("TRUNCATE vectors", ())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What is not as it was approved, and how it differs."""
+"""Unapproved changes, and their differences."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ def change(item: str, before: str = "1", after: str = "2") -> Change:
     return Change(label=label, server="srv", owner="o", item=item, before=before, after=after)
 
 
-def test_changes_come_by_server_and_names_last(store: SqlCatalog) -> None:
-    """Of what others pinned nothing is said, nor of a name whose holder is still there."""
+def test_changes_are_ordered_by_server_with_names_last(store: SqlCatalog) -> None:
+    """Pins of other owners are ignored, and names whose holder still exists."""
     for owner, digests in (("mcp.json#b", "12"), ("mcp.json#a", "12"), ("other", "12")):
         for digest in digests:
             store.record_seen(owner, {"z": digest, "": digest, "same": "1"})
     store.bind(NAMES, {"z": "gone/z", "kept": "b/kept"})
     store.bind(NAMES, {"z": "a/z", "kept": "a/kept"})
 
-    found = find_changes(store, OWNERS, NAMES)
+    changes = find_changes(store, OWNERS, NAMES)
     unnamed = find_changes(store, OWNERS, "")
 
-    assert ["b", "b/z", "a", "a/z", "name:z"] == [each.label for each in found]
+    assert ["b", "b/z", "a", "a/z", "name:z"] == [change.label for change in changes]
     assert ("a", "gone/z", "a/z", True) == (
-        found[-1].server,
-        found[-1].before,
-        found[-1].after,
-        found[-1].is_name,
+        changes[-1].server,
+        changes[-1].before,
+        changes[-1].after,
+        changes[-1].is_name,
     )
-    assert found[:-1] == unnamed
+    assert changes[:-1] == unnamed
 
 
-def test_similar_names_are_not_named_again_once_they_are_accepted(store: SqlCatalog) -> None:
-    """As long as no other tool joins them; nothing is kept where names are not."""
+def test_accepted_similar_names_are_not_reported_again(store: SqlCatalog) -> None:
+    """Another tool in the group makes it new. Without an owner of names, nothing is accepted."""
     own_names = {"a/get_role": "get_role", "b/get_roles": "get_roles"}
     before = find_similar(own_names, store, NAMES)
     accept_similar("a/get_role, b/get_roles", store, NAMES)
@@ -68,35 +68,38 @@ def test_similar_names_are_not_named_again_once_they_are_accepted(store: SqlCata
     assert (("a/get_role", "b/get_roles", "c/getRole"),) == more
 
 
-def test_only_what_differs_is_shown() -> None:
-    known = {"1": tool("x", "Read it."), "2": tool("x", "Delete it.")}
-    found = difference_of(change("x"), known.get)
+def test_difference_shows_only_changed_fields() -> None:
+    definitions = {"1": tool("x", "Read it."), "2": tool("x", "Delete it.")}
+    difference = difference_of(change("x"), definitions.get)
 
-    assert {"before": {"description": "Read it."}, "after": {"description": "Delete it."}} == found
+    assert {
+        "before": {"description": "Read it."},
+        "after": {"description": "Delete it."},
+    } == difference
     assert (
         "  {",
         '-   "description": "Read it."',
         '+   "description": "Delete it."',
         "  }",
-    ) == difference_lines(found)
+    ) == difference_lines(difference)
 
 
-def test_what_cannot_be_compared_says_why() -> None:
-    """A command line is stored as a digest alone, and an old definition may be forgotten."""
+def test_difference_notes_why_it_is_missing() -> None:
+    """Command lines are stored only as digests, and old definitions may be deleted."""
     command = difference_of(change(""), NOTHING.get)
     forgotten = difference_of(change("x"), NOTHING.get)
 
-    assert "stands in the configuration" in str(command["note"])
-    assert "not known any more" in str(forgotten["note"])
+    assert "the command line or URL changed" in str(command["note"])
+    assert "not stored" in str(forgotten["note"])
     assert ((), ()) == (difference_lines(command), difference_lines(forgotten))
 
 
-def test_a_long_text_is_compared_by_its_sentences() -> None:
-    """One word in a long description is not hidden by the rest of it."""
+def test_long_texts_are_compared_by_sentence() -> None:
+    """Otherwise one changed word would be hidden in a long line."""
     text = "".join(f"Sentence number {number} of the text. " for number in range(200))
     changed = text.replace("number 150 of", "number 150 without")
-    known = {"1": tool("x", text), "2": tool("x", changed)}
-    lines = difference_lines(difference_of(change("x"), known.get))
+    definitions = {"1": tool("x", text), "2": tool("x", changed)}
+    lines = difference_lines(difference_of(change("x"), definitions.get))
 
     assert ["- Sentence number 150 of the text. ", "+ Sentence number 150 without the text. "] == [
         line for line in lines if line[0] != " "
@@ -104,8 +107,8 @@ def test_a_long_text_is_compared_by_its_sentences() -> None:
     assert 7 > len(lines)
 
 
-def test_a_change_behind_the_last_line_that_is_compared_is_seen() -> None:
-    """Whoever sends a huge schema must not hide a change in it."""
+def test_change_after_the_last_compared_line_is_noticed() -> None:
+    """A huge schema must not hide a change."""
 
     def huge(last: str) -> ToolDefinition:
         properties = {f"p{number}": {"type": "string"} for number in range(3000)}

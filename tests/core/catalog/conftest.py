@@ -1,4 +1,4 @@
-"""What the tests of the catalog share."""
+"""Fixtures for tests of the catalog."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from gateway.options import Options
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    """A catalog of its own."""
+    """Return options with a separate catalog."""
     return Options(catalog_store_path=tmp_path / "catalog.sqlite3")

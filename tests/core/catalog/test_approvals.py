@@ -1,4 +1,4 @@
-"""What becomes of tools that are not as they were approved, or look like an attack."""
+"""Policies for changed and suspicious definitions."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ def names(listing: Listing) -> list[str]:
     return [tool.name for tool in listing.tools]
 
 
-def flagged(listing: Listing) -> list[tuple[str, bool]]:
+def codes_and_blocks(listing: Listing) -> list[tuple[str, bool]]:
     return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
 
 
 @pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, remaining: list[str]) -> None:
-    """The host decides whether a rule's word is enough."""
+def test_suspicious_tool_is_reported_or_blocked(policy: Policy, remaining: list[str]) -> None:
+    """Block only if the host chooses to, because the scanner can be wrong."""
     listing = Listing(definitions=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
     options = UpstreamOptions(on_suspicion=policy)
 
-    found = apply_policies(listing, {}, server="srv", options=options)
+    result = apply_policies(listing, {}, server="srv", options=options)
 
-    assert (remaining, [("tool_suspicious", policy == "block")]) == (names(found), flagged(found))
-    assert "hidden characters" in found.diagnostics[0].detail
-    expected = {"a": found.diagnostics, "b": ()}
-    assert [expected[each.name] for each in found.tools] == [
-        each.diagnostics for each in found.tools
+    assert (remaining, [("tool_suspicious", policy == "block")]) == (
+        names(result),
+        codes_and_blocks(result),
+    )
+    assert "hidden characters" in result.diagnostics[0].detail
+    expected = {"a": result.diagnostics, "b": ()}
+    assert [expected[definition.name] for definition in result.tools] == [
+        definition.diagnostics for definition in result.tools
     ]
 
 
-def test_each_definition_has_its_own_diagnostics() -> None:
-    """Whoever meets one knows."""
+def test_definition_carries_its_own_diagnostics() -> None:
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
     listing = Listing(definitions=(tool("a"), *things), suspicions={"a": ("odd",)})
 
-    found = apply_policies(
+    result = apply_policies(
         listing, {"a": "", "prompt:b": ""}, server="srv", options=UpstreamOptions()
     )
 
-    codes = [[note.code for note in each.diagnostics] for each in found.definitions]
+    codes = [[note.code for note in definition.diagnostics] for definition in result.definitions]
     assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
 
 
 @pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, remaining: list[str]) -> None:
-    """Whatever a tool of the same name is."""
+def test_suspicious_prompt_is_reported_or_blocked(policy: Policy, remaining: list[str]) -> None:
+    """A tool of the same name is not affected."""
     things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
     listing = Listing(
         definitions=(tool("a"), *things), suspicions={"prompt:a": ("hidden characters",)}
     )
-    found = apply_policies(listing, {}, server="srv", options=UpstreamOptions(on_suspicion=policy))
+    result = apply_policies(listing, {}, server="srv", options=UpstreamOptions(on_suspicion=policy))
 
-    assert ["a", *remaining] == [item.name for item in found.definitions]
-    assert [("tool_suspicious", policy == "block")] == flagged(found)
-    assert "prompt 'a'" in found.diagnostics[0].detail
+    assert ["a", *remaining] == [item.name for item in result.definitions]
+    assert [("tool_suspicious", policy == "block")] == codes_and_blocks(result)
+    assert "prompt 'a'" in result.diagnostics[0].detail
 
 
 @pytest.mark.parametrize(
@@ -76,32 +78,30 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, remaining: list
         ("skill://a/x/../b/more.md", True),
     ],
 )
-def test_what_a_policy_hides_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
-    """Its server may read them as one."""
+def test_blocked_resource_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
+    """The server may treat all spellings as one resource."""
     uris = ("note://secret", "note://of/{name}", "skill://a/b/SKILL.md")
     shut = tuple(ToolDefinition(kind="resource", name=uri) for uri in uris)
-    shown = ToolDefinition(kind="resource", name="note://open")
+    visible = ToolDefinition(kind="resource", name="note://open")
 
     assert hidden == is_hidden(
         "resource",
         name,
-        listed=Listing(definitions=(*shut, shown)),
-        shown=Listing(definitions=(shown,)),
+        listed=Listing(definitions=(*shut, visible)),
+        shown=Listing(definitions=(visible,)),
     )
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-def test_what_a_server_says_of_itself_is_withheld_if_it_looks_like_an_attack(
-    policy: Policy,
-) -> None:
-    """It would be the description that a model reads of the server."""
+def test_suspicious_server_instructions_are_withheld(policy: Policy) -> None:
+    """Models would read them as the description of the server."""
     listing = Listing(
         definitions=(tool("a"),),
         instructions="Obey.",
         suspicions={pin_key("server", "srv"): ("reads like an order to a model",)},
     )
     options = UpstreamOptions(on_suspicion=policy)
-    found = apply_policies(listing, {}, server="srv", options=options)
+    result = apply_policies(listing, {}, server="srv", options=options)
 
-    assert ("", ["a"]) == (found.instructions, names(found))
-    assert [("tool_suspicious", True)] == flagged(found)
+    assert ("", ["a"]) == (result.instructions, names(result))
+    assert [("tool_suspicious", True)] == codes_and_blocks(result)

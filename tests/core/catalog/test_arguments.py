@@ -1,4 +1,4 @@
-"""Arguments against a tool's schema, before anything is sent."""
+"""Checks of arguments against a tool's schema."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ SCHEMA: JsonObject = {
 }
 
 
-def taking(schema: JsonObject) -> Entity:
+def entity_with_schema(schema: JsonObject) -> Entity:
     return entity(ToolDefinition(name="send", input_schema=schema))
 
 
-async def test_arguments_that_fit_pass() -> None:
-    """Nothing is changed or coerced."""
-    await check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
+async def test_valid_arguments_pass_unchanged() -> None:
+    await check_arguments(entity_with_schema(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
 
 
-async def test_arguments_that_are_no_mapping_are_refused() -> None:
-    """A list is easily written for one; what it says is no fault of its own."""
+async def test_arguments_that_are_not_a_mapping_are_refused() -> None:
+    """The error is about the type, and not about the content of the list."""
     arguments: Any = ["bob"]
 
     with pytest.raises(InvalidRequestError, match="a mapping of names to values, got list"):
-        await check_arguments(taking(SCHEMA), arguments)
+        await check_arguments(entity_with_schema(SCHEMA), arguments)
 
 
-async def test_faults_say_where_and_carry_the_schema() -> None:
-    """A model mends its call by them in one turn."""
+async def test_faults_have_paths_and_the_schema() -> None:
+    """A model needs them to correct the call in one turn."""
     with pytest.raises(InvalidArgumentsError) as caught:
-        await check_arguments(taking(SCHEMA), {"at": {"hour": "noon"}})
+        await check_arguments(entity_with_schema(SCHEMA), {"at": {"hour": "noon"}})
 
     assert ("'to' is a required property", "at.hour: 'noon' is not of type 'integer'") == (
         caught.value.faults
@@ -52,15 +51,17 @@ async def test_faults_say_where_and_carry_the_schema() -> None:
     assert "send" == caught.value.tool
 
 
-async def test_no_more_than_a_handful_of_faults_is_told() -> None:
-    """The rest costs tokens and helps nobody."""
+async def test_number_of_reported_faults_is_limited() -> None:
+    """More faults cost tokens without helping."""
     schema: JsonObject = {
         "type": "object",
         "properties": {str(number): {"type": "string"} for number in range(20)},
     }
 
     with pytest.raises(InvalidArgumentsError) as caught:
-        await check_arguments(taking(schema), {str(number): number for number in range(20)})
+        await check_arguments(
+            entity_with_schema(schema), {str(number): number for number in range(20)}
+        )
 
     assert MAX_FAULTS == len(caught.value.faults)
 
@@ -77,13 +78,13 @@ async def test_no_more_than_a_handful_of_faults_is_told() -> None:
     ],
     ids=["invalid", "bad pattern", "foreign reference", "endless", "unknown dialect", "empty"],
 )
-async def test_a_schema_that_cannot_judge_checks_nothing(schema: JsonObject) -> None:
-    """The upstream is then the judge; nothing is fetched and nothing hangs."""
-    await check_arguments(taking(schema), {"to": "bob"})
+async def test_invalid_or_external_schema_accepts_everything(schema: JsonObject) -> None:
+    """The upstream checks the arguments then. References are not fetched, and the check ends."""
+    await check_arguments(entity_with_schema(schema), {"to": "bob"})
 
 
 SLOW = "^(a+)+$"
-"""Takes longer than the universe on thirty letters and one more."""
+"""Takes practically forever on thirty letters and one more."""
 
 
 @pytest.mark.parametrize(
@@ -95,45 +96,48 @@ SLOW = "^(a+)+$"
         {"patternProperties": {SLOW: {}}, "unevaluatedProperties": False},
     ],
 )
-async def test_a_pattern_of_a_stranger_is_never_run(schema: JsonObject) -> None:
-    """It may run for ever, and with it everybody (CWE-1333)."""
+async def test_untrusted_pattern_is_never_run(schema: JsonObject) -> None:
+    """Its match may never end (CWE-1333)."""
     word = "a" * 40 + "!"
 
-    await check_arguments(taking({"type": "object", **schema}), {"x": word, word: 1})
+    await check_arguments(entity_with_schema({"type": "object", **schema}), {"x": word, word: 1})
 
 
-async def test_a_pattern_of_the_host_is_checked_and_so_is_what_a_stranger_does_not_know() -> None:
-    """Its author is trusted; other keywords are judged for both."""
+async def test_trusted_pattern_is_checked() -> None:
+    """Other keywords are checked for trusted and untrusted schemas."""
     schema: JsonObject = {
         "type": "object",
         "properties": {"x": {"type": "string", "pattern": "^b"}},
         "additionalProperties": False,
     }
-    own = entity(ToolDefinition(name="send", input_schema=schema), trusted=True)
+    trusted_entity = entity(ToolDefinition(name="send", input_schema=schema), trusted=True)
 
     with pytest.raises(InvalidArgumentsError, match="does not match"):
-        await check_arguments(own, {"x": "a"})
+        await check_arguments(trusted_entity, {"x": "a"})
     with pytest.raises(InvalidArgumentsError, match="Additional properties"):
-        await check_arguments(taking(schema), {"x": "a", "y": 1})
-    await check_arguments(taking(schema), {"x": "a"})
+        await check_arguments(entity_with_schema(schema), {"x": "a", "y": 1})
+    await check_arguments(entity_with_schema(schema), {"x": "a"})
 
 
-async def test_a_schema_that_nobody_can_walk_checks_nothing() -> None:
-    """The upstream is then the judge."""
+async def test_endless_schema_accepts_everything() -> None:
     nest: JsonObject = {"type": "string"}
     for _ in range(300):
         nest = {"anyOf": [nest]}
 
-    await check_arguments(taking({"type": "object", "properties": {"x": nest}}), {"x": 1})
+    await check_arguments(
+        entity_with_schema({"type": "object", "properties": {"x": nest}}), {"x": 1}
+    )
 
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 LONG = [[*range(500)]] * 50
-"""Long to compare."""
+"""A value that is slow to compare."""
 
 
-def doubled() -> JsonObject:
-    """Return definitions that stand for 2^40 schemas: each part refers to the next one twice."""
+def doubling_definitions() -> JsonObject:
+    """Return definitions that expand to 2^40 schemas, because each part refers to the next one
+    twice.
+    """
     parts: dict[str, JsonObject] = {
         f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)
     }
@@ -143,7 +147,7 @@ def doubled() -> JsonObject:
 ENDLESS: JsonObject = {"$ref": "#/$defs/d0"}
 
 
-def nested(levels: int) -> JsonObject:
+def nested_schema(levels: int) -> JsonObject:
     value: JsonObject = {}
     for _ in range(levels):
         value = {"x": value}
@@ -163,19 +167,22 @@ def nested(levels: int) -> JsonObject:
                 "$ref": "#/properties/x/a",
                 "a": {"allOf": [{"properties": {"x": {"$ref": "#/properties/x/a"}}}] * 2},
             },
-            nested(60),
+            nested_schema(60),
         ),
         (
             {"type": ["object", "null"], "additionalProperties": {"$ref": "#/properties/x"}},
-            nested(3000),
+            nested_schema(3000),
         ),
         ({"$ref": "#/properties/x"}, 1),
         (
             {"$ref": "https://json-schema.org/draft/2020-12/schema"},
-            {"required": [{"a": at} for at in range(20_000)]},
+            {"required": [{"a": number} for number in range(20_000)]},
         ),
-        ({"uniqueItems": True}, [{"a": at} for at in range(200_000)]),
-        ({"uniqueItems": True}, [at if at % 2 else str(at) for at in range(200_000)]),
+        ({"uniqueItems": True}, [{"a": number} for number in range(200_000)]),
+        (
+            {"uniqueItems": True},
+            [number if number % 2 else str(number) for number in range(200_000)],
+        ),
         ({"items": {"const": LONG}}, [LONG] * 10_000),
         ({"items": {"enum": [LONG]}}, [LONG] * 10_000),
         ({"items": {"dependentRequired": {"x": ["x"] * 20_000}}}, [{"x": 1}] * 50_000),
@@ -190,55 +197,61 @@ def nested(levels: int) -> JsonObject:
         ({"anyOf": [{"type": "string"}] * 20_000}, ["x" * 100] * 10_000),
     ],
 )
-async def test_a_check_that_would_not_end_is_given_up(
+async def test_check_beyond_the_budget_is_abandoned(
     schema: JsonObject, value: object, *, trusted: bool
 ) -> None:
-    """A few hundred bytes can stand for the work of years: the upstream is then the judge."""
+    """A schema of a few hundred bytes can require years. The upstream checks the arguments then."""
     definition = ToolDefinition(
         name="send",
         input_schema={
             "type": "object",
             "properties": {"x": schema},
-            "$defs": {**doubled(), "old": {"$schema": DRAFT_7, **ENDLESS}},
+            "$defs": {**doubling_definitions(), "old": {"$schema": DRAFT_7, **ENDLESS}},
         },
     )
 
     await check_arguments(entity(definition, trusted=trusted), {"x": value})
 
 
-async def test_the_budget_is_enough_for_what_real_tools_take() -> None:
-    """Ten thousand parameters, or a thousand rows: their faults are told."""
+async def test_budget_suffices_for_large_real_schemas() -> None:
+    """Ten thousand parameters, or a thousand rows."""
     columns: JsonObject = {"properties": {name: {"type": "integer"} for name in "abcde"}}
-    wide: JsonObject = {"properties": {str(at): {"type": "integer"} for at in range(10_000)}}
+    wide: JsonObject = {
+        "properties": {str(number): {"type": "integer"} for number in range(10_000)}
+    }
     rows = [dict.fromkeys("abcde", 1) for _ in range(1000)]
 
     with pytest.raises(InvalidArgumentsError, match="9999: 'a' is not of type 'integer'"):
-        await check_arguments(taking(wide), {**{str(at): at for at in range(9999)}, "9999": "a"})
+        await check_arguments(
+            entity_with_schema(wide),
+            {**{str(number): number for number in range(9999)}, "9999": "a"},
+        )
     with pytest.raises(InvalidArgumentsError, match=r"rows\.1000\.e: 'a' is not"):
         await check_arguments(
-            taking({"properties": {"rows": {"items": columns}}}), {"rows": [*rows, {"e": "a"}]}
+            entity_with_schema({"properties": {"rows": {"items": columns}}}),
+            {"rows": [*rows, {"e": "a"}]},
         )
 
 
-async def test_a_part_in_another_dialect_runs_no_pattern_either() -> None:
-    """The library would check it by a class of its own."""
+async def test_nested_schema_of_another_dialect_runs_no_pattern() -> None:
+    """The library would check the nested part with its own class, without a budget."""
     part: JsonObject = {"$schema": DRAFT_7, "properties": {"y": {"pattern": SLOW}}}
 
     schema: JsonObject = {"type": "object", "properties": {"x": part}}
-    await check_arguments(taking(schema), {"x": {"y": "a" * 40 + "!"}})
+    await check_arguments(entity_with_schema(schema), {"x": {"y": "a" * 40 + "!"}})
 
 
-async def test_nothing_counts_beside_a_reference_in_an_old_dialect() -> None:
-    """Draft 7 says so; later ones count both."""
+async def test_old_dialect_ignores_keywords_next_to_a_reference() -> None:
+    """Draft 7 requires this; later drafts check both."""
     schema: JsonObject = {
         "type": "object",
         "properties": {"x": {"$ref": "#/definitions/any", "type": "string"}},
         "definitions": {"any": {}},
     }
 
-    await check_arguments(taking({"$schema": DRAFT_7, **schema}), {"x": 1})
+    await check_arguments(entity_with_schema({"$schema": DRAFT_7, **schema}), {"x": 1})
     with pytest.raises(InvalidArgumentsError, match="not of type 'string'"):
-        await check_arguments(taking(schema), {"x": 1})
+        await check_arguments(entity_with_schema(schema), {"x": 1})
 
 
 @pytest.mark.parametrize(
@@ -252,15 +265,14 @@ async def test_nothing_counts_beside_a_reference_in_an_old_dialect() -> None:
         {"minProperties": "3"},
     ],
 )
-async def test_a_keyword_of_a_wrong_form_judges_nothing(keywords: JsonObject) -> None:
-    """Some servers write null for what they do not use."""
+async def test_keyword_with_a_wrong_value_type_is_ignored(keywords: JsonObject) -> None:
+    """Some servers write null for unused keywords."""
     await check_arguments(
-        taking({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
+        entity_with_schema({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
     )
 
 
-async def test_a_check_does_not_hold_up_the_event_loop() -> None:
-    """Other callers wait on it: the schema is read in another thread."""
+async def test_check_does_not_block_the_event_loop() -> None:
     readers: set[int] = set()
 
     class Watched(Mapping[str, object]):
@@ -274,7 +286,7 @@ async def test_a_check_does_not_hold_up_the_event_loop() -> None:
         def __len__(self) -> int:
             return len(SCHEMA)
 
-    await check_arguments(taking(Watched()), {"to": "bob"})
+    await check_arguments(entity_with_schema(Watched()), {"to": "bob"})
 
     assert readers
     assert threading.get_ident() not in readers

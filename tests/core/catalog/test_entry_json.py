@@ -1,4 +1,4 @@
-"""Entries as JSON: what is written is read again, and what is odd is named."""
+"""Entries as JSON: round trips, and errors about invalid values."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ entries = st.builds(
     metadata=st.dictionaries(texts, values, max_size=3),
     parent=texts,
 )
-"""Entries of every make; what reads manifests is tested with them too."""
+"""Strategy for arbitrary entries, also used by tests of manifests."""
 
 
-def test_what_is_left_open_is_left_out() -> None:
-    """A bundle is read by people."""
+def test_default_values_are_omitted() -> None:
+    """People read exported bundles."""
     assert {"kind": "skill", "name": "a"} == entry_to_json(Entry(kind="skill", name="a"))
 
 
@@ -77,8 +77,9 @@ def test_what_is_left_open_is_left_out() -> None:
         ({"kind": 3}, "kind: expected str"),
     ],
 )
-def test_what_is_odd_is_named(raw: JsonObject | list[object], message: str) -> None:
-    """With the entry and the field."""
+def test_invalid_json_error_names_entry_and_field(
+    raw: JsonObject | list[object], message: str
+) -> None:
     whole = (
         {"kind": "agent", "name": "a", **raw}
         if isinstance(raw, dict) and raw != {"kind": "agent"}
@@ -107,10 +108,10 @@ lists_of_any = st.lists(anything | st.integers(), max_size=2) | anything
     st.dictionaries(st.sampled_from(["tags", "aliases", "examples"]), lists_of_any, max_size=2),
     st.dictionaries(st.sampled_from(["read_only", "enabled"]), odd, max_size=1),
 )
-def test_what_can_be_put_can_be_read(
+def test_every_valid_entry_survives_a_round_trip(
     fields: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
 ) -> None:
-    """Whatever it is: an entry is refused when it is made, or comes back as it was put."""
+    """An entry is refused on creation, or read back as it was put."""
     try:
         entry = clean_entry(Entry(hints=Hints(**lists, **flags), **fields))
     except ConfigError:

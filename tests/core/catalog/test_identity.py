@@ -1,4 +1,4 @@
-"""Ids, addresses and exposed names."""
+"""Ids, URIs and exposed names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ names_of_servers = st.one_of(
 catalogs = st.lists(st.tuples(servers, names_of_servers), max_size=25, unique=True)
 
 
-def exposed(
+def expose_tools(
     tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
 ) -> dict[str, str]:
     own_names = {entity_id("tool", server, name): name for server, name in tools}
@@ -44,26 +44,29 @@ def exposed(
 
 
 @given(catalogs)
-def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, str]]) -> None:
-    """OpenAI's rule for functions; and no two names are equal, not even without case."""
+def test_every_tool_has_a_unique_callable_name(tools: list[tuple[str, str]]) -> None:
+    """Names satisfy OpenAI's rule for functions, and are unique even without case."""
     check_names(tools)
 
 
 def check_names(tools: list[tuple[str, str]]) -> None:
-    """Check that each of *tools* has one name of its own, within the charset and the length."""
-    names = exposed(tools, reserved=frozenset({"search_tools", "call_tool"}))
+    """Check that each tool has one unique name with allowed characters and length."""
+    names = expose_tools(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
-    assert {entity_id("tool", *each) for each in tools} == names.keys()
+    assert {entity_id("tool", *server_and_name) for server_and_name in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
     assert len(names) == len({name.casefold() for name in names.values()})
     assert {"search_tools", "call_tool"}.isdisjoint(name.casefold() for name in names.values())
 
 
-def test_every_tool_of_ten_thousand_catalogs_has_one_name() -> None:
-    """Half of the tools have names that clash, the others names of any characters."""
+def test_names_are_unique_in_ten_thousand_random_catalogs() -> None:
+    """Half of the tools have names that collide, the others have arbitrary characters."""
     for seed in range(10_000):
         dice = random.Random(seed)
-        some = ["".join(map(chr, dice.choices(range(sys.maxunicode + 1), k=at))) for at in range(9)]
+        some = [
+            "".join(map(chr, dice.choices(range(sys.maxunicode + 1), k=index)))
+            for index in range(9)
+        ]
         tools = {
             (dice.choice(SERVERS), dice.choice(dice.choice((CLASHING, [*some, "x" * 80]))))
             for _ in range(dice.randrange(25))
@@ -71,23 +74,23 @@ def test_every_tool_of_ten_thousand_catalogs_has_one_name() -> None:
         check_names(sorted(tools))
 
 
-def test_names_are_the_same_in_all_720_orders_of_six_servers() -> None:
-    """Each server offers all names that clash."""
-    found = {
-        tuple(sorted(exposed(product(order, CLASHING)).items())) for order in permutations(SERVERS)
+def test_names_are_equal_in_all_720_orders_of_six_servers() -> None:
+    """Each server offers all colliding names."""
+    name_sets = {
+        tuple(sorted(expose_tools(product(order, CLASHING)).items()))
+        for order in permutations(SERVERS)
     }
 
-    assert 1 == len(found)
+    assert 1 == len(name_sets)
 
 
 @given(catalogs.flatmap(lambda tools: st.tuples(st.just(tools), st.permutations(tools))))
 def test_names_do_not_depend_on_the_order_of_registration(
     both: tuple[list[tuple[str, str]], list[tuple[str, str]]],
 ) -> None:
-    """A restart that lists the servers in another order changes nothing."""
     given_order, shuffled = both
 
-    assert exposed(given_order) == exposed(shuffled)
+    assert expose_tools(given_order) == expose_tools(shuffled)
 
 
 @pytest.mark.parametrize(
@@ -100,35 +103,36 @@ def test_names_do_not_depend_on_the_order_of_registration(
         ([("git", "search_tools")], ["git_search_tools"]),
     ],
 )
-def test_a_name_stays_readable(tools: list[tuple[str, str]], expected: list[str]) -> None:
-    """Its own, then with the server's name before it."""
-    assert expected == list(exposed(tools, reserved=frozenset({"search_tools"})).values())
+def test_exposed_name_is_the_own_name_or_prefixed_by_the_server(
+    tools: list[tuple[str, str]], expected: list[str]
+) -> None:
+    assert expected == list(expose_tools(tools, reserved=frozenset({"search_tools"})).values())
 
 
-def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
-    """`x_b` + `run` and `x` + `b_run` want the same name; the first by id gets it."""
-    names = exposed([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
+def test_name_that_collides_with_its_server_prefix_gets_a_hash() -> None:
+    """`x_b` + `run` and `x` + `b_run` need the same name; the smaller id gets it."""
+    names = expose_tools([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
 
     assert ["run", "b_run", "x_b_run"] == [names[key] for key in ("c/run", "d/b_run", "x/b_run")]
     assert re.fullmatch(r"x_b_run_[0-9a-f]{8}", names["x_b/run"])
 
 
-def test_a_tool_that_is_called_as_the_hash_of_another_takes_no_name_away() -> None:
-    """Whatever a server calls its tools, each gets a name."""
+def test_tool_named_like_the_hash_of_another_takes_no_name_away() -> None:
     tools = [("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")]
-    taken = exposed(tools)["x_b/run"]
+    taken = expose_tools(tools)["x_b/run"]
 
-    names = exposed([*tools, ("a", taken)])
+    names = expose_tools([*tools, ("a", taken)])
 
     assert 5 == len(set(names.values()))
     assert taken == names[f"a/{taken}"]
 
 
 @given(catalogs, st.data())
-def test_who_held_a_name_keeps_it(tools: list[tuple[str, str]], data: st.DataObject) -> None:
-    """However many tools come later, under whatever names."""
+def test_holder_keeps_its_name_when_tools_are_added(
+    tools: list[tuple[str, str]], data: st.DataObject
+) -> None:
     old = data.draw(st.lists(st.sampled_from(tools), unique=True)) if tools else []
-    before = exposed(old)
+    before = expose_tools(old)
     holders = {name.casefold(): key for key, name in before.items()}
     own_names = {entity_id("tool", server, name): name for server, name in tools}
 
@@ -137,28 +141,30 @@ def test_who_held_a_name_keeps_it(tools: list[tuple[str, str]], data: st.DataObj
     assert before == {key: after[key] for key in before}
 
 
-def test_names_that_hardly_differ_are_found_across_servers() -> None:
-    """A plural, case, another way to join words, letters of another script; not within a server."""
+def test_similar_names_are_found_across_servers() -> None:
+    """Plurals, case, other separators and lookalike letters; tools of one server are not
+    compared.
+    """
     names = (
         "a/get_user_role", "b/get_user_roles", "c/getUserRole", "d/get-user-role",
         "e/g\u0435t_user_role", "f/get_user", "g/list", "h/l1st", "i/open", "i/Open", "j/save",
         "k/save",
     )  # fmt: skip
 
-    found = similar_names({key: key.partition("/")[2] for key in names})
+    groups = similar_names({key: key.partition("/")[2] for key in names})
 
-    assert (names[:5], ("g/list", "h/l1st")) == found
+    assert (names[:5], ("g/list", "h/l1st")) == groups
 
 
-def test_names_of_broken_letters_still_get_names() -> None:
-    """Halves of surrogate pairs are distinct names, and the naming ends."""
-    names = exposed([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
+def test_names_with_lone_surrogates_get_exposed_names() -> None:
+    """Lone surrogates are distinct names, and the choice of names ends."""
+    names = expose_tools([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
 
 
-def test_a_digest_changes_with_anything_that_is_searched_or_called() -> None:
-    """What is remembered by it must never be stale."""
+def test_digest_changes_with_every_searched_or_called_field() -> None:
+    """Caches use the digest as key and must not return old data."""
     first = tool("a", "Does a.")
     others = [
         replace(first, description="Does b."),
@@ -169,26 +175,25 @@ def test_a_digest_changes_with_anything_that_is_searched_or_called() -> None:
         replace(first, hints=Hints(enabled=False)),
     ]
 
-    digests = {definition_digest("srv", each) for each in (first, *others)}
+    digests = {definition_digest("srv", definition) for definition in (first, *others)}
 
     assert 7 == len(digests)
     assert definition_digest("srv", first) != definition_digest("other", first)
 
 
-def test_a_search_text_is_no_part_of_a_digest() -> None:
-    """Approvals are of what a model is shown."""
+def test_digest_excludes_the_search_text() -> None:
+    """Approvals apply to the text that a model sees."""
     first = tool("a", "Does a.")
     searched = replace(first, hints=Hints(search_text="Does what is wanted."))
 
     assert definition_digest("srv", first) == definition_digest("srv", searched)
 
 
-def test_a_digest_does_not_change_with_the_order_of_keys() -> None:
-    """JSON objects have none."""
-    one = ToolDefinition(name="a", input_schema={"type": "object", "title": "t"})
+def test_digest_ignores_the_order_of_keys() -> None:
+    definition = ToolDefinition(name="a", input_schema={"type": "object", "title": "t"})
     two = ToolDefinition(name="a", input_schema={"title": "t", "type": "object"})
 
-    assert definition_digest("srv", one) == definition_digest("srv", two)
+    assert definition_digest("srv", definition) == definition_digest("srv", two)
 
 
 all_servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
@@ -196,16 +201,15 @@ kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])
 
 
 @given(kinds, all_servers, st.text())
-def test_an_address_leads_back(kind: Kind, server: str, name: str) -> None:
-    """By itself: without a table, for any text."""
+def test_gateway_uri_round_trips(kind: Kind, server: str, name: str) -> None:
+    """Without a table of names, for any text."""
     assert (server, name) == from_gateway_uri(kind, to_gateway_uri(kind, server, name))
 
 
 @given(all_servers, st.text(), all_servers, st.text(), kinds, kinds)
-def test_no_two_things_have_one_address(
+def test_different_entities_have_different_uris_and_ids(
     server: str, name: str, other: str, others: str, kind: Kind, their: Kind
 ) -> None:
-    """Nor one id."""
     same = (kind, server, name) == (their, other, others)
 
     assert same == (entity_id(kind, server, name) == entity_id(their, other, others))
@@ -216,8 +220,7 @@ def test_no_two_things_have_one_address(
 @pytest.mark.parametrize(
     "address", ["test://static", "", "gateway:/", "gateway:/server", "gateway"]
 )
-def test_what_is_no_address(address: str) -> None:
-    """Other URIs are not taken for ours."""
+def test_other_uris_are_not_gateway_uris(address: str) -> None:
     assert from_gateway_uri("resource", address) is None
 
 
@@ -236,11 +239,10 @@ def test_what_is_no_address(address: str) -> None:
         ("ab{x}b", "ab", False),
     ],
 )
-def test_which_uri_may_come_from_a_template(template: str, uri: str, expected: bool) -> None:
-    """By the fixed parts, in their order."""
+def test_uri_matches_a_template_by_its_fixed_parts(template: str, uri: str, expected: bool) -> None:
     assert expected == matches_template(template, uri)
 
 
-def test_a_malicious_template_is_cheap() -> None:
-    """No expression of a stranger is ever compiled (CVE-2026-0621)."""
+def test_malicious_template_is_matched_quickly() -> None:
+    """A regular expression from a server is never compiled (CVE-2026-0621)."""
     assert not matches_template("{a}" * 5_000 + "b", "a" * 100_000)

@@ -1,4 +1,4 @@
-"""The words of metadata, and parts of it by dot paths."""
+"""Searchable words of metadata, and parts of metadata selected by dot paths."""
 
 from __future__ import annotations
 
@@ -24,28 +24,26 @@ from gateway.types import JsonObject
         ({"seen": "a\u200bb"}, "seen ab"),
     ],
 )
-def test_nested_values_are_lines_with_their_keys(metadata: JsonObject, words: str) -> None:
-    """Truths, nulls and addresses are no words."""
+def test_flatten_returns_a_line_with_keys_for_each_value(metadata: JsonObject, words: str) -> None:
+    """Booleans, nulls and URLs are not searchable words."""
     assert words == flatten(metadata)
 
 
-def test_only_what_is_named_is_searched() -> None:
-    """By dot paths."""
+def test_flatten_restricts_to_the_given_paths() -> None:
     assert "a b yes" == flatten({"a": {"b": "yes", "c": "no"}, "d": "no"}, ["a.b"])
     assert "" == flatten({"a": "no"}, [])
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(max_size=5), st.lists(st.text(min_size=1), max_size=400)))
-def test_a_stranger_cannot_make_it_long(metadata: JsonObject) -> None:
-    """Whatever is put in."""
+def test_flatten_limits_the_length_of_its_text(metadata: JsonObject) -> None:
     words = flatten(metadata)
 
     assert len(words) <= MAX_CHARS
 
 
-def test_no_more_values_are_read_than_that() -> None:
-    """A list may have no end."""
+def test_flatten_limits_the_number_of_values() -> None:
+    """A list may be endless."""
     assert MAX_VALUES == len(flatten({"n": [1] * 10_000}).splitlines())
 
 
@@ -74,10 +72,10 @@ CARD: JsonObject = {
         (["nowhere", "provider.nowhere", "version.below", "skills.tags.below"], {}),
     ],
 )
-def test_what_is_asked_for_is_given_in_its_shape(
+def test_project_keeps_the_structure_of_selected_parts(
     fields: list[str] | None, seen: JsonObject
 ) -> None:
-    """What is not there is left out."""
+    """Missing parts are omitted."""
     assert seen == project(CARD, fields)
 
 
@@ -86,7 +84,6 @@ def test_what_is_asked_for_is_given_in_its_shape(
     [[""], ["a."], [".a"], ["$a"], ["a b"], ["x" * 65], ["a.b.c.d.e.f"], ["f"] * 21],
     ids=["empty", "end", "start", "sign", "space", "long", "deep", "many"],
 )
-def test_a_path_that_cannot_be_used_is_refused(fields: list[str]) -> None:
-    """With what may be written."""
+def test_invalid_path_is_refused(fields: list[str]) -> None:
     with pytest.raises(InvalidRequestError, match="metadata"):
         project(CARD, fields)

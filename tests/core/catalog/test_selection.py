@@ -1,4 +1,4 @@
-"""What is selected of a catalog, by words and facets, and changed at once."""
+"""Selection of entities by words and facets, and changes of several entities."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ CATALOG = (
         (Selection(enabled=True, text="nothing"), ""),
     ],
 )
-def test_words_and_facets_select(selection: Selection, names: str) -> None:
-    found, _ = select(CATALOG, selection)
+def test_select_filters_by_words_and_facets(selection: Selection, names: str) -> None:
+    entities, _ = select(CATALOG, selection)
 
-    assert [*names] == sorted(entity.name for entity in found)
+    assert [*names] == sorted(entity.name for entity in entities)
 
 
-def test_a_facet_counts_what_its_values_would_hold() -> None:
-    """Under all but its own value, so that another one can be chosen; tags add up."""
+def test_facet_counts_ignore_their_own_condition() -> None:
+    """Counts show the effect of choosing another value. Tags narrow further."""
     selection = Selection(servers=frozenset({"srv"}), tags=frozenset({"post"}))
     _, facets = select(CATALOG, selection)
     _, others = select(CATALOG, Selection(kinds=frozenset({"tool", "prompt"})))
@@ -83,7 +83,9 @@ def test_a_facet_counts_what_its_values_would_hold() -> None:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, options: Options) -> Gateway:
-    """A tool with a tag of its source, one that needs a scope, and an entry."""
+    """Return a gateway with a tagged tool of a source, a tool that requires a scope, and an
+    entry.
+    """
     gateway = open_gateway(options=options)
     tools = [
         tool("send", "Sends mail.", hints=Hints(tags=("Mail",))),
@@ -101,11 +103,11 @@ EVERYBODY = Filters(include_disabled=True, kinds=frozenset({"tool", "agent"}))
 
 async def tags_of(gateway: Gateway) -> Mapping[str, tuple[str, ...]]:
     page = await gateway.catalog.list()
-    return {each.id: each.hints.tags for each in page.entities if each.hints.tags}
+    return {entity.id: entity.hints.tags for entity in page.entities if entity.hints.tags}
 
 
-async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> None:
-    """And what cannot be is named, with why; what may not be seen is not there."""
+async def test_change_applies_to_entries_and_listed_entities(gateway: Gateway) -> None:
+    """The report has the reasons for failures. Invisible entities are treated as unknown."""
     await gateway.catalog.put(AGENT)
     ids = ["box/send", "box/wipe*", AGENT.id, "box/wipes", "nobody"]
 
@@ -122,7 +124,7 @@ async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> Non
     assert ["box/send", "box/wipes", "nobody"] == sorted(report.failed)
     assert "'mail'" in report.failed["box/send"]
     assert report.failed["nobody"] == report.failed["box/wipes"]
-    assert [AGENT.id, "box/send", "box/wipe*"] == [each.id for each in disabled.entities]
+    assert [AGENT.id, "box/send", "box/wipe*"] == [entity.id for entity in disabled.entities]
     assert {
         "box/send": ("Mail", "New", "EU"),
         "box/wipe*": ("New", "EU"),
@@ -130,22 +132,22 @@ async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> Non
     } == await tags_of(gateway)
 
 
-async def test_a_selection_comes_in_pages_with_the_same_facets(gateway: Gateway) -> None:
-    """By id; without a selection nothing is counted."""
-    catalog, wanted = gateway.catalog, Selection(text="wipes")
-    first = await catalog.list(None, wanted, limit=1)
-    second = await catalog.list(None, wanted, after=first.next, limit=None)
+async def test_pages_of_a_selection_have_the_same_facets(gateway: Gateway) -> None:
+    """Pages are ordered by id. Without a selection there are no facets."""
+    catalog, selection = gateway.catalog, Selection(text="wipes")
+    first = await catalog.list(None, selection, limit=1)
+    second = await catalog.list(None, selection, after=first.next, limit=None)
 
     assert ["box/wipe*", "box/wipes"] == [
-        each.id for page in (first, second) for each in page.entities
+        entity.id for page in (first, second) for entity in page.entities
     ]
     assert (2, 2, "") == (first.total, second.total, second.next)
     assert first.facets == second.facets
     assert {} == (await catalog.list()).facets
 
 
-async def test_what_was_said_is_taken_back(gateway: Gateway, open_gateway: OpenGateway) -> None:
-    """Whatever else was said stays, also at the next start."""
+async def test_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway) -> None:
+    """Other changes are kept, also by the next gateway."""
     await gateway.catalog.change(["box/wipe*"], {"status": "beta"}, add_tags=("a", "b"))
     report = await gateway.catalog.change(["box/wipe*"], {"enabled": True}, remove_tags=("A",))
     await gateway.catalog.change([], {"enabled": False}, add_tags=("c",))
@@ -157,7 +159,7 @@ async def test_what_was_said_is_taken_back(gateway: Gateway, open_gateway: OpenG
 
 
 @pytest.mark.parametrize("use", [{"status": "lost"}, {"tags": "x"}, {"name": "x"}])
-async def test_a_change_that_cannot_be_is_refused_whole(
+async def test_invalid_change_is_refused_as_a_whole(
     gateway: Gateway, use: Mapping[str, object]
 ) -> None:
     with pytest.raises(InvalidRequestError):
@@ -166,10 +168,10 @@ async def test_a_change_that_cannot_be_is_refused_whole(
     assert {"box/send": ("Mail",)} == await tags_of(gateway)
 
 
-async def test_each_name_is_a_rule_of_its_own_and_later_ones_decide(
+async def test_rules_of_escaped_names_and_patterns_apply_in_their_order(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """Also beside patterns, whose characters a name may have."""
+    """A name may contain characters that have a meaning in patterns."""
     names = ("a*", "ab", "a[*]", "[a]")
     rules = {
         "box/*": Access(tags=("all",), status="draft"),
@@ -188,4 +190,4 @@ async def test_each_name_is_a_rule_of_its_own_and_later_ones_decide(
         "ab": (("all",), "active"),
         "a[*]": (("all", "bracket"), "draft"),
         "[a]": (("all", "first"), "draft"),
-    } == {each.name: (each.hints.tags, each.status) for each in page.entities}
+    } == {entity.name: (entity.hints.tags, entity.status) for entity in page.entities}

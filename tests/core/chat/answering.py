@@ -1,4 +1,4 @@
-"""The Responses API asked in any of the four ways, through the wrapper."""
+"""Requests to the Responses API through the wrapper, in any of the four ways."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.core.chat.stage import Role, Speaker, Way
 
 
 class Answering:
-    """Wrappers over one server; what is kept is kept per wrapper."""
+    """Wrappers for one server; each stores its own conversations."""
 
     def __init__(
         self, speaker: Speaker, gateway: Gateway, observer: Observer | None = None
@@ -24,7 +24,7 @@ class Answering:
         )
 
     async def events(self, way: Way, role: Role, **options: Any) -> list[ResponseStreamEvent]:
-        """Read a stream to its end."""
+        """Return all events of a stream."""
         options = {"model": role.model, "input": "Please help me.", **options}
         if way == "async stream":
             stream = await self.asynchronous.responses.create(stream=True, **options)
@@ -32,7 +32,7 @@ class Answering:
         return list(self.blocking.responses.create(stream=True, **options))
 
     async def ask(self, way: Way, role: Role, **options: Any) -> Response:
-        """Ask, and give the whole response."""
+        """Ask, and return the whole response."""
         options = {"model": role.model, "input": "Please help me.", **options}
         if way == "whole":
             whole: Response = self.blocking.responses.create(**options)
@@ -45,6 +45,6 @@ class Answering:
         return last.response
 
 
-def over(openai: OpenAI, gateway: Gateway) -> AutoDiscoveryClient:
-    """A blocking wrapper."""
+def wrap(openai: OpenAI, gateway: Gateway) -> AutoDiscoveryClient:
+    """Return a blocking wrapper."""
     return AutoDiscoveryClient(openai, gateway)

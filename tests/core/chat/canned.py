@@ -1,4 +1,4 @@
-"""A real server that says the same to everybody, part by part, as slowly as a test wants."""
+"""An HTTP server that sends the same parts to every request, at the speed that a test needs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EVENTS = "text/event-stream"
 
 
 class Canned:
-    """Sends *parts* to every request; from `hold_at` on they wait for the gate. The first requests
-    get what is *before*, one each.
+    """Sends *parts* to every request. From `hold_at` on they wait for the gate. The first requests
+    get one element of *before* each.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Canned:
     ) -> None:
         self.gate = Gate()
         self.ended = threading.Event()
-        """Set when an answer was sent whole, or its reader went away."""
+        """Set when a reply was sent completely, or its reader disconnected."""
         self._parts = parts
         self._before = iter(before)
         self._media_type = media_type
@@ -74,7 +74,7 @@ def event(
     index: int = 0,
     **fields: Any,
 ) -> bytes:
-    """One event of a stream."""
+    """Return one event of a stream."""
     choices = (
         [{"index": index, "delta": delta, "finish_reason": finish}] if delta is not None else []
     )
@@ -90,7 +90,7 @@ def event(
 
 
 def fragment(position: int, **parts: Any) -> dict[str, Any]:
-    """A delta with one piece of one call."""
+    """Return a delta with a fragment of one call."""
     head = {name: parts.pop(name) for name in ("id", "type") if name in parts}
     return {"tool_calls": [{"index": position, **head, "function": parts}]}
 

@@ -1,4 +1,4 @@
-"""The shared server, the ways to ask it, and a gateway with functions."""
+"""Fixtures: the shared server, the ways to ask it, and a gateway with functions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.core.chat.stage import Speaker, Stage
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    made = Stage()
-    with made.server:
-        yield made
+    shared_stage = Stage()
+    with shared_stage.server:
+        yield shared_stage
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,8 @@ def openai(stage: Stage) -> Iterator[OpenAI]:
 
 @pytest.fixture
 async def speaker(openai: OpenAI) -> AsyncIterator[Speaker]:
-    async with Speaker(openai) as made:
-        yield made
+    async with Speaker(openai) as open_speaker:
+        yield open_speaker
 
 
 def add(a: int, b: int) -> int:
@@ -48,7 +48,7 @@ async def greet(name: str) -> str:
 
 
 def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
-    """A gateway over two of them, with options of its parts."""
+    """Return a gateway with two of the functions, and with the given options."""
     gateway = open_gateway(options=Options(**options))
     gateway.add_tool(add)
     gateway.add_tool(divide)
@@ -57,8 +57,8 @@ def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
 
 @pytest.fixture
 def functions(open_gateway: OpenGateway) -> Gateway:
-    """A gateway over three Python functions."""
+    """Return a gateway with three Python functions."""
     gateway = open_gateway()
-    for each in (add, divide, greet):
-        gateway.add_tool(each)
+    for function in (add, divide, greet):
+        gateway.add_tool(function)
     return gateway

@@ -1,6 +1,6 @@
-"""One scripted server for many tests: every test plays a role of its own, named by the model.
+"""One scripted model server for many tests. Each test has its own model name, its role.
 
-The four ways to call the wrapper are one question with one answer, so most tests ask all four.
+The four ways to call the wrapper must give the same answer, so most tests use all four.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.apps.testing.driving import rejoin
 
 Way = Literal["whole", "async whole", "stream", "async stream"]
 WAYS: tuple[Way, ...] = get_args(Way)
-"""How the wrapper can be called."""
+"""Ways to call the wrapper."""
 
 
 def user_messages(text: str) -> list[ChatCompletionMessageParam]:
-    """A conversation that begins."""
+    """Return the messages of a new conversation."""
     return [{"role": "user", "content": text}]
 
 
@@ -34,49 +34,49 @@ ASK = user_messages("Please help me.")
 
 
 def find(query: str, **named: str) -> Turn:
-    """The model searches."""
+    """Return a turn in which the model searches."""
     return Turn(calls=(look(query, **named),))
 
 
 def look(query: str, **named: str) -> Call:
-    """One search."""
+    """Return the call of one search."""
     return Call("search_tools", {"query": query}, **named)
 
 
 def function(name: str, **properties: object) -> dict[str, Any]:
-    """A tool of the host."""
+    """Return the definition of a host tool."""
     schema = {"type": "object", "properties": properties}
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
 SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
-"""The model adds two numbers."""
+"""A turn in which the model adds two numbers."""
 THREE = Turn("It is 3.")
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A policy of its own on the shared server."""
+    """A model name with its own script on the shared server."""
 
     model: str
     _server: ScriptedModel
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """What this role was asked."""
-        return [each for each in self._server.requests if each.model == self.model]
+        """Requests to this role."""
+        return [request for request in self._server.requests if request.model == self.model]
 
     @property
     def tool_names(self) -> list[tuple[str, ...]]:
-        """The tools it saw, request by request."""
-        return [each.tool_names for each in self.requests]
+        """Names of the tools in each request."""
+        return [request.tool_names for request in self.requests]
 
     def results(self, request: int = -1) -> list[str]:
-        """The tool messages that one request ended with."""
-        return [str(each["content"]) for each in self.requests[request].last_tool_results()]
+        """Return the tool messages at the end of one request."""
+        return [str(result["content"]) for result in self.requests[request].last_tool_results()]
 
     def result(self, request: int = -1) -> dict[str, Any]:
-        """The only tool message that one request ended with, read as JSON."""
+        """Return the only tool message at the end of one request, parsed as JSON."""
         (text,) = self.results(request)
         read: dict[str, Any] = json.loads(text)
         return read
@@ -94,15 +94,15 @@ class Stage:
         return self._policies[request.model](request)
 
     def cast(self, *turns: Turn | Policy) -> Role:
-        """Give the script *turns* a model name of its own."""
+        """Return a role that replies with *turns*."""
         return self.act(script(*turns))
 
     def cast_sum(self, last: Turn | Policy = THREE) -> Role:
-        """Cast a model that finds the tool that adds, calls it and ends with *last*."""
+        """Return a role that searches for the adding tool, calls it, and ends with *last*."""
         return self.cast(find("add two numbers"), SUM, last)
 
     def act(self, policy: Policy) -> Role:
-        """Give *policy* a model name of its own."""
+        """Return a role that replies with the results of *policy*."""
         with self._lock:
             role = Role(f"role-{len(self._policies)}", self.server)
             self._policies[role.model] = policy
@@ -110,7 +110,7 @@ class Stage:
 
 
 class Speaker:
-    """Asks in any of the four ways, and gives the answer as the whole completion."""
+    """Asks in any of the four ways, and returns the answer as a whole completion."""
 
     def __init__(self, openai: OpenAI) -> None:
         self.openai = openai
@@ -130,10 +130,10 @@ class Speaker:
 
     @property
     def asynchronous(self) -> AsyncOpenAI:
-        """The async client of this test's loop."""
+        """Return the async client for this test's event loop."""
         if self._asynchronous is None:
             base_url = str(self.openai.base_url)
-            # Without TLS: reading the certificates takes longer than all the rest.
+            # Without TLS, because loading the certificates is slow.
             plain = DefaultAsyncHttpxClient(verify=False)
             self._asynchronous = AsyncOpenAI(
                 base_url=base_url, api_key="test", max_retries=0, http_client=plain
@@ -168,17 +168,17 @@ class Speaker:
 
 
 def message(answer: dict[str, Any]) -> dict[str, Any]:
-    """What the model says in the end."""
+    """Return the message of the answer."""
     reply: dict[str, Any] = answer["choices"][0]["message"]
     return reply
 
 
 def text(answer: dict[str, Any]) -> str:
-    """The text of it."""
+    """Return the text of the answer."""
     return str(message(answer)["content"])
 
 
 def calls(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and arguments of the calls that came back to the caller."""
+    """Return name and arguments of the calls in the answer."""
     listed = message(answer).get("tool_calls", [])
     return [(call["function"]["name"], call["function"]["arguments"]) for call in listed]

@@ -1,4 +1,4 @@
-"""Azure's clients: other addresses, another key, and the gateway around them all the same."""
+"""Wrapped Azure clients, which use other URLs and another key header."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def working(stage: Stage) -> Role:
     )
 
 
-def given(stage: Stage, **more: Any) -> dict[str, Any]:
+def azure_options(stage: Stage, **more: Any) -> dict[str, Any]:
     return {
         "azure_endpoint": stage.server.azure_endpoint,
         "api_key": "azure-key",
@@ -35,33 +35,37 @@ def given(stage: Stage, **more: Any) -> dict[str, Any]:
 
 
 def addresses(requests: list[ModelRequest]) -> list[tuple[str, str, str]]:
-    """Where requests went, with the version and the key of Azure."""
-    return [(each.path, each.query["api-version"], each.headers["api-key"]) for each in requests]
+    """Return path, API version and key of each request."""
+    return [
+        (request.path, request.query["api-version"], request.headers["api-key"])
+        for request in requests
+    ]
 
 
 @pytest.mark.parametrize("deployment", [None, "mine"])
-def test_a_deployment_is_asked_at_its_own_address_in_every_turn(
+def test_every_turn_uses_the_url_of_the_azure_deployment(
     stage: Stage, functions: Gateway, deployment: str | None
 ) -> None:
-    """Named by the client, else by the model of the request; a stream and a copy as well."""
+    """The client or the model of the request names the deployment. Streams and copies use it
+    too.
+    """
     role = working(stage)
-    with AzureOpenAI(**given(stage, azure_deployment=deployment)) as azure:
+    with AzureOpenAI(**azure_options(stage, azure_deployment=deployment)) as azure:
         client = AutoDiscoveryClient(azure, functions)
         reply = client.chat.completions.create(model=role.model, messages=ASK)
         with client.with_options(timeout=9).chat.completions.create(
             model=role.model, messages=ASK, stream=True
         ) as stream:
-            texts = [each.choices[0].delta.content or "" for each in stream if each.choices]
+            texts = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
 
     path = f"/openai/deployments/{deployment or role.model}/chat/completions"
     assert "It is 3." == reply.choices[0].message.content == "".join(texts)
     assert [(path, VERSION, "azure-key")] * 6 == addresses(role.requests)
 
 
-def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> None:
-    """Not under the deployment."""
+def test_responses_use_the_azure_url_without_a_deployment(stage: Stage, functions: Gateway) -> None:
     role = working(stage)
-    with AzureOpenAI(**given(stage, azure_deployment="mine")) as azure:
+    with AzureOpenAI(**azure_options(stage, azure_deployment="mine")) as azure:
         response = AutoDiscoveryClient(azure, functions).responses.create(
             model=role.model, input="Please."
         )
@@ -70,15 +74,17 @@ def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> 
     assert [("/openai/responses", VERSION, "azure-key")] * 3 == addresses(role.requests)
 
 
-def test_a_wrapper_is_of_the_class_of_its_client_too(stage: Stage, functions: Gateway) -> None:
-    """Libraries ask, and treat Azure in another way."""
-    with AzureOpenAI(**given(stage)) as azure, OpenAI(api_key="none") as plain:
+def test_wrapper_is_an_instance_of_the_class_of_its_client(
+    stage: Stage, functions: Gateway
+) -> None:
+    """Libraries check the class, and handle Azure differently."""
+    with AzureOpenAI(**azure_options(stage)) as azure, OpenAI(api_key="none") as plain:
         client = AutoDiscoveryClient(azure, functions)
         other = AutoDiscoveryClient(plain, functions)
 
-        for each in (client, client.with_options(timeout=1), copy.copy(client)):
-            assert isinstance(each, AutoDiscoveryClient)
-            assert isinstance(each, AzureOpenAI)
+        for wrapper in (client, client.with_options(timeout=1), copy.copy(client)):
+            assert isinstance(wrapper, AutoDiscoveryClient)
+            assert isinstance(wrapper, AzureOpenAI)
         assert isinstance(client, BaseAzureClient)
         assert not isinstance(other, AzureOpenAI)
         assert AutoDiscoveryClient is other.__class__

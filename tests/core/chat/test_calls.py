@@ -1,4 +1,4 @@
-"""The model's calls: mended, answered once each, side by side, within limits."""
+"""Answers to the model's calls: errors, order and concurrency."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.fakes import Shelf, tool
         (Call("call_tool", "{"), "the arguments are not JSON: "),
     ],
 )
-async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
+async def test_invalid_call_is_explained_and_corrected_in_the_next_turn(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, message: str
 ) -> None:
     """An exception would end a conversation that one more turn can save."""
@@ -44,10 +44,10 @@ async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
     assert "It is 3." == text(answer)
 
 
-async def test_a_tool_that_fails_is_an_answer_not_an_exception(
+async def test_failing_tool_gives_an_answer_instead_of_an_exception(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """A function that raises, a server that reports an error, a server that is not there."""
+    """A function raises, a server reports an error, or a server is missing."""
     functions.add_server("shelf", server=Shelf([tool("fail", "Always fails.")]).server)
     functions.add_server("gone", command="/nowhere/at-all")
     role = stage.cast(
@@ -65,11 +65,11 @@ async def test_a_tool_that_fails_is_an_answer_not_an_exception(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
+async def test_five_calls_of_one_turn_run_concurrently_and_are_answered_in_order(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Each waits until all have begun: one after the other would never end. The slowest stands
-    first, one fails, and every call has exactly one answer, at its place.
+    """Each call waits until all have begun, so sequential calls would never end. The first is the
+    slowest, one fails, and each has exactly one answer at its position.
     """
     barrier = threading.Barrier(4)
     last = threading.Event()
@@ -92,8 +92,8 @@ async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
         raise OSError(number)
 
     gateway = open_gateway()
-    for each in (slow, quick, broken):
-        gateway.add_tool(each)
+    for function in (slow, quick, broken):
+        gateway.add_tool(function)
     names = enumerate(("slow", "quick", "nobody", "broken", "quick"))
     called = tuple(Call(name, {"number": place}, id=f"c{place}") for place, name in names)
     role = stage.cast(Turn(calls=called), Turn("Done."))
@@ -101,16 +101,18 @@ async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
     await speaker.ask(way, gateway, role)
 
     answered = role.requests[1].last_tool_results()
-    assert [f"c{place}" for place in range(5)] == [each["tool_call_id"] for each in answered]
+    assert [f"c{place}" for place in range(5)] == [
+        function["tool_call_id"] for function in answered
+    ]
     assert ["0", "1", "4"] == [str(answered[place]["content"]) for place in (0, 1, 4)]
     assert "unknown tool 'nobody'" in str(answered[2]["content"])
     assert "OSError: 3" in str(answered[3]["content"])
 
 
-async def test_no_more_calls_run_together_than_the_host_allows(
+async def test_concurrent_calls_are_limited(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Upstreams have limits, too; counted, not timed."""
+    """Upstreams have limits. The test counts calls instead of measuring time."""
     pair = asyncio.Barrier(2)
     running: list[int] = []
     most: list[int] = []
@@ -126,21 +128,21 @@ async def test_no_more_calls_run_together_than_the_host_allows(
 
     gateway = open_gateway(options=Options(chat=ChatOptions(max_parallel_calls=2)))
     gateway.add_tool(work)
-    calls = tuple(Call("work", {"number": each}) for each in range(6))
+    calls = tuple(Call("work", {"number": number}) for number in range(6))
     role = stage.cast(Turn(calls=calls), Turn("Done."))
 
     await speaker.ask("async whole", gateway, role)
 
-    assert [str(each) for each in range(6)] == role.results()
+    assert [str(number) for number in range(6)] == role.results()
     assert 2 == max(most)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("turn", [0, 1])
-async def test_an_error_of_the_service_is_the_sdks_own(
+async def test_service_error_is_raised_as_the_sdks_error(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, turn: int
 ) -> None:
-    """Callers catch what they always caught, on the first request and on a later one."""
+    """Callers catch the usual exceptions, on the first and on later requests."""
     role = stage.cast(*[find("add")] * turn)
 
     with pytest.raises(sdk.BadRequestError, match="the script is over"):
@@ -149,21 +151,21 @@ async def test_an_error_of_the_service_is_the_sdks_own(
     stage.server.fail(Faults(status=429))
     with pytest.raises(sdk.RateLimitError):
         await speaker.ask(way, functions, role)
-    # Half an answer must not look like a whole one.
+    # An interrupted answer must not look complete.
     stage.server.fail(Faults(kind="drop"))
     with pytest.raises(sdk.APIConnectionError):
         await speaker.ask(way, functions, stage.cast(Turn("A longer text, of several chunks.")))
 
 
-async def test_arguments_that_are_no_messages_are_refused(
+async def test_invalid_messages_are_refused_before_sending(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Before anything is sent; what is missing the SDK itself refuses."""
+    """The SDK itself refuses missing messages."""
     role = stage.cast(Turn("Hi."))
 
     with pytest.raises(ValueError, match="'messages' must be a list of objects"):
         await speaker.ask("whole", functions, role, messages="Hi")
-    with pytest.raises(ValueError, match="each of 'tools' must be an object, got str"):
+    with pytest.raises(ValueError, match="each item of 'tools' must be an object, got str"):
         await speaker.ask("whole", functions, role, tools=["mine"])
     with pytest.raises(TypeError, match="Missing required arguments"):
         AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(messages=ASK)  # type: ignore[call-overload]  # the fault under test

@@ -1,4 +1,4 @@
-"""What the wrapper is besides `create`: a client whose other calls pass, or say why not."""
+"""Other methods of the wrapper: they reach the bare client, or are refused with a reason."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from gateway.testing import Turn
 from tests.core.chat.stage import ASK, Speaker, Stage, find
 
 
-def test_calls_without_tools_pass_through(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """A drop-in serves the whole program."""
+def test_other_methods_reach_the_bare_client(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """The wrapper replaces the client in the whole program."""
     client = AutoDiscoveryClient(openai, functions)
 
-    assert stage.server.model in [each.id for each in client.models.list()]
+    assert stage.server.model in [model.id for model in client.models.list()]
     assert 1 == len(client.embeddings.create(model="m", input="a").data)
     assert openai.base_url == client.base_url
     assert openai is client.openai
@@ -28,8 +30,8 @@ def test_calls_without_tools_pass_through(stage: Stage, openai: OpenAI, function
         client.chat.completions.retrieve("chatcmpl-1")
 
 
-def test_a_wrapper_is_the_client_it_wraps(openai: OpenAI, functions: Gateway) -> None:
-    """Whoever asks for an `OpenAI` may be given one; what is set on it is set on the bare one."""
+def test_wrapper_is_an_openai_client(openai: OpenAI, functions: Gateway) -> None:
+    """Attributes set on the wrapper are set on the bare client."""
     client = AutoDiscoveryClient(openai.with_options(), functions)
 
     client.max_retries = 7
@@ -40,10 +42,10 @@ def test_a_wrapper_is_the_client_it_wraps(openai: OpenAI, functions: Gateway) ->
     assert str(openai.base_url) == str(client.base_url)
 
 
-async def test_what_cannot_work_is_refused_with_the_mend(
+async def test_unsupported_methods_are_refused_with_a_remedy(
     stage: Stage, openai: OpenAI, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Losing discovery without a word is worse than an error that tells what to do."""
+    """Silently losing discovery would be worse than an error."""
     client = AutoDiscoveryClient(openai, functions)
     twin = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(Turn("Hi."))
@@ -65,10 +67,10 @@ async def test_what_cannot_work_is_refused_with_the_mend(
 
 
 @pytest.mark.parametrize("way", ["with_options", "copy"])
-def test_a_client_with_other_options_still_discovers(
+def test_client_with_other_options_keeps_discovery(
     stage: Stage, openai: OpenAI, functions: Gateway, way: str
 ) -> None:
-    """The SDK's idiom for a limit on one call; it used to give the bare client."""
+    """`with_options` is the SDK's way to limit a single call."""
     events: list[Event] = []
     client = AutoDiscoveryClient(openai, functions, observer=events.append)
     role = stage.cast(find("add two numbers"), Turn("Done."))
@@ -81,10 +83,10 @@ def test_a_client_with_other_options_still_discovers(
     assert len(events) == 4
 
 
-async def test_leaving_the_wrapper_closes_the_client_and_not_the_gateway(
+async def test_closing_the_wrapper_closes_the_client_but_not_the_gateway(
     stage: Stage, functions: Gateway
 ) -> None:
-    """As `with OpenAI() as client` does; the catalog may be shared."""
+    """Like `with OpenAI() as client`. The gateway may be shared."""
     url = stage.server.base_url
     with AutoDiscoveryClient(OpenAI(base_url=url, api_key="test"), functions) as blocking:
         assert not blocking.is_closed()
@@ -98,10 +100,10 @@ async def test_leaving_the_wrapper_closes_the_client_and_not_the_gateway(
     assert 3 == len(await functions.list_tools())
 
 
-def test_what_is_wrapped_is_a_client_and_a_gateway(
+def test_wrapper_requires_a_client_and_a_gateway(
     openai: OpenAI, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Where it is given, not at the first request."""
+    """The error comes from the constructor, and not from the first request."""
     plain: Any = AutoDiscoveryClient
     twin: Any = AsyncAutoDiscoveryClient
     blocking = SyncGateway(functions)
@@ -115,13 +117,13 @@ def test_what_is_wrapped_is_a_client_and_a_gateway(
         ConfigError, match=client + r"\.AsyncOpenAI .* wrap it by AutoDiscoveryClient"
     ):
         twin(openai, functions)
-    for each in (plain, twin):
+    for wrapper in (plain, twin):
         with pytest.raises(ConfigError, match=client + r".* client, got Gateway$"):
-            each(functions, openai)
-    given: Any
-    for given, named in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
+            wrapper(functions, openai)
+    wrong_gateway: Any
+    for wrong_gateway, named in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
         with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {named}$"):
-            plain(openai, given)
+            plain(openai, wrong_gateway)
         with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {named}$"):
-            Middleware(given)
+            Middleware(wrong_gateway)
     assert isinstance(plain(plain(openai, functions), functions), OpenAI)

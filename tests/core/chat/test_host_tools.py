@@ -1,4 +1,4 @@
-"""Tools of the host: their names win, their calls go back, nothing of theirs is changed."""
+"""Tools of the host: name conflicts, calls, and unchanged objects."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MINE = [function("mine", zone={"type": "string"})]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_call_of_a_host_tool_goes_back_to_the_caller(
+async def test_call_of_a_host_tool_is_returned_to_the_caller(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Exactly as the bare client would give it, and the conversation goes on from there."""
+    """The reply is that of the bare client, and the conversation can continue."""
     role = stage.cast(Turn("One moment.", (Call("mine", {"zone": "CET"}, id="c1"),)), Turn("Noon."))
 
     answer = await speaker.ask(way, functions, role, tools=MINE)
@@ -47,18 +47,20 @@ async def test_a_call_of_a_host_tool_goes_back_to_the_caller(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_mixed_turn_goes_back_with_the_hosts_calls_alone(
+async def test_turn_with_host_and_gateway_calls_returns_only_host_calls(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The caller cannot answer ours. The service wants every call answered, so ours are not
-    spoken of; the model asks for them again.
+    """The caller cannot answer gateway calls, but the service requires an answer to every call. So
+    gateway calls are removed, and the model repeats them.
     """
     cet, utc = (Call("mine", {"zone": zone}, id=zone) for zone in ("CET", "UTC"))
     both = Turn("Both.", (look("add"), cet, Call("add", {"a": 1, "b": 2}), utc))
     role = stage.cast(both, find("add two numbers"), Turn("Done."))
 
     answer = await speaker.ask(way, functions, role, tools=MINE)
-    results = [{"role": "tool", "tool_call_id": each, "content": "12"} for each in ("CET", "UTC")]
+    results = [
+        {"role": "tool", "tool_call_id": call_id, "content": "12"} for call_id in ("CET", "UTC")
+    ]
     again = [*ASK, message(answer), *results]
     final = await speaker.ask(way, functions, role, tools=MINE, messages=again)
 
@@ -71,10 +73,10 @@ async def test_a_mixed_turn_goes_back_with_the_hosts_calls_alone(
 
 @pytest.mark.parametrize("way", ["whole", "async stream"])
 @pytest.mark.parametrize("taken", ["search_tools", "call_tool"])
-async def test_a_host_tool_with_a_meta_tools_name_wins_and_ours_still_works(
+async def test_host_tool_keeps_the_name_of_a_meta_tool(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, taken: str
 ) -> None:
-    """A host may have called its tool so for years."""
+    """The meta-tool gets another name and still works."""
     search, call = (
         f"gateway_{name}" if name == taken else name for name in ("search_tools", "call_tool")
     )
@@ -93,10 +95,10 @@ async def test_a_host_tool_with_a_meta_tools_name_wins_and_ours_still_works(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_host_tool_with_a_found_tools_name_wins(
+async def test_host_tool_keeps_the_name_of_a_found_tool(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The found one is to be called by the meta-tool, and the result says so."""
+    """The found tool must be called by the call tool, and the result says so."""
     role = stage.cast(
         find("add two numbers"),
         Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),)),
@@ -113,10 +115,10 @@ async def test_a_host_tool_with_a_found_tools_name_wins(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_nothing_of_the_callers_is_changed(
+async def test_objects_of_the_caller_are_not_changed(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Lists and what is in them: hosts keep and reuse both."""
+    """Hosts store and reuse lists and their elements."""
     role = stage.cast(find("add"), SUM, Turn("3"))
     messages: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": "Be brief."},
@@ -132,13 +134,13 @@ async def test_nothing_of_the_callers_is_changed(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_tools_and_messages_may_be_read_only_once(
+async def test_tools_and_messages_may_be_iterators(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The bare client takes any iterable; the second turn needs them again."""
+    """The bare client accepts any iterable, and the second turn needs the elements again."""
     role = stage.cast(find("add two numbers"), Turn("Done."))
 
-    await speaker.ask(way, functions, role, messages=iter(ASK), tools=(each for each in MINE))
+    await speaker.ask(way, functions, role, messages=iter(ASK), tools=(result for result in MINE))
 
     assert [MINE[0]] * 2 == [request.tools[0] for request in role.requests]
     assert [ASK[0]] * 2 == [request.messages[0] for request in role.requests]

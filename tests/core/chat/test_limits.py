@@ -1,4 +1,4 @@
-"""How far the loop goes on its own, who is asked first, and what is told of it."""
+"""Limits of the loop, approvals by the host, and accounting."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
         ("max_consecutive_errors", 2, WRONG, 2),
     ],
 )
-def test_a_limit_ends_the_call_and_says_which(
+def test_limit_ends_the_call_with_an_error_that_names_it(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str, limit: Any, turn: Turn,
     turns: int,
 ) -> None:  # fmt: skip
-    """Iterations, tokens, time, errors in a row."""
+    """Limits of turns, tokens, time and consecutive errors."""
     options: dict[str, Any] = {name: limit}
     gateway = summing(open_gateway, chat=ChatOptions(**options))
     gateway.bridge.call(gateway.snapshot)
@@ -56,10 +56,10 @@ def test_a_limit_ends_the_call_and_says_which(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_call_that_a_limit_ended_can_be_gone_on_with(
+async def test_conversation_can_continue_after_a_limit(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """What it found and what it cost is not lost with it."""
+    """Found tools and accounting are in the error."""
     gateway = summing(open_gateway, chat=ChatOptions(max_turns=2))
     role = stage.cast(find("add two numbers"), SUM, Turn("It is 3."))
     with pytest.raises(LoopError) as caught:
@@ -77,10 +77,10 @@ async def test_a_call_that_a_limit_ended_can_be_gone_on_with(
     assert "add" in role.tool_names[2]
 
 
-def test_an_error_now_and_then_ends_nothing(
+def test_occasional_errors_do_not_end_the_call(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """Only turns in a row in which nothing worked count."""
+    """Only consecutive turns without a successful call count."""
     both = Turn(calls=(*WRONG.calls, *SUM.calls))
     role = stage.cast(WRONG, both, WRONG, both, Turn("Done."))
     gateway = summing(open_gateway, chat=ChatOptions(max_consecutive_errors=2))
@@ -94,8 +94,8 @@ def test_an_error_now_and_then_ends_nothing(
     assert (5, 6, 4) == (spent.turns, spent.tool_calls, spent.errors)
 
 
-class Asked:
-    """A host that is asked, and says no or yes."""
+class RecordingApprover:
+    """A host that records approvals and answers yes or no."""
 
     def __init__(self, says: bool) -> None:
         self.says = says
@@ -106,12 +106,12 @@ class Asked:
         return self.says
 
     async def later(self, approval: Approval) -> bool:
-        """The same, for hosts on a loop."""
+        """Answer like `__call__`, as an async function."""
         await asyncio.sleep(0)
         return self(approval)
 
 
-def dangerous(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gateway:
+def destructive_gateway(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gateway:
     gateway = open_gateway(options=Options(chat=ChatOptions(confirm=confirm)))
 
     def wipe() -> str:
@@ -135,7 +135,7 @@ def dangerous(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gatewa
 )
 @pytest.mark.parametrize("later", [True, False])
 @pytest.mark.parametrize("says", [True, False])
-async def test_the_host_is_asked_before_what_may_destroy(
+async def test_host_is_asked_before_destructive_calls(
     stage: Stage,
     speaker: Speaker,
     open_gateway: OpenGateway,
@@ -144,10 +144,15 @@ async def test_the_host_is_asked_before_what_may_destroy(
     later: bool,
     says: bool,
 ) -> None:
-    """On a thread of its own, so that it may wait for a person; or on the loop."""
+    """A plain function runs in its own thread, so that it may wait for a person; an async one runs
+    on the event loop.
+    """
     ran: list[str] = []
-    host = Asked(says)
-    gateway, approve = dangerous(open_gateway, ran, confirm), host.later if later else host
+    host = RecordingApprover(says)
+    gateway, approve = (
+        destructive_gateway(open_gateway, ran, confirm),
+        host.later if later else host,
+    )
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
     role = stage.cast(Turn(calls=(Call("look_up"), Call("wipe"))), Turn("Done."))
 
@@ -156,7 +161,7 @@ async def test_the_host_is_asked_before_what_may_destroy(
     assert about == sorted(host.about)
     refused = [] if says else about
     assert sorted({"look_up", "wipe"} - set(refused)) == sorted(ran)
-    assert len(refused) == sum("was not approved" in each for each in role.results())
+    assert len(refused) == sum("was not approved" in result for result in role.results())
 
 
 @pytest.mark.parametrize(
@@ -168,12 +173,12 @@ async def test_the_host_is_asked_before_what_may_destroy(
         ("all", []),
     ],
 )
-async def test_what_nobody_can_approve_is_refused_with_the_way_to_allow_it(
+async def test_destructive_call_without_approver_is_refused_with_a_remedy(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, confirm: str, ran: list[str]
 ) -> None:
-    """By default only what says that it destroys: most servers say nothing of their tools."""
+    """The default concerns only tools marked as destructive, because most servers give no hints."""
     done: list[str] = []
-    gateway = dangerous(open_gateway, done, confirm)
+    gateway = destructive_gateway(open_gateway, done, confirm)
     gateway.add_source(ListSource("shelf", [tool("stay_silent", "Do something.")]))
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway)
     calls = [Call(name) for name in ("look_up", "stay_silent", "wipe")]
@@ -181,24 +186,24 @@ async def test_what_nobody_can_approve_is_refused_with_the_way_to_allow_it(
 
     await client.chat.completions.create(model=role.model, messages=ASK)
 
-    refused = [each for each in role.results() if 'ChatOptions(confirm=\\"never\\")' in each]
-    assert (3 - len(ran), True) == (len(refused), all("approve=" in each for each in refused))
+    refused = [result for result in role.results() if 'ChatOptions(confirm=\\"never\\")' in result]
+    assert (3 - len(ran), True) == (len(refused), all("approve=" in result for result in refused))
     assert [name for name in ran if name != "stay_silent"] == sorted(done)
 
 
-async def no_in_words(_approval: Approval) -> Any:
+async def answer_in_words(_approval: Approval) -> Any:
     return "no"
 
 
-def no_in_words_from_a_thread(approval: Approval) -> Any:
-    return no_in_words(approval)
+def answer_in_words_from_a_thread(approval: Approval) -> Any:
+    return answer_in_words(approval)
 
 
-async def fails(_approval: Approval) -> Any:
+async def raise_error(_approval: Approval) -> Any:
     raise RuntimeError("s3cret")
 
 
-async def is_cancelled(_approval: Approval) -> Any:
+async def raise_cancelled(_approval: Approval) -> Any:
     raise asyncio.CancelledError
 
 
@@ -207,27 +212,29 @@ async def is_cancelled(_approval: Approval) -> Any:
     [
         (lambda _: None, "the answer was of type NoneType, not True"),
         (lambda _: "no", "the answer was of type str, not True"),
-        (no_in_words, "the answer was of type str, not True"),
-        (no_in_words_from_a_thread, "the answer was of type str, not True"),
-        (fails, "asking failed: RuntimeError"),
-        # A StopIteration on a thread.
+        (answer_in_words, "the answer was of type str, not True"),
+        (answer_in_words_from_a_thread, "the answer was of type str, not True"),
+        (raise_error, "asking failed: RuntimeError"),
+        # A StopIteration in a thread.
         (lambda _: next(iter(())), "asking failed: RuntimeError"),
-        (is_cancelled, "asking failed: CancelledError"),
+        (raise_cancelled, "asking failed: CancelledError"),
     ],
 )
-async def test_whatever_is_not_a_plain_yes_is_a_no(
+async def test_only_true_approves_a_call(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, approve: Any, why: str
 ) -> None:
-    """Nothing is destroyed by a mistake in the host; what was called beside it still runs."""
+    """A mistake in the host must not approve a destructive call. Other calls of the turn still
+    run.
+    """
     ran: list[str] = []
-    gateway = dangerous(open_gateway, ran, "destructive")
+    gateway = destructive_gateway(open_gateway, ran, "destructive")
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
     role = stage.cast(Turn(calls=(Call("wipe"), Call("look_up"))), Turn("Done."))
 
     await client.chat.completions.create(model=role.model, messages=ASK)
 
-    wiped, seen = role.results()
-    assert (["look_up"], "seen") == (ran, seen)
+    wiped, looked_up = role.results()
+    assert (["look_up"], "seen") == (ran, looked_up)
     assert f"'wipe' was not approved ({why}): do not repeat the call" in wiped
     assert "s3cret" not in wiped
 
@@ -235,16 +242,18 @@ async def test_whatever_is_not_a_plain_yes_is_a_no(
 WIPES = (Call("wipe"), Call("local/wipe"), Call("call_tool", {"name": "wipe", "arguments": {}}))
 
 
-def test_five_hundred_conversations_destroy_only_what_was_approved(
+def test_only_approved_calls_run_in_five_hundred_conversations(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """One to four calls each; a third of the hosts say yes, a third no, a third is not asked."""
+    """One to four calls each. A third of the hosts approve, a third deny, a third have no
+    approver.
+    """
     ran: list[str] = []
-    gateway = dangerous(open_gateway, ran, "destructive")
+    gateway = destructive_gateway(open_gateway, ran, "destructive")
     approved = 0
     for seed in range(500):
         dice = Random(seed)
-        host = Asked(says=seed % 3 == 0)
+        host = RecordingApprover(says=seed % 3 == 0)
         calls = dice.choices((*WIPES, Call("look_up")), k=dice.randint(1, 4))
         role = stage.cast(Turn(calls=tuple(calls)), Turn("Done."))
         client = AutoDiscoveryClient(openai, gateway, approve=None if seed % 3 == 1 else host)
@@ -252,21 +261,21 @@ def test_five_hundred_conversations_destroy_only_what_was_approved(
 
         client.chat.completions.create(model=role.model, messages=ASK)
 
-        wipes = sum(each in WIPES for each in calls)
-        asked = 0 if seed % 3 == 1 else wipes
+        wipes = sum(name in WIPES for name in calls)
+        expected_questions = 0 if seed % 3 == 1 else wipes
         runs = wipes if host.says else 0
         assert (len(calls) - wipes, runs) == (ran.count("look_up"), ran.count("wipe")), seed
-        assert ["wipe"] * asked == host.about
+        assert ["wipe"] * expected_questions == host.about
         approved += runs
 
     assert approved > 100
 
 
-def test_nobody_is_asked_about_a_call_that_cannot_go_out(
+def test_host_is_not_asked_about_invalid_calls(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """Wrong arguments and unknown tools are answered as ever."""
-    host = Asked(says=True)
+    """Invalid arguments and unknown tools are answered as usual."""
+    host = RecordingApprover(says=True)
     gateway = summing(open_gateway, chat=ChatOptions(confirm="all"))
     client = AutoDiscoveryClient(openai, gateway, approve=host)
     role = stage.cast(Turn(calls=(Call("add", {"a": "x"}), Call("nothing"))), Turn("Done."))
@@ -274,13 +283,13 @@ def test_nobody_is_asked_about_a_call_that_cannot_go_out(
     client.chat.completions.create(model=role.model, messages=ASK)
 
     assert [] == host.about
-    assert all("error" in each for each in role.results())
+    assert all("error" in result for result in role.results())
 
 
-def test_accountings_add_up_to_that_of_a_conversation(
+def test_accountings_of_calls_can_be_added(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Per call on the reply, per conversation by adding; nothing of it is ever sent."""
+    """Each reply has its accounting, which is never sent to the service."""
     role = stage.cast(find("add two numbers"), SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
     answer = client.chat.completions.create(model=role.model, messages=ASK)
@@ -314,10 +323,10 @@ def test_accountings_add_up_to_that_of_a_conversation(
 @pytest.mark.parametrize(
     "options", [{"min_tools": 3}, {"context_share": 0.5, "context_tokens": 10_000}]
 )
-async def test_a_small_catalog_may_go_out_whole(
+async def test_small_catalog_can_be_sent_without_meta_tools(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, options: dict[str, Any]
 ) -> None:
-    """Without meta-tools, and its calls are ours all the same."""
+    """The gateway still answers the calls."""
     gateway = summing(open_gateway, discovery=DiscoveryOptions(**options))
     role = stage.cast(SUM, lambda asked: Turn(str(asked.last_tool_results()[0]["content"])))
 
@@ -327,10 +336,10 @@ async def test_a_small_catalog_may_go_out_whole(
     assert [("add", "divide")] * 2 == role.tool_names
 
 
-async def test_a_preselection_saves_the_first_search(
+async def test_preselection_adds_tools_before_the_first_search(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """What the user's words find is there at once, and stays where it is."""
+    """Tools for the user's message are listed at once, and keep their position."""
     gateway = summing(open_gateway, discovery=DiscoveryOptions(preselect=1))
     role = stage.cast(SUM, Turn("3"))
     messages: Any = [{"role": "user", "content": "add two numbers"}]
@@ -340,10 +349,10 @@ async def test_a_preselection_saves_the_first_search(
     assert [("search_tools", "call_tool", "add")] * 2 == role.tool_names
 
 
-async def test_two_more_meta_tools_on_demand(
+async def test_advisers_are_listed_if_configured(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
-    """Servers before tools, and what the graph says comes next; neither is callable by name."""
+    """Route returns servers, next returns following tools. The call tool cannot call them."""
     names = DiscoveryOptions(route_name="route_tools", next_name="next_tools")
     gateway = open_gateway(options=Options(discovery=names))
     gateway.add_tool(add, hints=Hints(categories=("arithmetic",)))
@@ -378,10 +387,9 @@ async def test_two_more_meta_tools_on_demand(
 
 
 @pytest.mark.parametrize("streams", [True, False])
-async def test_a_call_that_is_cancelled_leaves_nothing_behind(
+async def test_cancelled_call_leaves_no_task_or_tool_running(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, streams: bool
 ) -> None:
-    """Neither the tool's work nor a task that waits for it."""
     started, ended = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""The main path: the model searches, sees what was found, calls it, and answers."""
+"""The main path: the model searches, gets a proxy, calls it, and answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIME_SERVER = str(Path(sys.executable).parent / "mcp-server-time")
 CONVERT = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
 
 
-def strategic(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
+def gateway_with_strategy(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
     embedder = None if strategy == "graph" else HashingEmbedder()
     return open_gateway(strategy=strategy, embedder=embedder)
 
@@ -28,10 +28,12 @@ def strategic(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
 @pytest.mark.requirement("auto:rule-9")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_function_is_found_shown_called_and_answered(
+async def test_function_is_found_called_and_answered(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, strategy: Strategy
 ) -> None:
-    """Rule 9: two meta-tools first, then what was found, with its own schema."""
+    """Rule 9: the first request has two meta-tools; later ones add the found tool with its
+    schema.
+    """
     charged: list[tuple[str, int]] = []
 
     def send_invoice(customer: str, amount: int) -> str:
@@ -39,7 +41,7 @@ async def test_a_function_is_found_shown_called_and_answered(
         charged.append((customer, amount))
         return "sent as number 17"
 
-    gateway = strategic(open_gateway, strategy)
+    gateway = gateway_with_strategy(open_gateway, strategy)
     gateway.add_tool(send_invoice)
     role = stage.cast(
         find("send an invoice to a customer"),
@@ -66,13 +68,13 @@ async def test_a_function_is_found_shown_called_and_answered(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_tool_of_a_real_server_is_found_shown_called_and_answered(
+async def test_tool_of_a_real_server_is_found_called_and_answered(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, strategy: Strategy
 ) -> None:
-    """A child process, its own schema, its own answer; one gateway for all four ways."""
-    gateway = strategic(open_gateway, strategy)
+    """The server is a child process. One gateway serves all four ways."""
+    gateway = gateway_with_strategy(open_gateway, strategy)
     gateway.add_server("time", command=TIME_SERVER)
-    real, _ = [each.definition for each in await gateway.list_tools()]
+    real, _ = [entity.definition for entity in await gateway.list_tools()]
     for way in WAYS:
         role = stage.cast(
             find("convert a time between timezones"),
@@ -83,17 +85,20 @@ async def test_a_tool_of_a_real_server_is_found_shown_called_and_answered(
         answer = await speaker.ask(way, gateway, role)
 
         target = json.loads(text(answer))["target"]
-        shown = role.requests[-1].functions["convert_time"]
+        proxies = role.requests[-1].functions["convert_time"]
         assert ("Asia/Tokyo", "T21:00:00+09:00") == (target["timezone"], target["datetime"][10:])
-        assert (real.input_schema, real.description) == (shown["parameters"], shown["description"])
+        assert (real.input_schema, real.description) == (
+            proxies["parameters"],
+            proxies["description"],
+        )
 
 
-async def test_the_four_ways_send_the_same_requests(
+async def test_four_ways_send_identical_requests(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Streaming is how an answer travels; the model must not see a difference, not in one byte.
+    """The model must not notice whether the answer is streamed.
 
-    A streamed call carries the place of its fragments, which services refuse in a message.
+    Streamed calls contain the index of their fragments, which services refuse in a message.
     """
     sent = []
     for way in WAYS:
@@ -113,10 +118,12 @@ async def test_the_four_ways_send_the_same_requests(
 
 
 @pytest.mark.requirement("auto:rule-9")
-async def test_tools_are_only_ever_appended_and_stay_the_same_to_the_byte(
+async def test_tool_list_is_only_appended_to(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Tools stand at the head of the prompt: a change there costs the whole prompt cache."""
+    """Tools are at the beginning of the prompt, so any other change would invalidate the prompt
+    cache.
+    """
     role = stage.cast(
         find("add two numbers"), find("greet a person"), find("divide a number"), Turn("Done.")
     )
@@ -131,10 +138,10 @@ async def test_tools_are_only_ever_appended_and_stay_the_same_to_the_byte(
     assert {"add", "greet", "divide"} == set(role.tool_names[-1][4:])
 
 
-async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
+async def test_digest_changes_only_with_the_catalog(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """It is the head of every prompt, of every conversation."""
+    """It is at the beginning of every prompt."""
 
     def book_flight(city: str) -> str:
         """Book a flight."""
@@ -156,10 +163,9 @@ async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
 
 
 @pytest.mark.parametrize("meta", ["search_tools", "call_tool"])
-async def test_meta_tools_are_neither_found_nor_called_through_another(
+async def test_meta_tools_are_neither_found_nor_called_through_each_other(
     stage: Stage, speaker: Speaker, functions: Gateway, meta: str
 ) -> None:
-    """A model that calls the caller would go in circles."""
     role = stage.cast(
         find(meta), Turn(calls=(Call("call_tool", {"name": meta, "arguments": {}}),)), Turn("Oh.")
     )

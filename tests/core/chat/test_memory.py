@@ -1,4 +1,4 @@
-"""What is left of conversations when they have ended: nothing. Objects are counted, not bytes."""
+"""Memory after conversations have ended, measured by the number of objects."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ OURS = (
     "asyncio.streams.",
 )
 MORE_A_ROUND = 0.5
-"""Objects: a leak would be one a conversation at least; what libraries do at times is less."""
+"""Maximum growth in objects per round. A leak would be at least 1; libraries cause less."""
 
 
-def working(request: ModelRequest) -> Turn:
-    """Search, call, answer; or err until nobody goes on."""
+def play_turn(request: ModelRequest) -> Turn:
+    """Search, call and answer; or make errors until a limit is reached."""
     if request.user_text == "err":
         return Turn(calls=(Call("call_tool", {"name": "nothing"}),))
     if request.progress == 0:
@@ -43,34 +43,35 @@ def working(request: ModelRequest) -> Turn:
     return Turn("Done.")
 
 
-def counted(stage: Stage) -> Counter[str]:
-    """The objects of ours and of the SDK, by type; without what the server has logged, and what it
-    still does for somebody who hung up. What else is in the process (modules that are loaded
-    meanwhile, timers, logs) is nobody's conversation.
+def count_objects(stage: Stage) -> Counter[str]:
+    """Count the gateway's and the SDK's objects by type.
+
+    The server's log and its open connections are excluded. Other objects of the process, such as
+    modules, timers and logs, do not belong to conversations.
     """
     stage.server.settle()
     stage.server.forget()
     gc.collect()
-    kinds = (type(each) for each in gc.get_objects())
+    kinds = (type(item) for item in gc.get_objects())
     names = (f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
     return Counter(name for name in names if name.startswith(OURS))
 
 
-async def grown(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
-    """Give what there is more of after as many conversations again."""
+async def measure_growth(stage: Stage, rounds: Callable[[], Awaitable[None]]) -> dict[str, int]:
+    """Return the growth of each type after as many conversations again."""
     await rounds()
     await rounds()
-    before = counted(stage)
+    before = count_objects(stage)
     await rounds()
-    more = counted(stage) - before
+    more = count_objects(stage) - before
     return {kind: number for kind, number in more.items() if number > ROUNDS * MORE_A_ROUND}
 
 
-async def test_nothing_is_left_of_blocking_conversations(
+async def test_blocking_conversations_leave_no_objects(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Whole, streamed, left in the middle, failed at the service, stopped at a limit."""
-    role = stage.act(working)
+    """Whole, streamed, abandoned, failed at the service, and stopped by a limit."""
+    role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     create = client.chat.completions.create
 
@@ -91,14 +92,14 @@ async def test_nothing_is_left_of_blocking_conversations(
         with pytest.raises(LoopError):
             await asyncio.to_thread(lambda: create(model=role.model, messages=user_messages("err")))
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)
 
 
-async def test_nothing_is_left_of_asynchronous_conversations(
+async def test_async_conversations_leave_no_objects(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Those that were cancelled too."""
-    role = stage.act(working)
+    """Including cancelled ones."""
+    role = stage.act(play_turn)
     create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
 
     async def one() -> None:
@@ -118,14 +119,14 @@ async def test_nothing_is_left_of_asynchronous_conversations(
         for _ in range(ROUNDS):
             await one()
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)
 
 
-async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
+async def test_number_of_stored_conversations_is_bounded(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """A state each, the least recently used one goes: full, it grows no more."""
-    role = stage.act(working)
+    """The least recently used one is dropped."""
+    role = stage.act(play_turn)
     client = AutoDiscoveryClient(openai, functions)
     context = client._context  # noqa: SLF001  (its memory is what is looked at)
     for number in range(MAX_CONVERSATIONS):
@@ -137,4 +138,4 @@ async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
                 lambda: client.responses.create(model=role.model, input="Please.")
             )
 
-    assert {} == await grown(stage, rounds)
+    assert {} == await measure_growth(stage, rounds)

@@ -1,4 +1,4 @@
-"""What nobody should send, and somebody will: the conversation goes on, or the error is clear."""
+"""Malformed replies and unusual uses: the conversation continues, or the error is clear."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.core.chat.stage import ASK, WAYS, Speaker, Stage, Way, calls, find, l
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_half_a_character_of_a_model_does_not_end_the_conversation(
+async def test_lone_surrogate_from_the_model_does_not_end_the_conversation(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """A lone surrogate is JSON, but no request could carry it back."""
+    """JSON allows it, but a request cannot contain it."""
     half = '{"name": "\\ud83d"}'
     turn = Turn(calls=(Call("greet", half), Call("search_tools", '{"query": "\\udc00 zz"}')))
     role = stage.cast(turn, Turn("Done."))
@@ -37,10 +37,10 @@ async def test_half_a_character_of_a_model_does_not_end_the_conversation(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_call_without_a_name_is_answered_with_an_error(
+async def test_call_without_a_name_is_answered_with_an_error(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """It is none of the host's tools: the model mends it, the host would not know what to do."""
+    """The model can correct it; the host could not handle it."""
     role = stage.cast(Turn(calls=(Call("", {}), look("add two numbers"))), Turn("Done."))
 
     answer = await speaker.ask(way, functions, role)
@@ -50,10 +50,10 @@ async def test_a_call_without_a_name_is_answered_with_an_error(
     assert "error" in role.results()[0]
 
 
-def test_a_copy_is_a_wrapper_of_the_same_client(
+def test_copy_is_a_wrapper_of_the_same_client(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """A bare client for a copy would lose the catalog in silence."""
+    """A copy as bare client would silently lose discovery."""
     role = stage.cast(Turn("Hi."))
     client = copy.copy(AutoDiscoveryClient(openai, functions))
 
@@ -64,10 +64,8 @@ def test_a_copy_is_a_wrapper_of_the_same_client(
 
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.deepcopy])
-def test_what_holds_connections_is_not_pickled(
-    openai: OpenAI, functions: Gateway, take: Any
-) -> None:
-    """The bare client is not either; here it says why, and what to do."""
+def test_wrapper_cannot_be_pickled(openai: OpenAI, functions: Gateway, take: Any) -> None:
+    """The bare client cannot either. The error has a reason and a remedy."""
     with pytest.raises(TypeError, match="make one where it is needed"):
         take(AutoDiscoveryClient(openai, functions))
 
@@ -82,34 +80,38 @@ ODD: dict[str, bytes] = {
 }
 
 
-def both(parts: list[bytes], media_type: str, functions: Gateway, **more: Any) -> list[Any]:
-    """What the bare client and the wrapper give for the same bytes."""
+def ask_both(parts: list[bytes], media_type: str, functions: Gateway, **more: Any) -> list[Any]:
+    """Return the results of the bare client and the wrapper for the same bytes."""
     with (
         Canned(parts, media_type=media_type) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
     ):
         return [
-            drained(each.chat.completions.create(model="m", messages=ASK, **more))
-            for each in (bare, AutoDiscoveryClient(bare, functions))
+            drain(client.chat.completions.create(model="m", messages=ASK, **more))
+            for client in (bare, AutoDiscoveryClient(bare, functions))
         ]
 
 
-def drained(reply: Any) -> Any:
-    """A stream as a list."""
+def drain(reply: Any) -> Any:
+    """Return the elements of a stream."""
     return list(reply) if hasattr(reply, "__next__") else reply
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_no_reply_reaches_the_caller_as_it_is(functions: Gateway, name: str) -> None:
-    """Services that speak nearly the same format say so in many ways."""
-    plain, wrapped = both([ODD[name]], "application/json", functions)
+def test_reply_that_is_not_a_completion_is_returned_unchanged(
+    functions: Gateway, name: str
+) -> None:
+    """Services with almost the same format send various such replies."""
+    plain, wrapped = ask_both([ODD[name]], "application/json", functions)
 
     assert plain == wrapped
     assert accounting_of(wrapped) is None
 
 
-def test_chunks_without_a_choice_pass(functions: Gateway) -> None:
-    """Azure begins with one, under no id; and a service may tell the usage unasked."""
+def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
+    """Azure begins with one without an id. A service may also send a usage that was not
+    requested.
+    """
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     parts = [
         b'data: {"id": "", "created": 0, "choices": [], "prompt_filter_results": [{"a": 0}]}\n\n',
@@ -119,26 +121,26 @@ def test_chunks_without_a_choice_pass(functions: Gateway) -> None:
         DONE,
     ]
 
-    plain, wrapped = both(parts, "text/event-stream", functions, stream=True)
+    plain, wrapped = ask_both(parts, "text/event-stream", functions, stream=True)
 
     assert plain == wrapped
 
 
-def test_a_delta_that_a_service_leaves_out_is_an_empty_one(functions: Gateway) -> None:
-    """Null where an object should be: what was said besides is passed on."""
+def test_missing_delta_counts_as_empty(functions: Gateway) -> None:
+    """The delta is null; other text is passed on."""
     parts = [event({"content": "a"}), event({"content": "b"}), event({}, finish="stop"), DONE]
     parts.insert(1, parts[0].replace(b'"delta": {"content": "a"}', b'"delta": null'))
 
-    _, wrapped = both(parts, "text/event-stream", functions, stream=True)
+    _, wrapped = ask_both(parts, "text/event-stream", functions, stream=True)
 
-    assert "ab" == "".join(each.choices[0].delta.content or "" for each in wrapped)
+    assert "ab" == "".join(chunk.choices[0].delta.content or "" for chunk in wrapped)
 
 
 @pytest.mark.parametrize("kind", [dict, HttpResponse])
-async def test_a_reply_in_another_form_is_refused_where_there_is_a_catalog(
+async def test_unknown_reply_type_is_refused_if_the_catalog_has_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, open_gateway: OpenGateway, kind: type
 ) -> None:
-    """Nobody could look for calls in it."""
+    """The gateway could not find calls in it."""
     role = stage.cast(Turn("Hi."))
     body = {"model": role.model, "messages": ASK}
 
@@ -159,10 +161,10 @@ async def test_a_reply_in_another_form_is_refused_where_there_is_a_catalog(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_budget_of_tokens_holds_where_nobody_reports_them(
+async def test_token_budget_applies_if_no_usage_is_reported(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """A stream tells its usage only if it is asked: it is estimated then."""
+    """Streams report a usage only on request, so tokens are estimated."""
     gateway = open_gateway(options=Options(chat=ChatOptions(max_tokens=800)))
     gateway.add_tool(add)
     role = stage.act(lambda _: find("add two numbers"))

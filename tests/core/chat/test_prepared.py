@@ -1,4 +1,4 @@
-"""Loops of the host's own: one turn prepared and handled, and the middleware form."""
+"""Loops of the host: prepared turns, and the middleware."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def repeat(request: ModelRequest) -> Turn:
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
-def test_a_host_with_a_loop_of_its_own_sends_our_tools_and_hands_us_the_calls(
+def test_host_loop_sends_prepared_tools_and_handles_calls(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Three lines in its loop; the bare client asks."""
+    """The host sends the requests with the bare client."""
     role = stage.cast_sum(repeat)
     client = AutoDiscoveryClient(openai, functions)
     messages: list[Any] = list(ASK)
@@ -47,10 +47,10 @@ def test_a_host_with_a_loop_of_its_own_sends_our_tools_and_hands_us_the_calls(
 
 
 @pytest.mark.parametrize("form", ["chat", "responses"])
-def test_a_request_that_is_json_already_is_prepared_whole(
+def test_json_request_is_prepared_whole(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
-    """Either format, sent by whatever sends it; the host's own object is not changed."""
+    """Both wire formats work. The host's own object is not changed."""
     role = stage.cast_sum(repeat)
     client = AutoDiscoveryClient(openai, functions)
     path, key = ("/chat/completions", "messages") if form == "chat" else ("/responses", "input")
@@ -69,15 +69,17 @@ def test_a_request_that_is_json_already_is_prepared_whole(
 
     assert [False, False, True] == done
     assert "It is 3." in json.dumps(body[key][-1])
-    assert [0.5] * 3 == [each.body["temperature"] for each in role.requests]
+    assert [0.5] * 3 == [request.body["temperature"] for request in role.requests]
     assert "add" in role.tool_names[1]
     assert MINE == final["tools"][0]  # type: ignore[index]  # plain JSON
 
 
-async def test_calls_of_the_host_are_left_to_it(
+async def test_host_calls_are_left_to_the_host(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Of a mixed turn ours are answered, and the host adds its own answers behind."""
+    """If a turn has both kinds of calls, gateway calls are answered, and the host appends its own
+    answers.
+    """
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(
         Turn(calls=(Call("add", {"a": 1, "b": 2}, id="a"), Call("mine", {}, id="m"))), Turn("Done.")
@@ -98,8 +100,9 @@ async def test_calls_of_the_host_are_left_to_it(
     assert MINE == turn.tools[0]
 
 
-async def test_what_is_no_reply_is_refused(speaker: Speaker, functions: Gateway) -> None:
-    """With what a reply is."""
+async def test_handle_refuses_other_objects_than_replies(
+    speaker: Speaker, functions: Gateway
+) -> None:
     turn = await AsyncAutoDiscoveryClient(speaker.asynchronous, functions).prepare(ASK)
 
     with pytest.raises(InvalidRequestError, match="a reply is a completion"):
@@ -107,10 +110,9 @@ async def test_what_is_no_reply_is_refused(speaker: Speaker, functions: Gateway)
 
 
 @pytest.mark.parametrize("form", ["chat", "responses"])
-async def test_a_middleware_stands_around_any_way_of_asking(
+async def test_middleware_runs_the_loop_for_json_requests(
     stage: Stage, openai: OpenAI, functions: Gateway, form: str
 ) -> None:
-    """Raw JSON in, raw JSON out, in either format."""
     role = stage.cast_sum(repeat)
     path = "/chat/completions" if form == "chat" else "/responses"
     bodies: list[dict[str, Any]] = []
@@ -128,8 +130,7 @@ async def test_a_middleware_stands_around_any_way_of_asking(
     assert reply["usage"]["total_tokens"] > 0
 
 
-async def test_a_middleware_takes_no_streams_and_no_other_requests(functions: Gateway) -> None:
-    """At the call, with the mend."""
+async def test_middleware_refuses_streams_and_other_requests(functions: Gateway) -> None:
 
     async def never(_body: dict[str, Any]) -> dict[str, Any]:
         raise AssertionError
@@ -141,8 +142,9 @@ async def test_a_middleware_takes_no_streams_and_no_other_requests(functions: Ga
         await middleware({"prompt": "x"}, never)
 
 
-async def test_a_middleware_hands_on_what_needs_nothing(functions: Gateway) -> None:
-    """The very reply; and the host's calls as they came."""
+async def test_middleware_returns_replies_without_gateway_calls_unchanged(
+    functions: Gateway,
+) -> None:
     call = {"id": "m", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
     reply = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
 

@@ -1,4 +1,4 @@
-"""Replies in the SDK's other forms: parsed, raw, held open, as events of its helper."""
+"""Replies in other forms of the SDK: parsed, raw, streamed raw, and events of its stream helper."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ MINE: Any = function("mine", zone={"type": "string"})
 
 
 class Sum(BaseModel):
-    """What the reply is parsed as."""
+    """Type that the reply is parsed as."""
 
     total: int
 
 
-def working(stage: Stage) -> Role:
-    """Text that is no JSON comes with the search: only the reply is parsed."""
+def working_role(stage: Stage) -> Role:
+    """Return a role whose first turn has text that is not JSON, because only the last reply is
+    parsed.
+    """
     return stage.cast(Turn("Let me look.", (look("add two numbers"),)), SUM, Turn('{"total": 3}'))
 
 
-def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Into the caller's own type, with what the call did beside it."""
-    role = working(stage)
+def test_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """Into the caller's own type, with its accounting."""
+    role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
 
     answer = client.chat.completions.parse(model=role.model, messages=ASK, response_format=Sum)
@@ -40,9 +42,11 @@ def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gatew
     assert 3 == spent.turns
 
 
-def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Its bytes are those of the reply that the caller would have got."""
-    role = working(stage)
+def test_raw_response_contains_the_last_reply(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """The bytes are those of the reply without raw responses."""
+    role = working_role(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
     whole = chat.create(model=role.model, messages=ASK)
 
@@ -58,11 +62,11 @@ def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, function
         assert whole.usage.prompt_tokens == answer.usage.prompt_tokens
 
 
-def test_a_response_that_is_held_open_is_the_whole_call(
+def test_streaming_response_contains_the_last_reply(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """The other kind of raw response."""
-    role = working(stage)
+    """``with_streaming_response`` is another kind of raw response."""
+    role = working_role(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
@@ -71,26 +75,25 @@ def test_a_response_that_is_held_open_is_the_whole_call(
         assert b"total" in b"".join(response.iter_bytes())
 
 
-async def test_a_raw_stream_joins_the_turns(
+async def test_raw_stream_joins_the_turns(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Of a blocking or an async client."""
-    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
     blocking = AutoDiscoveryClient(speaker.openai, functions).chat.completions
     awaiting = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
 
     chunks = list(blocking.with_raw_response.create(**options).parse())
     later = (await awaiting.with_raw_response.create(**options)).parse()
 
-    for found in (chunks, [chunk async for chunk in later]):
-        texts = [chunk.choices[0].delta.content or "" for chunk in found]
+    for joined in (chunks, [chunk async for chunk in later]):
+        texts = [chunk.choices[0].delta.content or "" for chunk in joined]
         assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
-def test_a_stream_that_is_held_open_has_the_lines_of_the_service(
+def test_streaming_response_has_the_lines_of_the_service(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    options: Any = {"model": working(stage).model, "messages": ASK, "stream": True}
+    options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(**options) as response:
@@ -101,10 +104,12 @@ def test_a_stream_that_is_held_open_has_the_lines_of_the_service(
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_other_choices_lose_our_calls_too(
+def test_gateway_calls_are_removed_from_other_choices(
     stage: Stage, openai: OpenAI, functions: Gateway, streams: bool
 ) -> None:
-    """The first choice decides; none may hand the caller a call that is ours."""
+    """Only calls in the first choice are answered, but callers must not get gateway calls at
+    all.
+    """
     role = stage.cast(Turn("Both.", (look("add"), Call("mine", {"zone": "CET"}))), Turn("Done."))
     chat = AutoDiscoveryClient(openai, functions).chat.completions
     options: Any = {"model": role.model, "messages": ASK, "n": 2, "tools": [MINE]}
@@ -115,12 +120,14 @@ def test_other_choices_lose_our_calls_too(
     else:
         answer = chat.create(**options)
 
-    names = [[call.function.name for call in each.message.tool_calls] for each in answer.choices]
+    names = [
+        [call.function.name for call in choice.message.tool_calls] for choice in answer.choices
+    ]
     assert [["mine"], ["mine"]] == names
-    assert ["Both.", "Both."] == [each.message.content for each in answer.choices]
+    assert ["Both.", "Both."] == [choice.message.content for choice in answer.choices]
 
 
-def allowed(mode: str) -> dict[str, Any]:
+def allowed_tools(mode: str) -> dict[str, Any]:
     return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": []}}
 
 
@@ -134,13 +141,13 @@ NAMED = {"type": "function", "function": {"name": "add"}}
         (NAMED, "auto"),
         ("none", "none"),
         ("auto", "auto"),
-        (allowed("required"), allowed("auto")),
+        (allowed_tools("required"), allowed_tools("auto")),
     ],
 )
-def test_a_demand_for_calls_is_met_by_the_first(
+def test_required_tool_choice_applies_only_to_the_first_turn(
     stage: Stage, openai: OpenAI, functions: Gateway, before: Any, after: Any
 ) -> None:
-    """Or the model would be made to call for ever."""
+    """Otherwise the model would have to call tools forever."""
     role = stage.cast(SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
 

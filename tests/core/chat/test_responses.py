@@ -1,4 +1,4 @@
-"""The Responses API: the same loop in another format, and the service's own tool search."""
+"""The Responses API: the same loop in another format, and native tool search."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ META = ("search_tools", "call_tool")
 MINE = {"type": "function", "name": "mine", "parameters": {"type": "object"}, "strict": False}
 
 
-def working(stage: Stage) -> Role:
+def working_role(stage: Stage) -> Role:
     return stage.cast(find("add two numbers"), SUM, repeat)
 
 
 def repeat(request: ModelRequest) -> Turn:
-    """Repeat what the last tool returned."""
+    """Repeat the last tool result."""
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
-def in_mode(open_gateway: OpenGateway, mode: Any) -> Gateway:
+def gateway_in_mode(open_gateway: OpenGateway, mode: Any) -> Gateway:
     return summing(open_gateway, discovery=DiscoveryOptions(mode=mode))
 
 
@@ -41,11 +41,11 @@ def calls(response: Response) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_model_searches_calls_and_answers(
+async def test_model_searches_calls_and_answers(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """As in chat completions: found tools are tools of their own, in this format's spelling."""
-    role = working(stage)
+    """Proxies have the format of the Responses API."""
+    role = working_role(stage)
 
     answer = await Answering(speaker, functions).ask(way, role)
 
@@ -62,10 +62,9 @@ async def test_the_model_searches_calls_and_answers(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_hosts_calls_go_back(
+async def test_host_calls_are_returned_and_can_be_answered(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """And come again with the caller's answer."""
     role = stage.cast(Turn("One moment.", (Call("mine", {}, id="c1"),)), repeat)
     client = Answering(speaker, functions)
 
@@ -83,11 +82,11 @@ async def test_the_hosts_calls_go_back(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_conversation_that_the_service_keeps_goes_on(
+async def test_stored_conversation_keeps_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """By the id alone: the found tools are still there, in the same place."""
-    role = working(stage)
+    """The id alone is enough; the tools keep their position."""
+    role = working_role(stage)
     client = Answering(speaker, functions)
 
     first = await client.ask(way, role)
@@ -95,15 +94,15 @@ async def test_a_conversation_that_the_service_keeps_goes_on(
 
     assert "It is 3." == second.output_text
     assert role.tool_names[2] == role.tool_names[3]
-    users = [each for each in role.requests[3].messages if each["role"] == "user"]
-    assert ["Please help me.", "And again?"] == [each["content"] for each in users]
+    users = [entry for entry in role.requests[3].messages if entry["role"] == "user"]
+    assert ["Please help me.", "And again?"] == [entry["content"] for entry in users]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_calls_that_the_caller_was_not_told_of_are_answered_with_the_next_request(
+async def test_removed_gateway_calls_are_answered_with_the_next_request(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """The service waits for every call that it has kept, and nobody runs one twice."""
+    """The service expects an answer to every stored call, and each call must run only once."""
     ran: list[int] = []
 
     def note(x: int) -> str:
@@ -129,27 +128,27 @@ async def test_calls_that_the_caller_was_not_told_of_are_answered_with_the_next_
     assert ["noted", "noon"] == role.results()
 
 
-async def test_a_conversation_is_sent_what_is_new(
+async def test_conversation_receives_only_new_items(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The service keeps what it was sent: twice would be twice in the prompt."""
-    role = working(stage)
+    """The service stores earlier items; repeated ones would be twice in the prompt."""
+    role = working_role(stage)
 
     answer = await Answering(speaker, functions).ask("whole", role, conversation="conv_new")
 
     inputs = [request.body["input"] for request in role.requests]
     assert "Please help me." == inputs[0]
     assert [["function_call_output"]] * 2 == [
-        [item["type"] for item in each] for each in inputs[1:] if isinstance(each, list)
+        [item["type"] for item in items] for items in inputs[1:] if isinstance(items, list)
     ]
     assert "It is 3." == answer.output_text
 
 
-async def test_what_the_service_may_not_keep_is_not_remembered(
+async def test_unstored_response_leaves_no_state(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """With `store=False` the whole conversation is in each request."""
-    role = working(stage)
+    """Each request contains the whole conversation if `store` is False."""
+    role = working_role(stage)
 
     text = "Please, and forget it."
     answer = await Answering(speaker, functions).ask("whole", role, input=text, store=False)
@@ -164,11 +163,11 @@ STREAMS: list[Way] = ["stream", "async stream"]
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_the_turns_of_a_stream_look_like_one_response(
+async def test_turns_of_a_stream_look_like_one_response(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """One beginning, one end, numbers without gaps, and an id that the service goes on from."""
-    role = working(stage)
+    """One beginning, one end, consecutive numbers, and an id that a later request can refer to."""
+    role = working_role(stage)
     client = Answering(speaker, functions)
 
     events = await client.events(way, role)
@@ -184,11 +183,11 @@ async def test_the_turns_of_a_stream_look_like_one_response(
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_what_a_turn_says_before_it_calls_is_passed_on(
+async def test_text_before_a_call_is_passed_on(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """It has lent its id to the whole, and the conversation goes on from the last turn all the
-    same.
+    """The stream then has the id of the first turn, but the conversation continues after the
+    last.
     """
     role = stage.cast(Turn("Let me see. ", (look("add two numbers"),)), Turn("Found."))
     client = Answering(speaker, functions)
@@ -198,14 +197,14 @@ async def test_what_a_turn_says_before_it_calls_is_passed_on(
 
     assert "Let me see. Found." == first.output_text
     assert 2 == len(first.output)
-    texts = [str(each.get("content")) for each in role.requests[2].messages]
+    texts = [str(entry.get("content")) for entry in role.requests[2].messages]
     assert "Found." in texts[-2]
 
 
-def test_the_helper_of_the_sdk_reads_the_joined_stream(
+def test_sdk_stream_helper_reads_the_joined_stream(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """It checks that the response stays the same one and that every item has its place."""
+    """The helper checks the id of the response and the index of every item."""
     role = stage.cast(
         Turn("Let me see. ", (look("add two numbers"),)), Turn("Ask.", (Call("mine", {}),))
     )
@@ -218,14 +217,14 @@ def test_the_helper_of_the_sdk_reads_the_joined_stream(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_in_native_mode_the_service_loads_what_we_find(
+async def test_native_mode_loads_found_tools(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """The list of tools never changes: found ones travel in our answer to the service's search."""
+    """The tool list never changes; found tools are in the answer to the service's search."""
     search = Turn(calls=(Call("tool_search", {"query": "add two numbers"}),))
     role = stage.cast(search, SUM, repeat)
 
-    answer = await Answering(speaker, in_mode(open_gateway, "native")).ask(way, role)
+    answer = await Answering(speaker, gateway_in_mode(open_gateway, "native")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     tools = [request.tools for request in role.requests]
@@ -235,34 +234,34 @@ async def test_in_native_mode_the_service_loads_what_we_find(
     assert "The catalog holds 2 tools" in str(only["description"])
     (loaded, *_) = role.requests[1].loaded
     assert ("function", "add", True) == tuple(
-        loaded[each] for each in ("type", "name", "defer_loading")
+        loaded[key] for key in ("type", "name", "defer_loading")
     )
-    assert ["completed"] == [item["status"] for item in outputs(role.requests[1])]
+    assert ["completed"] == [item["status"] for item in search_outputs(role.requests[1])]
 
 
-def outputs(request: ModelRequest) -> list[dict[str, Any]]:
-    """The answers to searches in a request."""
+def search_outputs(request: ModelRequest) -> list[dict[str, Any]]:
+    """Return the answers to searches in a request."""
     items: Any = request.body["input"]
     return [item for item in items if item.get("type") == "tool_search_output"]
 
 
 @pytest.mark.parametrize("truncation", ["disabled", "auto"])
-async def test_in_native_mode_a_tool_is_loaded_once(
+async def test_native_mode_loads_each_tool_once(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, truncation: str
 ) -> None:
-    """What stands in the request is not written again, unless it is all that was found, or the
-    service may have cut it off.
+    """A tool in the request is not loaded again, unless the search found no others, or the service
+    may have truncated the request.
     """
     queries = ("add", "add divide", "add")
-    searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in queries]
+    searches = [Turn(calls=(Call("tool_search", {"query": query}),)) for query in queries]
     role = stage.cast(*searches, Turn("Done."))
-    gateway = in_mode(open_gateway, "native")
+    gateway = gateway_in_mode(open_gateway, "native")
     alone = [match.name for match in (await gateway.search("add")).matches]
 
     answer = await Answering(speaker, gateway).ask("whole", role, truncation=truncation)
 
     first, second, third = [
-        [tool["name"] for tool in item["tools"]] for item in outputs(role.requests[-1])
+        [tool["name"] for tool in item["tools"]] for item in search_outputs(role.requests[-1])
     ]
     assert ["add"] == alone == first == third
     assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
@@ -272,11 +271,11 @@ async def test_in_native_mode_a_tool_is_loaded_once(
     assert spent.definition_tokens > sum(tokens)
 
 
-async def test_native_mode_refuses_what_has_no_tool_search(
+async def test_native_mode_refuses_chat_completions(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
-    """At the call, with what to do."""
-    client = AutoDiscoveryClient(openai, in_mode(open_gateway, "native"))
+    """The error comes with the call, and has a remedy."""
+    client = AutoDiscoveryClient(openai, gateway_in_mode(open_gateway, "native"))
     role = stage.cast(Turn("Hi."))
 
     with pytest.raises(InvalidRequestError, match=r"needs the Responses API.*mode 'auto'"):
@@ -287,11 +286,10 @@ async def test_native_mode_refuses_what_has_no_tool_search(
 
 @pytest.mark.parametrize("catalog", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_tool_search_of_the_host_is_the_hosts(
+async def test_native_search_of_the_host_is_returned_to_the_host(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, catalog: bool
 ) -> None:
-    """It goes back to whoever offered it, beside a catalog and without."""
-    gateway = in_mode(open_gateway, "proxy") if catalog else open_gateway()
+    gateway = gateway_in_mode(open_gateway, "proxy") if catalog else open_gateway()
     role = stage.cast(Turn(calls=(Call("tool_search", {"query": "add"}),)))
     kind = {"type": "tool_search", "execution": "client"}
     theirs = {**kind, "description": "Find.", "parameters": {}}
@@ -303,10 +301,10 @@ async def test_a_tool_search_of_the_host_is_the_hosts(
 
 
 @pytest.mark.parametrize("way", ["whole", "async whole"])
-async def test_auto_is_native_until_the_service_refuses_it(
+async def test_auto_mode_is_native_until_the_service_refuses(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """Nobody assumes which services and models know it: they are asked once."""
+    """It is not known which services support native search, so each model is tried once."""
 
     def old(asked: ModelRequest) -> Turn:
         if any(tool["type"] == "tool_search" for tool in asked.tools):
@@ -314,7 +312,7 @@ async def test_auto_is_native_until_the_service_refuses_it(
         return Turn("Hi.")
 
     role, new = stage.act(old), stage.cast(Turn("Hi."), Turn("Hi."))
-    client = Answering(speaker, in_mode(open_gateway, "auto"))
+    client = Answering(speaker, gateway_in_mode(open_gateway, "auto"))
 
     for _ in range(2):
         assert "Hi." == (await client.ask(way, role)).output_text
@@ -325,14 +323,14 @@ async def test_auto_is_native_until_the_service_refuses_it(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_in_stable_mode_the_tools_never_change(
+async def test_stable_mode_never_changes_the_tool_list(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """To the byte: the schemas travel in the result, and `call_tool` calls."""
+    """Schemas are in the search results, and `call_tool` calls the tools."""
     call = Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),))
     role = stage.cast(find("add two numbers"), call, repeat)
 
-    answer = await Answering(speaker, in_mode(open_gateway, "stable")).ask(way, role)
+    answer = await Answering(speaker, gateway_in_mode(open_gateway, "stable")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     assert [META] * 3 == role.tool_names
@@ -342,30 +340,30 @@ async def test_in_stable_mode_the_tools_never_change(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_in_stable_mode_parameters_are_told_once(
+async def test_stable_mode_shows_parameters_once(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
-    """What stands in an earlier result is not written again; in both wire formats."""
+    """Parameters in an earlier result are not repeated, in both wire formats."""
     role = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
-    gateway = in_mode(open_gateway, "stable")
+    gateway = gateway_in_mode(open_gateway, "stable")
 
     await Answering(speaker, gateway).ask(way, role)
     other = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
     await speaker.ask(way, gateway, other)
 
-    for each in (role, other):
-        first = {row["name"]: row for row in each.result(1)["tools"]}
-        second = {row["name"]: row for row in each.result(2)["tools"]}
+    for asked_role in (role, other):
+        first = {row["name"]: row for row in asked_role.result(1)["tools"]}
+        second = {row["name"]: row for row in asked_role.result(2)["tools"]}
         assert ["a", "b"] == [*first["add"]["parameters"]]
         assert "told before" == second["add"]["parameters"]
         assert {"about", "needs"}.isdisjoint(second["add"])
         assert "divide" in second
 
 
-async def test_a_broken_off_reply_is_given_as_it_is(
+async def test_incomplete_reply_is_returned_unchanged(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """Half a call is no call; the caller sees why."""
+    """An incomplete call is not a call."""
     role = stage.cast(Turn(calls=(look("add"),), finish_reason="length"))
 
     answer = await Answering(speaker, functions).ask("whole", role)
@@ -374,11 +372,10 @@ async def test_a_broken_off_reply_is_given_as_it_is(
     assert [] == answer.output
 
 
-async def test_a_raw_response_is_the_whole(
+async def test_raw_response_has_last_headers_and_total_usage(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """Headers of the last turn, usage of all."""
-    role = working(stage)
+    role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
 
     raw = client.responses.with_raw_response.create(model=role.model, input="Please.")

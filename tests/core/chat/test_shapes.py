@@ -1,6 +1,4 @@
-"""The SDK's own behaviour is the judge: over an empty catalog the bytes are those of the bare
-client, whatever is requested and however.
-"""
+"""Equality with the bare client: over an empty catalog requests are identical, byte for byte."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
 
 
 class Reading(BaseModel):
-    """What a reply is parsed as."""
+    """Type that a reply is parsed as."""
 
     value: int
 
@@ -77,126 +75,126 @@ RESPONSES: dict[str, dict[str, Any]] = {
 Ask = Callable[[Any, dict[str, Any]], Any]
 
 
-def drained(reply: Any) -> Any:
-    """Read a stream to its end."""
+def drain(reply: Any) -> Any:
+    """Return the elements of a stream."""
     return list(reply) if hasattr(reply, "__next__") else reply
 
 
-def created(client: Any, options: dict[str, Any]) -> Any:
-    return drained(client.chat.completions.create(**options))
+def create(client: Any, options: dict[str, Any]) -> Any:
+    return drain(client.chat.completions.create(**options))
 
 
-def raw(client: Any, options: dict[str, Any]) -> Any:
-    return drained(client.chat.completions.with_raw_response.create(**options).parse())
+def create_raw(client: Any, options: dict[str, Any]) -> Any:
+    return drain(client.chat.completions.with_raw_response.create(**options).parse())
 
 
-def client_raw(client: Any, options: dict[str, Any]) -> Any:
-    return drained(client.with_raw_response.chat.completions.create(**options).parse())
+def create_raw_from_client(client: Any, options: dict[str, Any]) -> Any:
+    return drain(client.with_raw_response.chat.completions.create(**options).parse())
 
 
-def held(client: Any, options: dict[str, Any]) -> Any:
+def create_streaming_response(client: Any, options: dict[str, Any]) -> Any:
     with client.chat.completions.with_streaming_response.create(**options) as response:
-        return drained(response.parse())
+        return drain(response.parse())
 
 
-def parsed(client: Any, options: dict[str, Any]) -> Any:
+def parse(client: Any, options: dict[str, Any]) -> Any:
     return client.chat.completions.parse(response_format=Reading, **options)
 
 
-def followed(client: Any, options: dict[str, Any]) -> Any:
+def use_stream_helper(client: Any, options: dict[str, Any]) -> Any:
     with client.chat.completions.stream(response_format=Reading, **options) as stream:
         return [event.type for event in stream], stream.get_final_completion()
 
 
-def changed(client: Any, options: dict[str, Any]) -> Any:
-    return created(client.with_options(timeout=9, default_headers={"x-a": "1"}), options)
+def create_with_options(client: Any, options: dict[str, Any]) -> Any:
+    return create(client.with_options(timeout=9, default_headers={"x-a": "1"}), options)
 
 
-def responded(client: Any, options: dict[str, Any]) -> Any:
-    return drained(client.responses.create(**options))
+def create_response(client: Any, options: dict[str, Any]) -> Any:
+    return drain(client.responses.create(**options))
 
 
-def raw_responded(client: Any, options: dict[str, Any]) -> Any:
-    return drained(client.responses.with_raw_response.create(**options).parse())
+def create_raw_response(client: Any, options: dict[str, Any]) -> Any:
+    return drain(client.responses.with_raw_response.create(**options).parse())
 
 
-def followed_responses(client: Any, options: dict[str, Any]) -> Any:
+def use_response_stream_helper(client: Any, options: dict[str, Any]) -> Any:
     with client.responses.stream(**options) as stream:
         return [event.type for event in stream], stream.get_final_response()
 
 
-def parsed_responses(client: Any, options: dict[str, Any]) -> Any:
+def parse_response(client: Any, options: dict[str, Any]) -> Any:
     return client.responses.parse(text_format=Reading, **options)
 
 
 SHAPES: dict[str, tuple[Ask, dict[str, Any]]] = {
-    **{f"chat: {name}": (created, options) for name, options in CHAT.items()},
-    **{f"responses: {name}": (responded, options) for name, options in RESPONSES.items()},
-    "raw": (raw, {}),
-    "raw of the client": (client_raw, {"tools": [MINE]}),
-    "raw stream": (raw, {"stream": True}),
-    "held open": (held, {}),
-    "held open stream": (held, {"stream": True}),
-    "parse": (parsed, {}),
-    "stream helper": (followed, {}),
-    "other options": (changed, {}),
-    "raw response": (raw_responded, {"input": "Hi."}),
-    "raw response stream": (raw_responded, {"input": "Hi.", "stream": True}),
-    "response stream helper": (followed_responses, {"input": "Hi."}),
-    "response parse": (parsed_responses, {"input": "Hi."}),
+    **{f"chat: {name}": (create, options) for name, options in CHAT.items()},
+    **{f"responses: {name}": (create_response, options) for name, options in RESPONSES.items()},
+    "raw": (create_raw, {}),
+    "raw of the client": (create_raw_from_client, {"tools": [MINE]}),
+    "raw stream": (create_raw, {"stream": True}),
+    "held open": (create_streaming_response, {}),
+    "held open stream": (create_streaming_response, {"stream": True}),
+    "parse": (parse, {}),
+    "stream helper": (use_stream_helper, {}),
+    "other options": (create_with_options, {}),
+    "raw response": (create_raw_response, {"input": "Hi."}),
+    "raw response stream": (create_raw_response, {"input": "Hi.", "stream": True}),
+    "response stream helper": (use_response_stream_helper, {"input": "Hi."}),
+    "response parse": (parse_response, {"input": "Hi."}),
 }
 
 
-def sent(role: Role) -> tuple[str, bytes, dict[str, str]]:
-    """What the service got: path, body and headers."""
+def sent_request(role: Role) -> tuple[str, bytes, dict[str, str]]:
+    """Return path, body and headers of the request."""
     (request,) = role.requests
     return request.path, request.raw, dict(request.headers)
 
 
-def settled(reply: Any) -> Any:
-    """A reply as plain values."""
+def to_plain_values(reply: Any) -> Any:
+    """Convert a reply to plain values."""
     if isinstance(reply, BaseModel):
         return reply.model_dump(warnings=False)
-    return [settled(each) for each in reply] if isinstance(reply, list | tuple) else reply
+    return [to_plain_values(part) for part in reply] if isinstance(reply, list | tuple) else reply
 
 
 def ask_client(ask: Ask, client: Any, role: Role, given: dict[str, Any]) -> Any:
     options = {**given, "model": role.model}
     if "input" not in options:
         options.setdefault("messages", [USER])
-    return settled(ask(client, options))
+    return to_plain_values(ask(client, options))
 
 
-def seven(_request: ModelRequest) -> Turn:
+def reply_with_seven(_request: ModelRequest) -> Turn:
     return Turn('{"value": 7}')
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
+def test_empty_catalog_leaves_requests_and_replies_unchanged(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str
 ) -> None:
-    """Path, body and headers; and the caller gets the same back."""
+    """Path, body and headers are identical, and so is the reply."""
     ask, options = SHAPES[name]
-    role = stage.act(seven)
+    role = stage.act(reply_with_seven)
     bare = ask_client(ask, openai, role, options)
-    before = sent(role)
+    before = sent_request(role)
     stage.server.forget()
 
     wrapped = ask_client(ask, AutoDiscoveryClient(openai, open_gateway()), role, options)
 
-    assert before == sent(role)
+    assert before == sent_request(role)
     assert bare == wrapped
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_over_a_full_catalog_only_the_tools_are_more(
+def test_first_request_differs_only_by_the_tools(
     stage: Stage, openai: OpenAI, functions: Gateway, name: str
 ) -> None:
-    """Of the first request everything but the tools is the caller's, to the byte."""
+    """All other bytes are the caller's."""
     if name == "chat: functions":
         pytest.skip("the form that cannot work is refused: see test_refused")
     ask, options = SHAPES[name]
-    role = stage.act(seven)
+    role = stage.act(reply_with_seven)
     bare = ask_client(ask, openai, role, options)
     (before,) = role.requests
     stage.server.forget()
@@ -204,7 +202,10 @@ def test_over_a_full_catalog_only_the_tools_are_more(
     wrapped = ask_client(ask, AutoDiscoveryClient(openai, functions), role, options)
 
     (after,) = role.requests
-    own = before.tools
-    assert {**before.body, "tools": own} == {**after.body, "tools": after.tools[: len(own)]}
+    host_tools = before.tools
+    assert {**before.body, "tools": host_tools} == {
+        **after.body,
+        "tools": after.tools[: len(host_tools)],
+    }
     assert ("search_tools", "call_tool") == after.tool_names[-2:]
     assert type(bare) is type(wrapped)

@@ -1,4 +1,4 @@
-"""Streams: text passes as it comes, several turns look like one, nothing is left behind."""
+"""Streams: immediate text, joined turns, and clean ends."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 def usage(tokens: int) -> dict[str, int]:
-    """As services report it."""
+    """Return a usage as services report it."""
     return {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
 
 
 @pytest.fixture(scope="module", params=[1, 3, 7, 1000])
-def cut(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
-    """Servers that cut their answers in pieces of many sizes."""
-    made = Stage(chunk_chars=request.param)
-    with made.server, OpenAI(base_url=made.server.base_url, api_key="test") as client:
-        yield made, client
+def splitting_stage(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
+    """Yield servers that split their answers into pieces of various sizes."""
+    stage = Stage(chunk_chars=request.param)
+    with stage.server, OpenAI(base_url=stage.server.base_url, api_key="test") as client:
+        yield stage, client
 
 
-def opened(
+def open_stream(
     client: OpenAI, gateway: Gateway, role: Role, **more: Any
 ) -> Stream[ChatCompletionChunk]:
     wrapped = AutoDiscoveryClient(client, gateway)
@@ -70,11 +70,11 @@ def opened(
         Turn("Both.", (Call("add", {"a": 1, "b": 2}), Call("mine", {"zone": "CET"}))),
     ],
 )
-async def test_a_joined_stream_equals_the_whole_answer(
-    cut: tuple[Stage, OpenAI], functions: Gateway, way: Way, last: Turn
+async def test_joined_stream_equals_the_whole_answer(
+    splitting_stage: tuple[Stage, OpenAI], functions: Gateway, way: Way, last: Turn
 ) -> None:
-    """However the server cuts it, after a search and a call that the caller never sees."""
-    stage, client = cut
+    """For any split, after a search and a call that the caller never sees."""
+    stage, client = splitting_stage
     turns = (find("add numbers"), SUM, last)
     role = stage.cast(*turns)
 
@@ -86,18 +86,18 @@ async def test_a_joined_stream_equals_the_whole_answer(
     assert whole["model"] == joined["model"]
 
 
-def test_the_turns_of_one_call_look_like_one_completion(
-    cut: tuple[Stage, OpenAI], functions: Gateway
+def test_turns_of_one_call_look_like_one_completion(
+    splitting_stage: tuple[Stage, OpenAI], functions: Gateway
 ) -> None:
-    """One id, one role, one end: clients read a stream as one message."""
-    stage, client = cut
+    """Clients read a stream as one message, with one id, one role and one end."""
+    stage, client = splitting_stage
     role = stage.cast(
         Turn("First I look. ", find("add").calls),
         Turn("Then I add. ", (Call("add", {"a": 1, "b": 2}),)),
         Turn("It is 3."),
     )
 
-    chunks = list(opened(client, functions, role))
+    chunks = list(open_stream(client, functions, role))
 
     choices = [choice for chunk in chunks for choice in chunk.choices]
     assert 1 == len({(chunk.id, chunk.created, chunk.model) for chunk in chunks})
@@ -108,12 +108,12 @@ def test_the_turns_of_one_call_look_like_one_completion(
     assert "First I look. Then I add. It is 3." == text(rejoin(chunks))
 
 
-def test_text_passes_while_the_answer_is_still_being_sent(functions: Gateway) -> None:
-    """The server holds the rest back: what is here is here because nothing waits for the end."""
+def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> None:
+    """The server holds the rest back, so nothing may wait for the end."""
     parts = [event({"role": "assistant", "content": ""}), event({"content": "Now "}),
              event({"content": "then."}), event({}, finish="stop"), DONE]  # fmt: skip
     with Canned(parts, hold_at=2) as server, _bare(server) as client:
-        stream = opened(client, functions, _role())
+        stream = open_stream(client, functions, _role())
         early = [next(stream).choices[0].delta.content for _ in range(2)]
         server.gate.wait()
         server.gate.release()
@@ -123,12 +123,12 @@ def test_text_passes_while_the_answer_is_still_being_sent(functions: Gateway) ->
     assert ["then.", None] == late
 
 
-def test_the_text_before_a_call_passes_before_the_call_is_run(
+def test_text_before_a_call_is_passed_on_before_the_call_runs(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """ "Let me look …" is for the time of looking; the next request is still held back."""
+    """Users should read "Let me look …" during the call. The server holds the next request back."""
     role = stage.cast(Turn("Let me look. ", find("add").calls), Turn("Found."))
-    stream = opened(openai, functions, role)
+    stream = open_stream(openai, functions, role)
     with stage.server.gate() as gate:
         early = [next(stream).choices[0].delta.content for _ in range(3)]
         assert 1 == len(role.requests)
@@ -139,20 +139,20 @@ def test_the_text_before_a_call_passes_before_the_call_is_run(
     assert "Found." == late
 
 
-def test_closing_a_stream_early_hangs_up(functions: Gateway) -> None:
-    """A user who leaves must not cost tokens: the server sees it."""
+def test_closing_a_stream_early_disconnects(functions: Gateway) -> None:
+    """The server sees it; an absent user must not cost tokens."""
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
-        with _bare(server) as client, opened(client, functions, _role()) as stream:
+        with _bare(server) as client, open_stream(client, functions, _role()) as stream:
             next(stream)
         assert server.ended.wait(10)
         assert stream.response.is_closed
         assert [] == list(stream)
 
 
-async def test_closing_an_async_stream_early_hangs_up_and_leaves_no_task(
+async def test_closing_an_async_stream_early_disconnects_and_leaves_no_task(
     functions: Gateway,
 ) -> None:
-    """In the middle of a turn, or before anything was read."""
+    """During a turn, or before anything was read."""
     before = asyncio.all_tasks()
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
         async with AsyncOpenAI(base_url=server.base_url, api_key="test") as client:
@@ -173,14 +173,12 @@ ONE = httpx2.Limits(max_connections=1)
 PATIENCE = httpx2.Timeout(10)
 
 
-def test_closing_in_a_later_turn_gives_its_connection_back(
-    stage: Stage, functions: Gateway
-) -> None:
-    """The client has one connection only: the next request would wait for it in vain."""
+def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions: Gateway) -> None:
+    """The client has only one connection, so the next request would wait forever."""
     role = stage.cast(find("add"), Turn(LONG))
     http = DefaultHttpxClient(limits=ONE, timeout=PATIENCE)
     with OpenAI(base_url=stage.server.base_url, api_key="test", http_client=http) as client:
-        with opened(client, functions, role) as stream:
+        with open_stream(client, functions, role) as stream:
             while not next(stream).choices[0].delta.content:
                 pass
 
@@ -189,10 +187,8 @@ def test_closing_in_a_later_turn_gives_its_connection_back(
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_calls_that_a_server_cuts_and_mixes_are_put_together(
-    functions: Gateway, way: Way
-) -> None:
-    """Some send two calls in turns, the role with every piece, and never say the end."""
+async def test_fragmented_and_interleaved_calls_are_joined(functions: Gateway, way: Way) -> None:
+    """Some services interleave two calls, repeat the role in every piece, and never send an end."""
     parts = [
         event(fragment(0, id="a", type="function", name="mine", arguments="") | SPEAKS),
         event(fragment(1, id="b", type="function", name="add", arguments='{"a"')),
@@ -201,7 +197,7 @@ async def test_calls_that_a_server_cuts_and_mixes_are_put_together(
         event(fragment(0, arguments='ne": 1}')),
         DONE,
     ]  # fmt: skip
-    answer = await answered(parts, functions, way)
+    answer = await answer_for(parts, functions, way)
 
     assert [("mine", '{"zone": 1}')] == calls(answer)
     assert "assistant" == message(answer)["role"]
@@ -209,13 +205,13 @@ async def test_calls_that_a_server_cuts_and_mixes_are_put_together(
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_a_call_of_a_custom_tool_is_the_hosts(functions: Gateway, way: Way) -> None:
-    """It has no function and no JSON; alone or beside a call of ours it arrives as it was sent."""
+async def test_call_of_a_custom_tool_is_returned_to_the_host(functions: Gateway, way: Way) -> None:
+    """It has no function and no JSON. With or without a gateway call it is returned unchanged."""
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "grep", "input": "x"}}
     ours = event(fragment(1, id="b", type="function", name="add", arguments="{}"))
     for more in ([], [ours]):
         parts = [event({**SPEAKS, "tool_calls": [custom]}), *more, event({}, finish="stop"), DONE]
-        answer = await answered(parts, functions, way)
+        answer = await answer_for(parts, functions, way)
 
         (call,) = message(answer)["tool_calls"]
         assert ("a", "custom", custom["custom"]) == (call["id"], call["type"], call["custom"])
@@ -223,18 +219,18 @@ async def test_a_call_of_a_custom_tool_is_the_hosts(functions: Gateway, way: Way
 
 @pytest.mark.parametrize("way", STREAMS)
 @pytest.mark.parametrize("parts", [[DONE], [event(usage=usage(1)), DONE]])
-async def test_a_stream_without_a_choice_ends(
+async def test_stream_without_choices_ends(
     functions: Gateway, way: Way, parts: list[bytes]
 ) -> None:
-    """Nothing was said, nothing is to be done; a usage alone is told."""
-    answer = await answered(parts, functions, way)
+    """A lone usage is passed on."""
+    answer = await answer_for(parts, functions, way)
 
     assert [] == answer["choices"]
     assert [None, usage(1)][len(parts) - 1] == answer.get("usage")
 
 
-async def answered(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
-    """The answer over a service that sends *parts*."""
+async def answer_for(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
+    """Return the answer with a service that sends *parts*."""
     with Canned(parts) as server, _bare(server) as client:
         async with Speaker(client) as speaker:
             return await speaker.ask(way, gateway, _role(), tools=MINE)
@@ -245,5 +241,5 @@ def _bare(server: Canned) -> OpenAI:
 
 
 def _role() -> Role:
-    """Anybody: the server says the same to all."""
+    """Return any role, because the server sends the same to all."""
     return Stage().cast()

@@ -1,4 +1,4 @@
-"""Streamed turns of both formats, cut in every way. Pure: no server, no client."""
+"""Merging of streamed turns in both formats, split in arbitrary ways. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.testing.chat_format import ModelAnswer
 from gateway.testing.responses_format import item_events
 
 CHARS = 'a1 \n"\\{}:,\x00é你🎉\u200d'
-"""What JSON escapes, and what UTF-8 writes in one to four bytes."""
+"""Characters that JSON escapes, or that need one to four bytes in UTF-8."""
 NAMES = ("add", "mine", "search_tools")
 
 
@@ -38,12 +38,12 @@ def chunk(delta: dict[str, Any], finish: str | None = None, index: int = 0) -> C
 
 
 def text_of(dice: Random) -> str:
-    """Give up to 30 characters."""
+    """Return up to 30 characters."""
     return "".join(dice.choices(CHARS, k=dice.randrange(31)))
 
 
 def calls_of(dice: Random) -> list[tuple[str, str]]:
-    """Give up to four calls: names, and arguments that are JSON or no JSON."""
+    """Return up to four calls: names, and arguments that may be invalid JSON."""
     texts = (
         dice.choice((text_of(dice), json.dumps({text_of(dice): text_of(dice)})))
         for _ in range(dice.randrange(5))
@@ -52,13 +52,15 @@ def calls_of(dice: Random) -> list[tuple[str, str]]:
 
 
 def pieces(dice: Random, text: str) -> list[str]:
-    """Cut *text* anywhere."""
+    """Split *text* at random positions."""
     cuts = sorted(dice.randint(0, len(text)) for _ in range(dice.randrange(7)))
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 def stream(dice: Random, text: str, calls: Sequence[tuple[str, str]]) -> list[ChatCompletionChunk]:
-    """One turn as chunks: cut anywhere, calls mixed, the end with or behind the last piece."""
+    """Return one turn as random chunks, with interleaved calls and the end in or after the last
+    one.
+    """
     lines: list[list[dict[str, Any]]] = [
         [{"content": piece} for piece in pieces(dice, text)] if text else []
     ]
@@ -67,14 +69,14 @@ def stream(dice: Random, text: str, calls: Sequence[tuple[str, str]]) -> list[Ch
         cut = pieces(dice, arguments)
         fragments = [
             {"name": name, "arguments": cut[0]},
-            *({"arguments": each} for each in cut[1:]),
+            *({"arguments": fragment} for fragment in cut[1:]),
         ]
         line: list[dict[str, Any]] = []
         for number, function in enumerate(fragments):
-            known = head if number == 0 else {}
-            line.append({"tool_calls": [{"index": place, **known, "function": function}]})
+            head_fields = head if number == 0 else {}
+            line.append({"tool_calls": [{"index": place, **head_fields, "function": function}]})
         lines.append(line)
-    # A call must begin before the next one does; after that its pieces may come at any time.
+    # A call must begin before the next one; later pieces may come in any order.
     mixed = [line.pop(0) for line in lines if line]
     while any(lines):
         mixed.append(dice.choice([line for line in lines if line]).pop(0))
@@ -85,7 +87,7 @@ def stream(dice: Random, text: str, calls: Sequence[tuple[str, str]]) -> list[Ch
     return [*map(chunk, deltas[:-1]), chunk(deltas[-1], finish)]
 
 
-def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
+def list_calls(reply: ChatCompletion) -> list[tuple[str, str, str]]:
     calls = reply.choices[0].message.tool_calls or []
     return [
         (call.id, call.function.name, call.function.arguments)
@@ -94,12 +96,12 @@ def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
     ]
 
 
-def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def expected_calls(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
 
 
-def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same() -> None:
-    """To the byte, ten thousand times: a call with one character lost is another call."""
+def test_merged_text_and_calls_do_not_depend_on_the_split() -> None:
+    """Ten thousand random turns are compared exactly."""
     for seed in range(10_000):
         dice = Random(seed)
         text, calls = text_of(dice), calls_of(dice)
@@ -109,24 +111,27 @@ def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same() -> None:
 def check_stream(
     text: str, calls: Sequence[tuple[str, str]], chunks: Sequence[ChatCompletionChunk]
 ) -> None:
-    """Check that the text passes at once, and that the calls come whole with the reply."""
+    """Check that text is passed on at once, and that calls come complete with the reply."""
     merger = ChatStreamMerger()
 
-    passed = [now for each in chunks for now in merger.push(each)]
+    passed = [now for chunk in chunks for now in merger.push(chunk)]
     reply = merger.reply()
 
-    assert text == "".join(each.choices[0].delta.content or "" for each in passed)
-    assert not any(each.choices[0].delta.tool_calls for each in passed)
-    assert not any(each.choices[0].finish_reason for each in passed)
-    assert (text, expected(calls)) == (reply.choices[0].message.content or "", listed(reply))
+    assert text == "".join(chunk.choices[0].delta.content or "" for chunk in passed)
+    assert not any(chunk.choices[0].delta.tool_calls for chunk in passed)
+    assert not any(chunk.choices[0].finish_reason for chunk in passed)
+    assert (text, expected_calls(calls)) == (
+        reply.choices[0].message.content or "",
+        list_calls(reply),
+    )
     sent: Any = reply.choices[0].message.to_dict().get("tool_calls") or []
     assert [{"id", "type", "function"}] * len(calls) == [set(call) for call in sent]
     assert all({"name", "arguments"} == set(call["function"]) for call in sent)
 
 
 @pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])
-def test_what_is_neither_text_nor_a_tool_call_passes_at_once(delta: dict[str, Any]) -> None:
-    """Refusals are text to the caller; what we do not know is not ours to hold."""
+def test_other_delta_fields_are_passed_on_at_once(delta: dict[str, Any]) -> None:
+    """Refusals are text for the caller, and unknown fields must not be delayed."""
     merger = ChatStreamMerger()
 
     (passed,) = merger.push(chunk(delta))
@@ -147,8 +152,8 @@ USAGE = {
 }
 
 
-def test_events_in_any_pieces_keep_the_hosts_calls_and_lose_ours() -> None:
-    """The Responses API: the host's arrive whole and without gaps in their numbers."""
+def test_responses_stream_keeps_host_calls_and_drops_gateway_calls() -> None:
+    """The host's calls are complete, with consecutive numbers."""
     orders = sorted({*permutations(("mine", "search_tools", "mine"))})
     for size, names in product(range(1, 41), orders):
         check_events(size, names)

@@ -1,4 +1,4 @@
-"""Many conversations on one client: none hears of another."""
+"""Concurrent conversations on one client, which must not mix."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ def echo(canary: str) -> str:
 
 
 def parrot(request: ModelRequest) -> Turn:
-    """Search, then repeat the user's own word, then answer with what the tool user_messages."""
+    """Search, repeat the user's word with the tool, then answer with its results."""
     word = request.user_text
     if request.progress == 0:
         return Turn("", (Call("search_tools", {"query": f"repeat a word {word}"}),))
     if request.progress == 1:
         return Turn("", (Call("echo", {"canary": word}), Call("call_tool", {
             "name": "echo", "arguments": {"canary": word.upper()}})))  # fmt: skip
-    return Turn(" ".join(str(each["content"]) for each in request.last_tool_results()))
+    return Turn(" ".join(str(result["content"]) for result in request.last_tool_results()))
 
 
-def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Half of them stream; all begin together."""
+def test_sixteen_threads_share_one_client_without_mixing(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """Half of them stream; all begin at the same time."""
     functions.add_tool(echo)
     role = stage.act(parrot)
     create = AutoDiscoveryClient(openai, functions).chat.completions.create

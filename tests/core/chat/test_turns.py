@@ -1,4 +1,4 @@
-"""What a conversation costs, turn by turn, where a dashboard looks for it."""
+"""Telemetry of each turn: provider, model, tokens and errors."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ CANARY = "canary-51d0"
 
 
 @pytest.fixture
-def watched() -> Watch:
+def watch() -> Watch:
     return Watch()
 
 
 @pytest.fixture
-def gateway(open_gateway: OpenGateway, watched: Watch) -> Gateway:
-    made = open_gateway(tracer_provider=watched.tracer, meter_provider=watched.meter)
-    made.add_tool(add)
-    return made
+def gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    traced_gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
+    traced_gateway.add_tool(add)
+    return traced_gateway
 
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
@@ -42,20 +42,22 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_each_turn_says_whom_it_asked_and_what_it_cost(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch, way: Way
+async def test_turn_span_has_model_and_tokens(
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch, way: Way
 ) -> None:
-    """And the conversation is their sum: the exact model, its address, the prompt cache too."""
+    """The span of the conversation has the sum. Attributes include the exact model, its address and
+    cached tokens.
+    """
     role = stage.cast_sum()
     options: dict[str, Any] = {}
     if "stream" in way:
         options = {"stream_options": {"include_usage": True}}
     await speaker.ask(way, gateway, role, **options)
 
-    turns = [attributes(span) for span in watched.named(f"chat {role.model}")]
-    (agent,) = map(attributes, watched.named("invoke_agent gateway"))
+    turns = [attributes(span) for span in watch.named(f"chat {role.model}")]
+    (agent,) = map(attributes, watch.named("invoke_agent gateway"))
     address = urlsplit(stage.server.base_url)
-    known = {
+    expected = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "127.0.0.1",
         "gen_ai.request.model": role.model,
@@ -64,8 +66,12 @@ async def test_each_turn_says_whom_it_asked_and_what_it_cost(
         "server.port": address.port,
         **({"gen_ai.request.stream": True} if "stream" in way else {}),
     }
-    assert [known] * 3 == [
-        {name: value for name, value in turn.items() if name in {*known, "gen_ai.request.stream"}}
+    assert [expected] * 3 == [
+        {
+            name: value
+            for name, value in turn.items()
+            if name in {*expected, "gen_ai.request.stream"}
+        }
         for turn in turns
     ]
     reasons = [turn["gen_ai.response.finish_reasons"] for turn in turns]
@@ -74,16 +80,16 @@ async def test_each_turn_says_whom_it_asked_and_what_it_cost(
     sums = [sum(turn[name] for turn in turns) for name in USAGE]
     assert sums == [agent[name] for name in USAGE]
     assert {"input": sums[0], "output": sums[1]} == counted(
-        watched.reader, "gen_ai.client.token.usage", "gen_ai.token.type"
+        watch.reader, "gen_ai.client.token.usage", "gen_ai.token.type"
     )
     for name in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
-        assert {role.model} == set(counted(watched.reader, name, "gen_ai.request.model"))
+        assert {role.model} == set(counted(watch.reader, name, "gen_ai.request.model"))
 
 
-async def test_only_names_of_the_document_go_out_and_no_content(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+async def test_telemetry_contains_documented_names_and_no_content(
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """Whatever a user says, a model writes or a tool answers; a name that a model made up too."""
+    """Content is text of a user, a model or a tool, and also a name that a model invented."""
     calls = (
         Call(CANARY, {"a": CANARY}),
         Call("call_tool", {"name": CANARY, "arguments": {}}),
@@ -95,17 +101,17 @@ async def test_only_names_of_the_document_go_out_and_no_content(
     await speaker.ask("stream", gateway, role, messages=messages)
 
     rows = documented()
-    for span in watched.finished:
+    for span in watch.finished:
         assert attributes(span).keys() <= rows[span.name.partition(" ")[0]].attributes
-    for metric, point in recorded(watched.reader):
+    for metric, point in recorded(watch.reader):
         assert (point.attributes or {}).keys() <= rows[metric.name].attributes
-    assert CANARY not in watched.written()
+    assert CANARY not in watch.written()
 
 
-async def test_a_turn_that_fails_or_is_left_ends_its_span(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+async def test_failed_or_abandoned_turn_ends_its_span(
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """With the error's type, or without one; and its time is measured."""
+    """The span has a duration, and the type of the error if there was one."""
     with pytest.raises(Exception, match="the script is over"):
         await speaker.ask("async whole", gateway, stage.cast())
     role = stage.cast(Turn("A longer answer."))
@@ -113,16 +119,16 @@ async def test_a_turn_that_fails_or_is_left_ends_its_span(
     with client.create(model=role.model, messages=ASK, stream=True) as stream:
         next(stream)
 
-    errors = [attributes(span).get("error.type") for span in watched.named("chat")]
+    errors = [attributes(span).get("error.type") for span in watch.named("chat")]
     assert ["BadRequestError", None] == errors
     assert {"BadRequestError", None} == set(
-        counted(watched.reader, "gen_ai.client.operation.duration", "error.type")
+        counted(watch.reader, "gen_ai.client.operation.duration", "error.type")
     )
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
-def test_azure_is_named_and_so_is_the_agent(stage: Stage, gateway: Gateway, watched: Watch) -> None:
-    """The provider is that of the client's class: its address may be a host's own."""
+def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watch: Watch) -> None:
+    """The class of the client determines the provider, because its URL may be the host's own."""
     role = stage.cast_sum()
     with AzureOpenAI(
         azure_endpoint=stage.server.azure_endpoint, api_key="key", api_version="2026-01-01"
@@ -130,32 +136,32 @@ def test_azure_is_named_and_so_is_the_agent(stage: Stage, gateway: Gateway, watc
         client = AutoDiscoveryClient(azure, gateway, agent="support")
         client.chat.completions.create(model=role.model, messages=ASK)
 
-    (agent,) = map(attributes, watched.named("invoke_agent support"))
+    (agent,) = map(attributes, watch.named("invoke_agent support"))
     assert "support" == agent["gen_ai.agent.name"]
     assert {"azure.ai.openai"} == {
-        attributes(span)["gen_ai.provider.name"] for span in watched.named("chat")
+        attributes(span)["gen_ai.provider.name"] for span in watch.named("chat")
     }
 
 
-def test_a_conversation_that_the_service_keeps_is_named(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+def test_span_has_the_id_of_a_stored_conversation(
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """On each turn too; and what the Responses API tells of reasoning is told."""
+    """Each turn has it too. The Responses API also reports reasoning tokens."""
     role = stage.cast_sum()
     client = AutoDiscoveryClient(speaker.openai, gateway)
     client.responses.create(model=role.model, input="Please help me.", conversation="conv_1")
 
-    spans = [attributes(span) for span in watched.finished if span.name.startswith(("chat", "inv"))]
-    assert ["conv_1"] * 4 == [each["gen_ai.conversation.id"] for each in spans]
-    assert [0] * 4 == [each["gen_ai.usage.reasoning.output_tokens"] for each in spans]
-    reasons = [each.get("gen_ai.response.finish_reasons") for each in spans]
+    spans = [attributes(span) for span in watch.finished if span.name.startswith(("chat", "inv"))]
+    assert ["conv_1"] * 4 == [span["gen_ai.conversation.id"] for span in spans]
+    assert [0] * 4 == [span["gen_ai.usage.reasoning.output_tokens"] for span in spans]
+    reasons = [span.get("gen_ai.response.finish_reasons") for span in spans]
     assert [("tool_calls",), ("tool_calls",), ("stop",), None] == reasons
 
 
-async def test_a_request_that_the_host_sends_has_a_turn_of_an_unknown_provider(
-    stage: Stage, speaker: Speaker, gateway: Gateway, watched: Watch
+async def test_turn_sent_by_the_host_has_an_unknown_provider(
+    stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
-    """By a middleware, or in a loop of its own."""
+    """The host uses a middleware, or its own loop."""
     role = stage.cast(Turn("Yes."))
 
     async def send(body: dict[str, Any]) -> dict[str, Any]:
@@ -168,13 +174,13 @@ async def test_a_request_that_the_host_sends_has_a_turn_of_an_unknown_provider(
     turn = AutoDiscoveryClient(speaker.openai, gateway).prepare(request)
     turn.handle(reply)
 
-    turns = [attributes(span) for span in watched.named(f"chat {role.model}")]
-    assert ["_OTHER"] * 2 == [each["gen_ai.provider.name"] for each in turns]
-    tokens = [each["gen_ai.usage.input_tokens"] for each in turns]
+    turns = [attributes(span) for span in watch.named(f"chat {role.model}")]
+    assert ["_OTHER"] * 2 == [span["gen_ai.provider.name"] for span in turns]
+    tokens = [span["gen_ai.usage.input_tokens"] for span in turns]
     assert tokens == [
-        attributes(span)["gen_ai.usage.input_tokens"] for span in watched.named("invoke_agent")
+        attributes(span)["gen_ai.usage.input_tokens"] for span in watch.named("invoke_agent")
     ]
-    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
+    assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
 @pytest.mark.parametrize(
@@ -187,26 +193,28 @@ async def test_a_request_that_the_host_sends_has_a_turn_of_an_unknown_provider(
         ("", "_OTHER", 0),
     ],
 )
-def test_a_provider_is_that_of_the_address(url: str, provider: str, port: int) -> None:
-    """A service that speaks the wire format of OpenAI is not OpenAI."""
+def test_provider_depends_on_the_url(url: str, provider: str, port: int) -> None:
+    """A service with OpenAI's wire format need not be OpenAI."""
     endpoint = ModelEndpoint.at("m", url)
 
     assert (provider, port) == (endpoint.provider, endpoint.port)
 
 
-async def test_what_discovery_saves_is_counted(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
+async def test_saved_tokens_are_measured(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
-    """Against sending every schema with every turn; and what an answer to a search costs."""
-    gateway = open_gateway(meter_provider=watched.meter, tracer_provider=watched.tracer)
+    """Compared to sending every schema with every turn. The size of search answers is measured
+    too.
+    """
+    gateway = open_gateway(meter_provider=watch.meter, tracer_provider=watch.tracer)
     for number in range(60):
         gateway.add_tool(add, name=f"add_{number}")
     role = stage.cast(find("add two numbers"), Turn("Done."))
     answer = await speaker.ask("whole", gateway, role)
 
-    saved = counted(watched.reader, "gateway.chat.tokens.saved", "none")
-    answers = counted(watched.reader, "gateway.search.answer.tokens", "none")
-    (agent,) = map(attributes, watched.named("invoke_agent"))
+    saved = counted(watch.reader, "gateway.chat.tokens.saved", "none")
+    answers = counted(watch.reader, "gateway.search.answer.tokens", "none")
+    (agent,) = map(attributes, watch.named("invoke_agent"))
     assert answer["choices"]
     assert 1000 < saved[None] == agent["gateway.chat.saved_tokens"]
     assert 0 < answers[None] < 1000

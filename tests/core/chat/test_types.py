@@ -1,6 +1,6 @@
 # pyright: strict
-"""A type checker sees on the wrapper what it sees on the bare client. mypy is the judge, with the
-rest of the tests, and pyright in its strict mode, here.
+"""Static types of the wrapper, which must be those of the bare client. mypy checks this file with
+the other tests; the test runs pyright in strict mode.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ M = "m"
 
 
 class Reading(BaseModel):
-    """What a reply is parsed as."""
+    """Type that a reply is parsed as."""
 
     value: int
 
@@ -88,8 +88,8 @@ async def awaiting(client: AsyncAutoDiscoveryClient) -> None:
     assert_type(client.with_options(timeout=1), AsyncAutoDiscoveryClient)
 
 
-def test_a_wrapper_may_be_given_wherever_a_client_is_wanted() -> None:
-    """To a checker too: the annotations above say which types, this says that they are classes."""
+def test_wrapper_classes_are_client_classes() -> None:
+    """The annotations above check the static types, this test the classes."""
     assert issubclass(AutoDiscoveryClient, OpenAI)
     assert issubclass(AsyncAutoDiscoveryClient, AsyncOpenAI)
 
@@ -105,8 +105,8 @@ def ask(client: AutoDiscoveryClient) -> None:
 """
 
 
-def test_pyright_in_strict_mode_agrees(tmp_path: Path) -> None:
-    """With every line above; and it would say so if it did not."""
+def test_pyright_in_strict_mode_reports_no_errors(tmp_path: Path) -> None:
+    """A wrong line, added to the file, must be reported."""
     pytest.importorskip("pyright", reason="comes with the extra `dev`")
     wrong = tmp_path / "wrong.py"
     wrong.write_text(WRONG, encoding="utf-8")
@@ -124,5 +124,5 @@ def test_pyright_in_strict_mode_agrees(tmp_path: Path) -> None:
 
     assert 2 == report["summary"]["filesAnalyzed"]
     assert [(str(wrong), "reportAssertTypeFailure")] == [
-        (each["file"], each["rule"]) for each in report["generalDiagnostics"]
+        (diagnostic["file"], diagnostic["rule"]) for diagnostic in report["generalDiagnostics"]
     ]

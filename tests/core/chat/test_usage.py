@@ -1,4 +1,4 @@
-"""The usage that services report: in any part of a stream, or without fields that the SDK needs."""
+"""Usage reports of services, in various places of a stream or with missing fields."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ SEARCHES = [
     event({}, finish="tool_calls", usage=usage(10)),
 ]
 SILENT = {"in no chunk at all", "alone"}
-"""Streams of which the helper of the SDK makes nothing."""
+"""Streams for which the SDK's helper returns no usage."""
 LATER = {
-    name: parts for name, parts in STREAMS.items() if any(b"_tokens" in each for each in parts)
+    name: parts for name, parts in STREAMS.items() if any(b"_tokens" in part for part in parts)
 }
 
 
@@ -53,25 +53,25 @@ def read(client: OpenAI) -> list[ChatCompletionChunk]:
 
 
 def prompt_tokens(chunks: list[ChatCompletionChunk]) -> list[int]:
-    """What a stream reports, in order."""
-    return [each.usage.prompt_tokens for each in chunks if each.usage is not None]
+    """Return the prompt tokens that a stream reports, in order."""
+    return [chunk.usage.prompt_tokens for chunk in chunks if chunk.usage is not None]
 
 
 def snapshot(client: OpenAI) -> Any:
-    """What the helper of the SDK makes of a stream."""
+    """Return the final state of the SDK's stream helper."""
     with client.chat.completions.stream(model="m", messages=ASK) as stream:
         return stream.get_final_completion()
 
 
 def summary(chunks: list[ChatCompletionChunk]) -> tuple[str, list[str]]:
-    choices = [choice for each in chunks for choice in each.choices]
-    ends = [str(each.finish_reason) for each in choices if each.finish_reason]
-    return "".join(each.delta.content or "" for each in choices), ends
+    choices = [choice for chunk in chunks for choice in chunk.choices]
+    ends = [str(chunk.finish_reason) for chunk in choices if chunk.finish_reason]
+    return "".join(chunk.delta.content or "" for chunk in choices), ends
 
 
 @pytest.mark.parametrize("where", STREAMS)
-def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where: str) -> None:
-    """Once, at the end, and to the helper of the SDK as well."""
+def test_turn_reports_the_usage_of_the_service(functions: Gateway, where: str) -> None:
+    """Once, at the end, and also to the SDK's helper."""
     with (
         Canned([*STREAMS[where], DONE]) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
@@ -85,8 +85,8 @@ def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where
 
 
 @pytest.mark.parametrize("where", LATER)
-def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, where: str) -> None:
-    """The first turn is a search that the caller never sees; its tokens were spent all the same."""
+def test_last_usage_of_a_stream_covers_all_turns(functions: Gateway, where: str) -> None:
+    """The first turn is a search that the caller never sees, but its tokens count."""
     with (
         Canned([*LATER[where], DONE], before=[[*SEARCHES, DONE]]) as server,
         OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
@@ -99,7 +99,7 @@ def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, whe
     accounting = accounting_of(stream)
     assert accounting is not None
     assert [12] == prompt_tokens(chunks) == [accounting.prompt_tokens]
-    assert 1 == len({each.id for each in chunks})
+    assert 1 == len({chunk.id for chunk in chunks})
 
 
 USAGES: dict[str, Any] = {
@@ -120,7 +120,7 @@ USAGES: dict[str, Any] = {
     "null": None,
     "another type": "unknown",
 }
-"""Usages of one turn, as the Responses API names their fields."""
+"""Usages of one turn, in the format of the Responses API."""
 SEARCH = {"name": "search_tools", "arguments": '{"query": "add"}'}
 MESSAGE = {
     "type": "message",
@@ -144,23 +144,23 @@ def response(item: dict[str, Any], usage: Any) -> dict[str, Any]:
     return {**head, "status": "completed", "output": [item], "usage": usage}
 
 
-def renamed(usage: Any) -> Any:
-    """The same usage as Chat Completions name its fields."""
+def chat_field_names(usage: Any) -> Any:
+    """Convert a usage to the field names of Chat Completions."""
     text = json.dumps(usage).replace("input_", "prompt_").replace("output_", "completion_")
     return json.loads(text)
 
 
-def doubled(usage: Any) -> Any:
-    """The usage of two equal turns."""
+def double_usage(usage: Any) -> Any:
+    """Return the usage of two equal turns."""
     if isinstance(usage, dict):
-        return {key: doubled(value) for key, value in usage.items()}
+        return {key: double_usage(value) for key, value in usage.items()}
     return usage * 2 if isinstance(usage, int | float) else usage
 
 
 @pytest.mark.parametrize("name", USAGES)
 def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> None:
     calls = {"tool_calls": [{"id": "c", "type": "function", "function": SEARCH}]}
-    usage = renamed(USAGES[name])
+    usage = chat_field_names(USAGES[name])
     turns = [[completion(message, usage)] for message in (calls, {"content": "Hi."})]
     with (
         Canned(turns[1], before=turns[:1], media_type="application/json") as server,
@@ -170,7 +170,7 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
             model="m", messages=ASK
         )
 
-    assert ("Hi.", doubled(usage)) == (
+    assert ("Hi.", double_usage(usage)) == (
         reply.choices[0].message.content,
         reply.to_dict(warnings=False)["usage"],
     )
@@ -178,7 +178,7 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
 
 @pytest.mark.parametrize("name", USAGES)
 def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str) -> None:
-    usage = renamed(USAGES[name])
+    usage = chat_field_names(USAGES[name])
     search = event(fragment(0, id="a", type="function", **SEARCH))
     ends = [event({}, finish="stop"), event(usage=usage), DONE]
     with (
@@ -187,9 +187,9 @@ def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str)
     ):
         chunks = read(AutoDiscoveryClient(bare, functions))
 
-    last = [each.to_dict(warnings=False)["usage"] for each in chunks if each.usage is not None]
+    last = [chunk.to_dict(warnings=False)["usage"] for chunk in chunks if chunk.usage is not None]
     assert summary(chunks)[0] == "Hi."
-    assert last == ([] if usage is None else [doubled(usage)])
+    assert last == ([] if usage is None else [double_usage(usage)])
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -217,7 +217,7 @@ def test_responses_add_usages_that_lack_fields(
         else:
             reply = responses.create(model="m", input="x")
 
-    assert ("Hi.", doubled(USAGES[name])) == (
+    assert ("Hi.", double_usage(USAGES[name])) == (
         reply.output_text,
         reply.to_dict(warnings=False)["usage"],
     )

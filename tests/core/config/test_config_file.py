@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic edits of configuration files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gateway.errors import ConfigError
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
 
-def test_copies_are_dated_and_never_overwritten(tmp_path: Path) -> None:
-    """Two within one second too."""
+def test_backups_are_dated_and_never_overwritten(tmp_path: Path) -> None:
+    """Two backups within one second get different names."""
     file = tmp_path / "a.json"
     created = write_text(file, "1", expected="", backup=backup_path(file, AT))
     first = write_text(file, "2", expected="1", backup=backup_path(file, AT))
@@ -30,8 +30,8 @@ def test_copies_are_dated_and_never_overwritten(tmp_path: Path) -> None:
     assert 3 == len(list(tmp_path.iterdir()))
 
 
-def test_a_link_stays_a_link_and_a_mark_stays_a_mark(tmp_path: Path) -> None:
-    """Dotfiles are often links; some editors mark UTF-8."""
+def test_edit_keeps_links_and_byte_order_marks(tmp_path: Path) -> None:
+    """Dotfiles are often links, and some editors mark UTF-8."""
     file, link = tmp_path / "a", tmp_path / "b"
     file.write_bytes(b"\xef\xbb\xbf1")
     link.symlink_to(file)
@@ -40,7 +40,7 @@ def test_a_link_stays_a_link_and_a_mark_stays_a_mark(tmp_path: Path) -> None:
     assert (True, b"\xef\xbb\xbf2") == (link.is_symlink(), file.read_bytes())
 
 
-def test_a_change_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     """Clients write their files too."""
     file = tmp_path / "a"
     file.write_text("theirs")
@@ -50,8 +50,7 @@ def test_a_change_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     assert "theirs" == file.read_text()
 
 
-def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
-    """By its name."""
+def test_error_names_the_file_that_cannot_be_read_or_written(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"\xff")
 
@@ -61,8 +60,8 @@ def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
         write_text(file / "b", "x", expected="")
 
 
-def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
-    """Order, other keys, the table's name and the file's mode stay."""
+def test_add_server_keeps_the_rest_of_the_file(tmp_path: Path) -> None:
+    """The order, other keys, the name of the table and the mode of the file stay."""
     path = tmp_path / "mcp.json"
     path.write_text('{"inputs": [1], "servers": {"b": {"url": "u"}, "a": {}}}')
     path.chmod(0o600)
@@ -81,7 +80,7 @@ def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"c": {}}}'])
-def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, text: str) -> None:
+def test_add_server_leaves_an_invalid_file_unchanged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(text)
 
@@ -90,8 +89,7 @@ def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, 
     assert text == path.read_text()
 
 
-def test_an_edit_is_taken_back(tmp_path: Path) -> None:
-    """The file as it was; what somebody else wrote meanwhile stays."""
+def test_undo_restores_the_file_but_keeps_later_changes(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     created = add_server(path, "c", {})
     undo_edit(created)

@@ -17,8 +17,7 @@ from tests.conftest import OpenGateway
 TABLE = {"sample": {"searchable": ["owner.team"], "maxEntries": 1}, "plain": {}}
 
 
-def test_a_table_declares_kinds() -> None:
-    """What is not said is as everywhere."""
+def test_kinds_table_declares_kinds_with_defaults() -> None:
     sample = CustomKind(searchable=("owner.team",), max_entries=1)
 
     manifest = parse_manifest({"mcpServers": {}, "kinds": TABLE})
@@ -40,16 +39,15 @@ def test_a_table_declares_kinds() -> None:
         ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
     ],
 )
-def test_what_cannot_be_declared_is_told(raw: object, message: str) -> None:
-    """With what to do."""
+def test_invalid_kind_is_refused_with_a_remedy(raw: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "kinds": raw})
 
 
-async def test_a_configuration_says_what_is_searched_and_how_many_there_may_be(
+async def test_configured_kind_limits_entries_and_searchable_fields(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """Also of entries that were there before it."""
+    """It also applies to entries that already exist."""
     gateway = open_gateway(options=options)
     entry = Entry(kind="sample", name="x", metadata={"owner": {"team": "botany"}})
     await gateway.catalog.put(entry)
@@ -60,16 +58,16 @@ async def test_a_configuration_says_what_is_searched_and_how_many_there_may_be(
     after = await gateway.search("botany", filters=samples)
 
     assert ([], [entry.id]) == tuple(
-        [each.id for each in found.matches] for found in (before, after)
+        [match.id for match in result.matches] for result in (before, after)
     )
     with pytest.raises(InvalidRequestError, match="1 entries of kind 'sample'"):
         await gateway.catalog.put(Entry(kind="sample", name="y"))
 
 
-async def test_a_file_that_changes_declares_anew(
+async def test_reload_replaces_declared_kinds(
     open_gateway: OpenGateway, options: Options, tmp_path: Path
 ) -> None:
-    """What it says no more is declared no more; what came without a file stays."""
+    """Removed kinds lose their settings; kinds declared without a file stay."""
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {}, "kinds": {"sample": {}}}), "utf-8")
     gateway = open_gateway(options=options)
@@ -80,15 +78,15 @@ async def test_a_file_that_changes_declares_anew(
     samples = Filters(kinds=frozenset({"sample"}))
     assert () == (await gateway.search("botany", filters=samples)).matches
 
-    found: list[int] = []
+    counts: list[int] = []
     for kinds in ({"sample": {"searchable": ["owner.team"]}}, None, {}):
         if kinds is not None:
             path.write_text(json.dumps({"mcpServers": {}, "kinds": kinds}), "utf-8")
         builds = gateway.index_builds
         await gateway.reload()
         result = await gateway.search("botany", filters=samples)
-        found += (len(result.matches), gateway.index_builds - builds)
+        counts += (len(result.matches), gateway.index_builds - builds)
 
-    assert [1, 1, 1, 0, 0, 1] == found
+    assert [1, 1, 1, 0, 0, 1] == counts
     with pytest.raises(InvalidRequestError, match="1 entries of kind 'field'"):
         await gateway.catalog.put(Entry(kind="field", name="b"))

@@ -1,4 +1,4 @@
-"""A member of a JSON file set or taken out, and nothing else."""
+"""Edits of one member in a JSON file with comments."""
 
 from __future__ import annotations
 
@@ -27,42 +27,41 @@ COMMENTED = """\
 """
 
 
-def added(text: str, *path: str, value: object = None) -> str:
+def add_member(text: str, *path: str, value: object = None) -> str:
     return with_member(text, path, {"command": "new"} if value is None else value, where="f.json")
 
 
-def removed(text: str, *path: str) -> str:
+def remove_member(text: str, *path: str) -> str:
     return without_member(text, path, where="f.json")
 
 
-def test_a_member_is_added_after_the_last_with_the_files_own_indent() -> None:
-    """Comments stay where they stand."""
+def test_new_member_is_appended_with_the_indent_of_the_file() -> None:
+    """Comments keep their position."""
     expected = COMMENTED.replace(
         "        } // last\n",
         '        }, // last\n        "c": {\n            "command": "new"\n        }\n',
     )
 
-    assert expected == added(COMMENTED, "mcpServers", "c")
-    assert COMMENTED == removed(expected, "mcpServers", "c")
+    assert expected == add_member(COMMENTED, "mcpServers", "c")
+    assert COMMENTED == remove_member(expected, "mcpServers", "c")
 
 
-def test_a_member_is_replaced_where_it_stands() -> None:
-    """And its neighbours are not touched."""
-    changed = added(COMMENTED, "mcpServers", "a", value={"url": "z"})
+def test_existing_member_is_replaced_in_place() -> None:
+    changed = add_member(COMMENTED, "mcpServers", "a", value={"url": "z"})
 
     assert '        "a": {\n            "url": "z"\n        }, // stays\n' in changed
     assert COMMENTED.split('"b"')[1] == changed.split('"b"')[1]
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_a_member_is_taken_out_with_its_lines(name: str) -> None:
-    """First or last, with or without a comma."""
-    left = removed(COMMENTED, "mcpServers", name)
-    whole = parse(left, where="f")
+def test_member_is_removed_with_its_lines(name: str) -> None:
+    """The first or the last member, with or without a comma."""
+    remaining = remove_member(COMMENTED, "mcpServers", name)
+    whole = parse(remaining, where="f")
 
     assert isinstance(whole, dict)
     assert {"a", "b"} - {name} == set(whole["mcpServers"])
-    assert ("// The first." in left, '"theme": "dark",' in left) == (True, True)
+    assert ("// The first." in remaining, '"theme": "dark",' in remaining) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +78,9 @@ def test_a_member_is_taken_out_with_its_lines(name: str) -> None:
         ('{\n "s": 7\n}', '{\n "s": {\n  "n": 1\n }\n}'),
     ],
 )
-def test_small_files_keep_their_form(text: str, expected: str) -> None:
-    """One line stays one line; tabs and line ends are the file's own."""
-    assert expected == added(text, "s", "n", value=1)
+def test_edit_keeps_the_layout_of_small_files(text: str, expected: str) -> None:
+    """One line stays one line; tabs and line ends are kept."""
+    assert expected == add_member(text, "s", "n", value=1)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,9 @@ def test_small_files_keep_their_form(text: str, expected: str) -> None:
         ('{\n "s": {\n  "n": 1\n }\n}', '{\n "s": {\n }\n}'),
     ],
 )
-def test_what_is_taken_out_leaves_the_rest(text: str, expected: str) -> None:
-    """And what is not there changes nothing."""
-    assert expected == removed(text, "s", "n")
+def test_removal_keeps_the_other_members(text: str, expected: str) -> None:
+    """The removal of a missing member changes nothing."""
+    assert expected == remove_member(text, "s", "n")
 
 
 KEYS = some.sampled_from(["a", "b", 'q"', "//", "é"])
@@ -110,10 +109,9 @@ VALUES = some.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(some.dictionaries(KEYS, VALUES), KEYS, VALUES, some.sampled_from([None, 2, "\t"]))
-def test_whatever_stands_in_a_file_setting_and_taking_out_do_just_that(
+def test_set_and_remove_change_only_their_member(
     whole: dict[str, object], key: str, value: object, indent: str | int | None
 ) -> None:
-    """In files of any form."""
     text = json.dumps(whole, indent=indent, ensure_ascii=False)
     changed = with_member(text, ("s", key), value, where="f")
     back = without_member(changed, ("s", key), where="f")
@@ -123,27 +121,26 @@ def test_whatever_stands_in_a_file_setting_and_taking_out_do_just_that(
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "{", "{'s': {'n': 1}}"])
-def test_what_cannot_be_edited_safely_is_left_alone(text: str) -> None:
-    """Better by hand than wrong."""
+def test_unsafe_edit_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json"):
-        added(text, "s", "m")
+        add_member(text, "s", "m")
 
 
 @pytest.mark.parametrize("text", ["{x: '}', }", "{a: 'x}y', \"s\": {}}", "{x: ',', }"])
-def test_marks_in_texts_of_another_form_are_noticed(text: str) -> None:
-    """JSON5 has texts in other quotes: a result that reads otherwise is thrown away."""
+def test_edit_of_json5_strings_with_braces_is_refused(text: str) -> None:
+    """JSON5 allows single quotes. A result that parses differently is discarded."""
     with pytest.raises(ConfigError, match="by hand"):
-        added(text, "s", "m")
+        add_member(text, "s", "m")
 
 
-def test_of_two_members_of_a_name_none_is_taken_out() -> None:
-    """The other one would come back to life."""
+def test_removal_of_a_duplicate_member_is_refused() -> None:
+    """Otherwise the other member would become effective."""
     with pytest.raises(ConfigError, match="twice in one object: remove one"):
-        removed('{"s": {"n": 1, "n": 2}}', "s", "n")
+        remove_member('{"s": {"n": 1, "n": 2}}', "s", "n")
 
 
-def test_comments_and_trailing_commas_are_read() -> None:
-    """As VS Code writes them."""
+def test_comments_and_trailing_commas_are_parsed() -> None:
+    """VS Code writes them."""
     assert {"a": [1]} == parse("{// x\n'a': [1,], /* y */}", where="f")
 
 
@@ -157,8 +154,7 @@ def test_comments_and_trailing_commas_are_read() -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_fault_is_told_with_its_place(text: str, named: str) -> None:
-    """Also behind a comment."""
+def test_parse_error_names_line_and_column(text: str, named: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json") as caught:
         parse(text, where="f.json")
 

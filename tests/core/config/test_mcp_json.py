@@ -1,4 +1,4 @@
-"""`mcp.json`, read strictly where it matters."""
+"""Parsing of `mcp.json`."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ def token() -> Iterator[str]:
     del os.environ[VARIABLE]
 
 
-def written(folder: Path, whole: object) -> Path:
+def write_config(folder: Path, whole: object) -> Path:
     path = folder / "mcp.json"
     path.write_text(json.dumps(whole), "utf-8")
     return path
 
 
-def one(entry: object) -> list[str]:
-    """Give the warnings of a file with one server."""
+def warnings_for(entry: object) -> list[str]:
+    """Return the warnings for a file with one server."""
     return [note.detail for note in parse_manifest({"mcpServers": {"it": entry}}).warnings]
 
 
-def test_both_kinds_of_servers_are_read(tmp_path: Path) -> None:
-    """A child process over stdio, an address over HTTP."""
+def test_stdio_and_http_servers_are_read(tmp_path: Path) -> None:
     entry = {"command": "run", "args": ["-v"], "env": {"A": "b"}, "cwd": "/w", "type": "stdio"}
-    path = written(
+    path = write_config(
         tmp_path, {"mcpServers": {"a": entry, "b": {"url": "http://h/mcp", "headers": {"X": "y"}}}}
     )
 
@@ -51,8 +50,8 @@ def test_both_kinds_of_servers_are_read(tmp_path: Path) -> None:
     assert () == manifest.warnings
 
 
-def test_the_key_of_vs_code_and_its_byte_order_mark_are_known(tmp_path: Path) -> None:
-    """One file serves several clients."""
+def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
+    """Several clients may share one file."""
     path = tmp_path / "mcp.json"
     path.write_bytes(b'\xef\xbb\xbf{"servers": {"a": {"command": "run"}}, "inputs": []}')
 
@@ -71,8 +70,8 @@ def test_the_key_of_vs_code_and_its_byte_order_mark_are_known(tmp_path: Path) ->
         '{"time": 1, "mcpServers": {}, "time": 1}',
     ],
 )
-def test_a_name_that_stands_twice_is_refused(tmp_path: Path, text: str) -> None:
-    """The last would win in silence: who looks at the first approves another command."""
+def test_duplicate_name_is_refused(tmp_path: Path, text: str) -> None:
+    """If the last one silently won, a reader of the first would approve the wrong command."""
     path = tmp_path / "mcp.json"
     path.write_text(text, "utf-8")
 
@@ -80,15 +79,13 @@ def test_a_name_that_stands_twice_is_refused(tmp_path: Path, text: str) -> None:
         read_manifest(path)
 
 
-def test_a_disabled_server_is_left_out_in_silence() -> None:
-    """Somebody wanted it so."""
+def test_disabled_server_is_omitted_without_a_warning() -> None:
     manifest = parse_manifest({"mcpServers": {"a": {"command": "run", "disabled": True}}})
 
     assert ({}, ()) == (manifest.servers, manifest.warnings)
 
 
-def test_a_server_is_trusted_only_where_the_file_says_so() -> None:
-    """Only by the word itself."""
+def test_server_is_trusted_only_if_the_file_says_true() -> None:
     servers = {
         "friend": {"command": "run", "trusted": True},
         "stranger": {"command": "run"},
@@ -100,8 +97,8 @@ def test_a_server_is_trusted_only_where_the_file_says_so() -> None:
     assert ("odd",) == manifest.unusable
 
 
-def test_variables_come_from_the_environment_or_from_their_default(token: str) -> None:
-    """Secrets stay out of the file."""
+def test_variables_resolve_from_environment_or_default(token: str) -> None:
+    """Secrets stay outside the file."""
     manifest = parse_manifest(
         {
             "mcpServers": {
@@ -133,26 +130,22 @@ def test_variables_come_from_the_environment_or_from_their_default(token: str) -
         ("run", "must be an object"),
     ],
 )
-def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
-    entry: object, named: str
-) -> None:
-    """A fault of one server leaves the others."""
-    (warning,) = one(entry)
+def test_invalid_server_is_a_warning_with_a_remedy(entry: object, named: str) -> None:
+    (warning,) = warnings_for(entry)
 
     assert named in warning
     assert 1 == warning.count("server 'it'")
 
 
-def test_the_other_servers_work_on() -> None:
-    """A fault of one is told."""
+def test_invalid_server_does_not_affect_the_others() -> None:
     manifest = parse_manifest({"mcpServers": {"b": 7, "good": {"command": "run"}}})
 
     assert ["good"] == list(manifest.servers)
     assert 1 == len(manifest.warnings)
 
 
-def test_unknown_keys_warn() -> None:
-    """A misspelt key is worse than none: nobody sees that it does nothing."""
+def test_unknown_keys_are_warnings() -> None:
+    """Nobody would notice that a misspelt key has no effect."""
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "arsg": []}}, "mcpServer": {}})
 
     assert ["unknown key 'mcpServer'", "unknown key 'arsg' is ignored"] == [
@@ -169,8 +162,8 @@ def test_unknown_keys_warn() -> None:
         (b"\xff\xfe", "cannot be read"),
     ],
 )
-def test_a_file_that_holds_no_table_is_refused(tmp_path: Path, content: bytes, named: str) -> None:
-    """With its name and, where there is one, the place."""
+def test_file_without_a_server_table_is_refused(tmp_path: Path, content: bytes, named: str) -> None:
+    """The error names the file and, for invalid JSON, the position."""
     path = tmp_path / "mcp.json"
     path.write_bytes(content)
 
@@ -180,14 +173,13 @@ def test_a_file_that_holds_no_table_is_refused(tmp_path: Path, content: bytes, n
     assert named in str(caught.value)
 
 
-def test_a_missing_file_is_named_with_the_mend(tmp_path: Path) -> None:
-    """The first thing that a newcomer gets wrong."""
+def test_missing_file_error_names_path_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"or name another file$"):
         read_manifest(tmp_path / "none.json")
 
 
-def test_shapes_and_virtual_servers_are_read() -> None:
-    """In the order in which they apply; a list alone is what is allowed."""
+def test_transforms_and_virtual_servers_are_read() -> None:
+    """Transforms keep their order of application. A bare list means ``allow``."""
     tools = {
         "allow": ["get_*"],
         "deny": ["*_x"],
@@ -227,8 +219,7 @@ def test_shapes_and_virtual_servers_are_read() -> None:
     assert ((), ()) == (manifest.warnings, manifest.unusable)
 
 
-def test_resources_and_prompts_are_shaped_apart() -> None:
-    """A pattern for tools is none for them."""
+def test_resources_and_prompts_have_separate_transforms() -> None:
     entry = {"command": "run", "resources": {"deny": ["db:*"]}, "prompts": {"prefix": "p_"}}
     manifest = parse_manifest({"mcpServers": {"a": entry}})
     moved = parse_manifest({"mcpServers": {"a": {**entry, "resources": {"prefix": "p_"}}}})
@@ -253,8 +244,8 @@ def test_resources_and_prompts_are_shaped_apart() -> None:
         ({"prefix": 7}, "tools.prefix must be a text"),
     ],
 )
-def test_shapes_that_cannot_be_read_make_the_server_unusable(tools: object, named: str) -> None:
-    """Showing everything instead would show what somebody wanted hidden."""
+def test_invalid_transforms_make_the_server_unusable(tools: object, named: str) -> None:
+    """Otherwise tools would be shown that the host wanted to hide."""
     manifest = parse_manifest({"mcpServers": {"it": {"command": "run", "tools": tools}}})
 
     assert ({}, ("it",)) == (manifest.servers, manifest.unusable)
@@ -273,16 +264,15 @@ def test_shapes_that_cannot_be_read_make_the_server_unusable(tools: object, name
         ({"tools": {"a": {"tool": "b/c", "pin": 7}}}, "pin must be a text"),
     ],
 )
-def test_a_virtual_server_that_cannot_be_read_is_told(entry: object, named: str) -> None:
-    """And the others work."""
+def test_invalid_virtual_server_is_a_warning(entry: object, named: str) -> None:
     manifest = parse_manifest({"mcpServers": {}, "virtualServers": {"v": entry}})
 
     assert ({}, ("v",)) == (manifest.virtual, manifest.unusable)
     assert named in manifest.warnings[0].detail
 
 
-def test_a_virtual_server_needs_a_name_of_its_own() -> None:
-    """Else a tool's id would mean two things."""
+def test_virtual_server_must_not_share_a_servers_name() -> None:
+    """Otherwise an id could refer to two tools."""
     virtual = {"a": {"tools": {"x": "a/y"}}}
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r"}}, "virtualServers": virtual})
 
@@ -291,8 +281,8 @@ def test_a_virtual_server_needs_a_name_of_its_own() -> None:
         parse_manifest({"mcpServers": {}, "virtualServers": []})
 
 
-def test_a_file_of_another_client_is_read_as_that_client_reads_it(tmp_path: Path) -> None:
-    """Names with blanks, files of variables, and the variables of editors."""
+def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
+    """Names with spaces, files of variables, and variables of editors."""
     (tmp_path / ".env").write_text('export KEY="a b"\nLEVEL=2 # low\nPLAIN=$KEY\n', "utf-8")
     entry = {
         "command": "${workspaceFolder}/run",
@@ -301,7 +291,7 @@ def test_a_file_of_another_client_is_read_as_that_client_reads_it(tmp_path: Path
         "env": {"LEVEL": "3", "NAME": "${env:GATEWAY_TEST_NONE:-x}"},
     }
     (tmp_path / ".vscode").mkdir()
-    path = written(tmp_path / ".vscode", {"servers": {"git hub": entry}})
+    path = write_config(tmp_path / ".vscode", {"servers": {"git hub": entry}})
     manifest = read_manifest(path)
     server = manifest.servers["git-hub"]
 
@@ -317,22 +307,25 @@ def test_a_file_of_another_client_is_read_as_that_client_reads_it(tmp_path: Path
     assert before != read_manifest(path).servers["git-hub"].approval_digest(b"k")
 
 
-def test_what_only_an_editor_can_fill_in_is_a_clear_error(tmp_path: Path) -> None:
-    """It would reach the server as it is written."""
-    asked, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
-    assert [f"mcp.json: server 'it': only an editor can fill in {asked}: {mend}"] == one(
-        {"url": "https://h/mcp", "headers": {"X": "Bearer ${input:key}"}}
-    )
+def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
+    """The server would receive them literally."""
+    variable, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
+    assert [
+        f"mcp.json: server 'it': only an editor can fill in {variable}: {mend}"
+    ] == warnings_for({"url": "https://h/mcp", "headers": {"X": "Bearer ${input:key}"}})
     assert ["mcp.json: server 'it': envFile '/none/.env' cannot be read: "] == [
         note.removesuffix("No such file or directory")
-        for note in one({"command": "x", "envFile": "/none/.env"})
+        for note in warnings_for({"command": "x", "envFile": "/none/.env"})
     ]
 
 
-def test_two_names_that_are_one_here_are_reported() -> None:
+def test_servers_with_equal_converted_names_are_reported() -> None:
     """The second would hide the first."""
     table = {"a b": {"command": "x"}, "a-b": {"command": "y"}}
     manifest = parse_manifest({"mcpServers": table})
 
     assert (["a-b"], ("a b",)) == (list(manifest.servers), manifest.unusable)
-    assert "server 'a b' is 'a-b' here, as another: rename it" in manifest.warnings[0].detail
+    assert (
+        "server 'a b' becomes 'a-b', the name of another server: rename it"
+        in manifest.warnings[0].detail
+    )

@@ -9,8 +9,8 @@ from gateway.errors import ConfigError
 from gateway.options import AccessPolicy
 
 
-def test_policies_are_read_in_their_order() -> None:
-    """With the names of the options."""
+def test_policies_keep_their_order() -> None:
+    """The keys are the names of the option fields."""
     policies = [
         {"action": "deny", "tools": ["*/delete_*"], "users": ["b*"]},
         {"action": "limit", "calls": 3, "cost": 2, "per": "day", "by": []},
@@ -36,7 +36,7 @@ def test_policies_are_read_in_their_order() -> None:
         ([{"action": "deny", "scopes": [1]}], "policy 1: expected"),
     ],
 )
-def test_a_fault_costs_the_file_and_never_a_policy(policies: object, message: str) -> None:
-    """Without it more would be open."""
+def test_invalid_policy_invalidates_the_file(policies: object, message: str) -> None:
+    """Ignoring a policy would allow more than the host wants."""
     with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "policies": policies})

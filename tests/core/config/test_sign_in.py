@@ -13,14 +13,14 @@ from gateway.mcp import HttpServer, OAuth, TokenExchange
 URL = "https://a/mcp"
 
 
-def read(auth: object) -> Manifest:
+def read_auth(auth: object) -> Manifest:
     return parse_manifest({"mcpServers": {"a": {"url": URL, "auth": auth}}})
 
 
-def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets by reference, as everywhere."""
+def test_oauth_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are references."""
     monkeypatch.setenv("MY_SECRET", "s3cret-value")
-    found = read(
+    oauth = read_auth(
         {
             "type": "oauth",
             "scope": "read",
@@ -40,13 +40,13 @@ def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         store="keyring",
         per_user=True,
     )
-    assert {"a": HttpServer(URL, auth=auth)} == found.servers
-    assert () == found.warnings
-    assert {"a": HttpServer(URL, auth=OAuth())} == read({"type": "oauth"}).servers
+    assert {"a": HttpServer(URL, auth=auth)} == oauth.servers
+    assert () == oauth.warnings
+    assert {"a": HttpServer(URL, auth=OAuth())} == read_auth({"type": "oauth"}).servers
 
 
-def test_a_token_exchange_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out is empty; another endpoint is another server, to be approved."""
+def test_token_exchange_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Omitted values are empty. Another endpoint makes another server, which needs approval."""
     monkeypatch.setenv("MY_SECRET", "s3cret-value")
     entry = {"type": "token_exchange", "token_url": "https://idp.example/token"}
     full: dict[str, Any] = {
@@ -55,24 +55,26 @@ def test_a_token_exchange_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "scope": "read",
         "client_id": "me",
     }
-    found = read({**entry, **full, "client_secret": "env:MY_SECRET"})
+    exchange = read_auth({**entry, **full, "client_secret": "env:MY_SECRET"})
 
-    own = TokenExchange(token_url="https://idp.example/token", **full, client_secret="s3cret-value")
-    assert {"a": HttpServer(URL, auth=own)} == found.servers
-    assert "s3cret" not in repr(found.servers)
-    other = read({**entry, "token_url": "https://evil.example/token"}).servers["a"]
-    assert read(entry).servers["a"].fingerprint != other.fingerprint
+    expected = TokenExchange(
+        token_url="https://idp.example/token", **full, client_secret="s3cret-value"
+    )
+    assert {"a": HttpServer(URL, auth=expected)} == exchange.servers
+    assert "s3cret" not in repr(exchange.servers)
+    other = read_auth({**entry, "token_url": "https://evil.example/token"}).servers["a"]
+    assert read_auth(entry).servers["a"].fingerprint != other.fingerprint
 
 
-def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By reference; what stands there as it is earns a warning."""
+def test_bearer_token_becomes_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """References are resolved; a literal secret is a warning."""
     monkeypatch.setenv("MY_TOKEN", "t0ken-value")
-    named = read({"type": "bearer", "token": "${MY_TOKEN}"})
-    written = read({"type": "bearer", "token": "t0ken-value"})
+    named = read_auth({"type": "bearer", "token": "${MY_TOKEN}"})
+    written = read_auth({"type": "bearer", "token": "t0ken-value"})
 
     assert {"a": HttpServer(URL, {"Authorization": "Bearer t0ken-value"})} == named.servers
     assert () == named.warnings
-    assert ["config_warning"] == [each.code for each in written.warnings]
+    assert ["config_warning"] == [warning.code for warning in written.warnings]
     assert "t0ken" not in written.warnings[0].detail
 
 
@@ -91,11 +93,8 @@ def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"type": "oauth", "client_secret": "env:NO_SUCH_VARIABLE_AT_ALL"}, "NO_SUCH_VARIABLE"),
     ],
 )
-def test_a_sign_in_that_cannot_be_read_makes_its_server_unusable(
-    auth: object, message: str
-) -> None:
-    """The others live."""
-    found = read(auth)
+def test_invalid_auth_makes_the_server_unusable(auth: object, message: str) -> None:
+    manifest = read_auth(auth)
 
-    assert ("a",) == found.unusable
-    assert message in found.warnings[-1].detail
+    assert ("a",) == manifest.unusable
+    assert message in manifest.warnings[-1].detail

@@ -1,4 +1,4 @@
-"""Which calls the host is asked about, and that what it approves is what is called."""
+"""Calls that need the host's approval, and the equality of approved and sent calls."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ TOOLS = ToolList(names=MetaNames(search="search_tools", call="call_tool"), mode=
 
 
 @pytest.mark.parametrize("confirm", ["destructive", "not_read_only"])
-async def test_a_stranger_does_not_say_that_its_tools_are_harmless(
+async def test_untrusted_hints_do_not_avoid_an_approval(
     open_gateway: OpenGateway, confirm: Confirm
 ) -> None:
-    """The host does, of a whole server or of one tool."""
+    """The host can trust a whole server or one tool."""
     gateway = open_gateway()
     gateway.add_source(ListSource("stranger", [tool("look", hints=READS)]))
     gateway.add_source(ListSource("friend", [tool("see", hints=READS)], trusted=True))
     gateway.add_source(ListSource("other", [tool("read")]), hints={"read": READS})
     gateway.add_virtual_server("v", {"peek": "stranger/look", "view": "other/read"})
-    entities = {each.id: each for each in await gateway.list_tools()}
+    entities = {entity.id: entity for entity in await gateway.list_tools()}
 
-    asked = {key for key, each in entities.items() if needs_approval(each, confirm)}
+    needing_approval = {key for key, entity in entities.items() if needs_approval(entity, confirm)}
 
-    assert {"stranger/look", "v/peek"} == asked
-    assert {"friend/see", "other/read", "v/view"} == entities.keys() - asked
+    assert {"stranger/look", "v/peek"} == needing_approval
+    assert {"friend/see", "other/read", "v/view"} == entities.keys() - needing_approval
 
 
-async def test_what_a_stranger_says_makes_it_stricter(open_gateway: OpenGateway) -> None:
-    """Where nobody can be asked only what says that it destroys is refused."""
+async def test_untrusted_hints_can_require_an_approval(open_gateway: OpenGateway) -> None:
+    """If nobody can be asked, only tools marked as destructive are refused."""
     hints = {"look": READS, "silent": Hints(), "wipe": Hints(read_only=True, destructive=True)}
-    gateway = open_gateway([tool(name, hints=each) for name, each in hints.items()])
+    gateway = open_gateway([tool(name, hints=hint) for name, hint in hints.items()])
 
-    asked = [
-        each.name
-        for each in await gateway.list_tools()
-        if needs_approval(each, "destructive", can_ask=False)
+    needing_approval = [
+        entity.name
+        for entity in await gateway.list_tools()
+        if needs_approval(entity, "destructive", can_ask=False)
     ]
 
-    assert ["wipe"] == asked
+    assert ["wipe"] == needing_approval
 
 
 values = st.recursive(
@@ -65,21 +65,21 @@ values = st.recursive(
 )
 
 
-def spoil(value: Any) -> None:
-    """Change whatever can be changed in a value, however deep."""
+def mutate(value: Any) -> None:
+    """Change every mutable part of a value, at any depth."""
     if isinstance(value, dict):
         for item in value.values():
-            spoil(item)
+            mutate(item)
         value["spoilt"] = True
     elif isinstance(value, list):
         for item in value:
-            spoil(item)
+            mutate(item)
         value.append("spoilt")
 
 
 @pytest.mark.parametrize("by_meta_tool", [True, False])
-def test_what_is_approved_is_what_is_called(by_meta_tool: bool) -> None:
-    """Whoever holds the objects of the call, or of the question, may change them meanwhile."""
+def test_approved_arguments_are_the_sent_arguments(by_meta_tool: bool) -> None:
+    """Callers may change the objects of the call or of the approval meanwhile."""
     shelf = Shelf([tool("pay")])
     with closing(Gateway(vector_store=MemoryVectorStore())) as gateway:
         gateway.add_server("shelf", server=shelf.server)
@@ -88,12 +88,12 @@ def test_what_is_approved_is_what_is_called(by_meta_tool: bool) -> None:
         def call_and_spoil(arguments: dict[str, Any]) -> None:
             whole = json.dumps(arguments)
             parsed = {"name": "pay", "arguments": arguments} if by_meta_tool else arguments
-            shown: list[object] = []
+            seen_arguments: list[object] = []
 
             async def approve(approval: Approval) -> bool:
-                shown.append(deepcopy(approval.arguments))
-                spoil(approval.arguments)
-                spoil(parsed)
+                seen_arguments.append(deepcopy(approval.arguments))
+                mutate(approval.arguments)
+                mutate(parsed)
                 return True
 
             name = "call_tool" if by_meta_tool else "pay"
@@ -101,7 +101,7 @@ def test_what_is_approved_is_what_is_called(by_meta_tool: bool) -> None:
             answer = asyncio.run(handle_call(gateway, TOOLS, call, approve=approve))
 
             assert not answer.failed
-            assert [json.loads(whole)] == shown
+            assert [json.loads(whole)] == seen_arguments
             assert ("pay", json.loads(whole)) == shelf.calls[-1]
 
         call_and_spoil()

@@ -1,4 +1,4 @@
-"""The two meta-tools, their names and the digest."""
+"""Names of the meta-tools, and the digest of the catalog."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def entities(**counts: int) -> list[Entity]:
         ),
     ],
 )
-def test_ours_move_aside_for_the_host_and_meet_nobody_there(
+def test_meta_tools_avoid_names_of_the_host_and_the_catalog(
     options: dict[str, Any], host_names: tuple[str, ...], avoid: tuple[str, ...], expected: Any
 ) -> None:
-    """Two tools of one name are a request that no service takes."""
+    """Services refuse requests with two tools of the same name."""
     names = meta_names(DiscoveryOptions(**options), host_names, avoid=avoid)
 
     assert expected == (names.search, names.call)
@@ -52,16 +52,16 @@ def test_ours_move_aside_for_the_host_and_meet_nobody_there(
     assert "other" not in names
 
 
-def test_a_long_name_that_moves_aside_stays_a_legal_name() -> None:
-    """64 characters are the most."""
+def test_long_replacement_name_is_legal() -> None:
+    """The maximum is 64 characters."""
     long = "s" * 64
     names = meta_names(DiscoveryOptions(search_name=long), [long, f"gateway_{long}"[:60]])
 
     assert len(names.search) <= 64
 
 
-def test_the_search_tool_tells_the_digest_and_without_one_just_what_it_does() -> None:
-    """A digest of nothing would be noise."""
+def test_search_tool_description_contains_the_digest() -> None:
+    """Without a digest it only describes the search."""
     plain, call = meta_tools(NAMES, "")
     telling, _ = meta_tools(NAMES, "The catalog holds 1 tool: time (1: zone).")
 
@@ -71,19 +71,21 @@ def test_the_search_tool_tells_the_digest_and_without_one_just_what_it_does() ->
     assert "you cannot. The catalog holds 1 tool: time (1: zone).'" in str(telling["function"])
 
 
-def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() -> None:
-    """From it a model knows what it may ask for. Byte-stable while the catalog is the same."""
-    found = entities(mail=1, files=2)
+def test_digest_lists_servers_by_size_with_frequent_words() -> None:
+    """It tells a model which tools it can search for, and is stable while the catalog is
+    unchanged.
+    """
+    listed = entities(mail=1, files=2)
 
-    for catalog in (found, found[::-1]):
+    for catalog in (listed, listed[::-1]):
         assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == (
             catalog_digest(catalog, budget=300)
         )
-    assert "" == catalog_digest([], budget=300) == catalog_digest(found, budget=0)
+    assert "" == catalog_digest([], budget=300) == catalog_digest(listed, budget=0)
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])
-def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None:
+def test_digest_stays_within_its_budget_and_counts_the_rest(budget: int) -> None:
     """A thousand servers must not fill the prompt."""
     text = catalog_digest(
         entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget

@@ -1,4 +1,4 @@
-"""Proxies: a found tool as a definition that services take."""
+"""Definitions of proxies, in the form that model services accept."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gateway.options import DiscoveryOptions
 from tests.fakes import entity, tool
 
 
-def test_a_proxy_is_the_tool_under_its_exposed_name_with_its_real_schema() -> None:
-    """References within the schema stay; the dialect is nobody's business."""
+def test_proxy_has_the_exposed_name_and_the_real_schema() -> None:
+    """Local references are kept; the dialect is removed."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:x",
@@ -22,8 +22,8 @@ def test_a_proxy_is_the_tool_under_its_exposed_name_with_its_real_schema() -> No
         "$defs": {"A": {"type": "string", "enum": ["x"]}},
         "required": ["a"],
     }
-    found = entity(replace(tool("a.b", "Does it."), input_schema=schema))
-    made = proxy(replace(found, exposed_name="a_b"), DiscoveryOptions())
+    tool_entity = entity(replace(tool("a.b", "Does it."), input_schema=schema))
+    definition = proxy(replace(tool_entity, exposed_name="a_b"), DiscoveryOptions())
 
     assert {
         "type": "function",
@@ -32,7 +32,7 @@ def test_a_proxy_is_the_tool_under_its_exposed_name_with_its_real_schema() -> No
             "description": "Does it.",
             "parameters": {key: schema[key] for key in schema if key not in {"$schema", "$id"}},
         },
-    } == made
+    } == definition
 
 
 @pytest.mark.parametrize(
@@ -44,28 +44,30 @@ def test_a_proxy_is_the_tool_under_its_exposed_name_with_its_real_schema() -> No
         ("", "a\u202eb" + "c" * 99, "ab" + "c" * 38),
     ],
 )
-def test_a_proxy_is_always_described_and_never_at_length(
+def test_proxy_description_is_never_empty_or_too_long(
     title: str, description: str, expected: str
 ) -> None:
-    """Invisible characters hide instructions from the people who read logs."""
-    found = entity(replace(tool("x", description), title=title))
+    """Invisible characters are removed, because they hide instructions from people who read
+    logs.
+    """
+    tool_entity = entity(replace(tool("x", description), title=title))
 
-    made: Any = proxy(found, DiscoveryOptions(description_chars=40))
+    definition: Any = proxy(tool_entity, DiscoveryOptions(description_chars=40))
 
-    assert expected == made["function"]["description"]
+    assert expected == definition["function"]["description"]
 
 
 @pytest.mark.parametrize("odd", [{}, {"type": "string"}, {"properties": None}, {"properties": []}])
-def test_any_schema_becomes_one_of_an_object(odd: dict[str, object]) -> None:
-    """Services refuse everything else, and with it the whole request."""
+def test_any_schema_becomes_an_object_schema(odd: dict[str, object]) -> None:
+    """Services refuse the whole request otherwise."""
     assert {"type": "object", "properties": {}} == to_parameters(odd)
 
 
 @pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
-def test_a_choice_at_the_top_becomes_its_properties(word: str) -> None:
-    """Services refuse such a schema: one tool of a server would cost every request.
+def test_choice_at_the_top_is_replaced_by_its_properties(word: str) -> None:
+    """Services refuse such a schema, so one tool of a server would break every request.
 
-    Google's calendar server had one. The call itself is checked against the schema as it was.
+    Google's calendar server had one. The call is checked against the original schema.
     """
     odd: dict[str, object] = {
         "type": "object",
@@ -99,8 +101,8 @@ def test_a_choice_at_the_top_becomes_its_properties(word: str) -> None:
         7,
     ],
 )
-def test_a_reference_that_leads_nowhere_is_left_out_and_never_followed(reference: object) -> None:
-    """Services refuse it, and with it the whole request. What stands beside it stays."""
+def test_dangling_reference_is_removed_and_never_followed(reference: object) -> None:
+    """Services refuse the whole request otherwise. Keywords next to the reference are kept."""
     schema: dict[str, object] = {
         "type": "object",
         "properties": {
@@ -120,8 +122,8 @@ def test_a_reference_that_leads_nowhere_is_left_out_and_never_followed(reference
     } == to_parameters(schema)
 
 
-def test_references_within_the_schema_stay_and_data_is_no_schema() -> None:
-    """Cycles too; a property may be called as a word of schemas is."""
+def test_local_references_are_kept_and_data_is_not_a_schema() -> None:
+    """Cycles are kept too. A property may have the name of a schema keyword."""
     schema: dict[str, object] = {
         "type": "object",
         "properties": {
@@ -139,11 +141,11 @@ def test_references_within_the_schema_stay_and_data_is_no_schema() -> None:
     assert schema == to_parameters(schema)
 
 
-def test_a_brief_proxy_is_described_in_one_line() -> None:
-    """As in the result of a search; the schema is the same."""
-    found = entity(tool("x", "First sentence. Second.\nThird."))
-    whole: Any = proxy(found, DiscoveryOptions())["function"]
-    brief: Any = proxy(found, DiscoveryOptions(), brief=True)["function"]
+def test_brief_proxy_has_a_description_of_one_line() -> None:
+    """The same line as in a search result, with the full schema."""
+    tool_entity = entity(tool("x", "First sentence. Second.\nThird."))
+    whole: Any = proxy(tool_entity, DiscoveryOptions())["function"]
+    brief: Any = proxy(tool_entity, DiscoveryOptions(), brief=True)["function"]
 
     assert {**whole, "description": "First sentence."} == brief
 
@@ -162,8 +164,8 @@ NESTED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("schema", [CLOSED, NESTED, {**CLOSED, "properties": {"a": {}}}])
-def test_a_closed_schema_is_strict(schema: dict[str, Any]) -> None:
-    """At every depth; local references stay."""
+def test_closed_schema_fits_strict(schema: dict[str, Any]) -> None:
+    """At every depth, with local references."""
     assert fits_strict(schema)
 
 
@@ -179,7 +181,7 @@ def test_a_closed_schema_is_strict(schema: dict[str, Any]) -> None:
         {"allOf": [CLOSED]},
     ],
 )
-def test_an_open_schema_is_not(changed: dict[str, Any]) -> None:
+def test_open_schema_does_not_fit_strict(changed: dict[str, Any]) -> None:
     """The service would refuse the whole request."""
     assert not fits_strict({**CLOSED, **changed})
 
@@ -188,11 +190,11 @@ def test_an_open_schema_is_not(changed: dict[str, Any]) -> None:
     ("strict", "schema", "expected"),
     [(True, CLOSED, True), (True, {**CLOSED, "required": []}, None), (False, CLOSED, None)],
 )
-def test_a_proxy_says_so_where_the_host_wants_it(
+def test_proxy_is_strict_only_if_configured_and_possible(
     strict: bool, schema: dict[str, Any], expected: bool | None
 ) -> None:
-    """Off by default: many servers behind the API do not know the word."""
-    found = entity(replace(tool("t"), input_schema=schema))
-    function: Any = proxy(found, DiscoveryOptions(strict=strict))["function"]
+    """Off by default, because many compatible services do not know the keyword."""
+    tool_entity = entity(replace(tool("t"), input_schema=schema))
+    function: Any = proxy(tool_entity, DiscoveryOptions(strict=strict))["function"]
 
     assert expected is function.get("strict")

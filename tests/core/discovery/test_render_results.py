@@ -1,4 +1,4 @@
-"""Search results as the model reads them, and as they are read back."""
+"""Search results as text for the model, and parsing of that text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OPTIONS = DiscoveryOptions()
 
 
 def match(name: str, **fields: Any) -> Match:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "description": f"Does {name}.",
         "score": 1.0,
         "confidence": 0.9,
     } | fields
-    return Match(id=f"srv/{name}", name=name, server="srv", **given)
+    return Match(id=f"srv/{name}", name=name, server="srv", **defaults)
 
 
 def matches(count: int, prefix: str = "m", **fields: Any) -> tuple[Match, ...]:
@@ -36,8 +36,8 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_matches_come_first_then_prerequisites_related_and_next_steps() -> None:
-    """The order of the proxies is the order of these rows."""
+def test_rows_are_ordered_by_kind() -> None:
+    """The order of the rows is the order of the proxies."""
     result = SearchResult(
         mode="hybrid",
         next_steps=matches(1, "n"),
@@ -58,7 +58,7 @@ def test_matches_come_first_then_prerequisites_related_and_next_steps() -> None:
     assert ("m0", "m1", "p0", "r0", "n0") == direct_names_in(text)
 
 
-def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
+def test_row_contains_required_arguments_and_reason() -> None:
     """A model that knows the reason searches less."""
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0"),)
     result = SearchResult(
@@ -79,17 +79,17 @@ def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
     ] == read(render(result, OPTIONS))
 
 
-def test_words_that_the_row_shows_are_no_reason() -> None:
-    """The model reads them anyway: every conversation would carry them twice."""
-    seen = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
+def test_reason_omits_words_that_the_row_contains() -> None:
+    """The model would read these words twice."""
+    evident = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
     half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
-    result = SearchResult(mode="hybrid", matches=(seen, half))
+    result = SearchResult(mode="hybrid", matches=(evident, half))
 
     assert [None, "words: other"] == [row.get("why") for row in read(render(result, OPTIONS))]
 
 
-def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
-    """Its definition stands among the tools of the same request."""
+def test_tool_with_a_known_definition_is_only_named() -> None:
+    """The same request contains its definition."""
     result = SearchResult(mode="graph", matches=matches(2, required=("a",)))
 
     text = render(result, OPTIONS, shown={"m0", "other"})
@@ -99,8 +99,10 @@ def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> None:
-    """They can still be called by name. One that the graph gives no reason for is a name alone."""
+def test_search_adds_at_most_eight_proxies_and_names_the_rest() -> None:
+    """The others can be called by name. Tools that the graph added without a reason are only
+    names.
+    """
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/r2"),)
     linked = match("r2", evidence=Evidence(path=path))
     related = (*matches(2, "r"), linked, match("r3"), match("r4"))
@@ -115,8 +117,8 @@ def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> 
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_what_the_host_declares_takes_a_place_before_what_is_derived() -> None:
-    """A declared next step comes before a derived relative, and before a derived prerequisite."""
+def test_declared_supplements_come_before_derived_ones() -> None:
+    """A declared next step comes before a derived related tool or prerequisite."""
 
     def reached(name: str, predicate: str, *, declared: bool) -> Match:
         step = PathStep(subject="x/m0", predicate=predicate, object=name, declared=declared)
@@ -141,7 +143,7 @@ def test_what_the_host_declares_takes_a_place_before_what_is_derived() -> None:
 @pytest.mark.parametrize(
     ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
 )
-def test_nothing_is_said_in_words(mode: Any, note: str) -> None:
+def test_empty_result_has_a_note(mode: Any, note: str) -> None:
     """An empty list alone invites the same search again."""
     text = render(SearchResult(mode=mode), OPTIONS)
 
@@ -150,8 +152,8 @@ def test_nothing_is_said_in_words(mode: Any, note: str) -> None:
     assert () == direct_names_in(text)
 
 
-def test_a_weak_result_warns() -> None:
-    """Otherwise the best of nothing looks like a find."""
+def test_weak_result_has_a_warning() -> None:
+    """Otherwise the best of several bad matches looks good."""
     note = Diagnostic(stage="confidence", code="low_confidence_results")
     result = SearchResult(mode="graph", matches=matches(1), diagnostics=(note,))
 
@@ -160,8 +162,10 @@ def test_a_weak_result_warns() -> None:
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
-def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
-    """Texts get shorter first, then the end goes; every row that stays is whole."""
+def test_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
+    """Texts are shortened first, then rows are removed from the end. Remaining rows are
+    complete.
+    """
     long = "word " * 60
     result = SearchResult(
         mode="hybrid",
@@ -172,13 +176,13 @@ def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
 
     text = render(result, DiscoveryOptions(result_token_budget=budget))
 
-    shown = [row["name"] for row in read(text)]
+    row_names = [row["name"] for row in read(text)]
     also = json.loads(text).get("also", [])
     listed = (*result.matches, *result.related, *result.next_steps)
-    every = [each.name for each in listed if each.name not in also]
+    every = [match.name for match in listed if match.name not in also]
     assert estimate_tokens(text) <= budget
-    assert every[: len(shown)] == shown
-    assert len(shown) >= 2
+    assert every[: len(row_names)] == row_names
+    assert len(row_names) >= 2
 
 
 MATCHES = st.lists(
@@ -203,8 +207,8 @@ RESULTS = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(RESULTS, st.sampled_from([100, 1200, 20_000]), st.integers(1, 12))
-def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies: int) -> None:
-    """The text is the conversation's only memory of a search."""
+def test_rendered_names_are_parsed_again(result: SearchResult, budget: int, proxies: int) -> None:
+    """The text is the conversation's only record of a search."""
     options = DiscoveryOptions(result_token_budget=budget, proxies_per_search=proxies)
 
     text = render(result, options)
@@ -221,8 +225,7 @@ def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies
     st.none() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["tools", "name", "x"]), inner),
 ).map(json.dumps))  # fmt: skip
-def test_any_other_text_names_texts_or_nothing(text: str) -> None:
-    """Whatever stands in a conversation, reading it raises nothing."""
+def test_parsing_other_text_never_raises(text: str) -> None:
     assert all(isinstance(name, str) for name in direct_names_in(text))
 
 
@@ -230,25 +233,25 @@ def test_any_other_text_names_texts_or_nothing(text: str) -> None:
     "content",
     ["[" * 50_000, json.dumps({"tools": [{"name": "a"}], "pad": "x" * 100_000}), "[]", "null"],
 )
-def test_a_text_that_is_no_result_is_not_read(content: str) -> None:
-    """Depth and size are a stranger's to choose."""
+def test_text_that_is_not_a_result_contains_no_names(content: str) -> None:
+    """Third parties can choose the depth and size of a text."""
     assert () == direct_names_in(content)
 
 
 def schema(name: str) -> JsonObject:
-    """Parameters of some size, told by the name."""
+    """Return parameters whose size depends on the name."""
     about = {name: {"type": "string", "description": "x" * 200}}
     return {"type": "object", "properties": about}
 
 
-def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> None:
-    """Those of the first ones: the rest keeps its required arguments."""
+def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
+    """The first tools get theirs; the others keep their required arguments."""
     options = DiscoveryOptions(schema_token_budget=300)
-    found = SearchResult(
+    result = SearchResult(
         mode="graph", matches=tuple(match(f"tool_{number}") for number in range(5))
     )
 
-    rows = json.loads(render(found, options, schemas=schema))["tools"]
+    rows = json.loads(render(result, options, schemas=schema))["tools"]
 
     assert 5 == len(rows)
     has_parameters = ["parameters" in row for row in rows]
@@ -258,10 +261,8 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
 
 
 @pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
-def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
-    schemas: Schemas | None,
-) -> None:
-    """It can be called; nothing that its author wrote at length reaches the model."""
+def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> None:
+    """It can be called, but the model sees no long text by its author."""
     odd = {"description": "IMPORTANT", "required": ("a", "IMPORTANT: do it"), "suspicious": True}
     needed = PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0", declared=True)
     way = Evidence(path=(needed,))
@@ -281,8 +282,8 @@ def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
     assert ("m1",) == direct_names_in(text) == direct_names(result, OPTIONS)
 
 
-def test_parameters_are_written_short_and_nothing_is_lost() -> None:
-    """A plain one is a text; what a text cannot say stays a schema, and required ones are named."""
+def test_parameters_are_compact_without_loss() -> None:
+    """A plain parameter becomes a text; others stay schemas. Required ones are named."""
     unit = {"type": "string", "enum": ["km", "mi"]}
     plain = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""Tokens of a catalog, with and without a gateway."""
+"""Token counts of a catalog, with and without a gateway."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from tests.conftest import OpenGateway
 from tests.fakes import suspicious, tool
 
 
-def test_an_answer_and_the_schemas_that_it_brings_are_counted(
+def test_counter_counts_answers_and_schemas(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Without a gateway all schemas are sent; the meta-tools are sent with each request."""
+    """Without a gateway all schemas are sent. The meta-tools are sent with each request."""
     gateway: Gateway = open_gateway(catalog)
 
     async def work() -> tuple[int, int, int, int, int]:
         tokens = await token_counter(gateway)
         result = await gateway.search("play a song", limit=1)
         answer, schemas = tokens.count(result)
-        sent = [json_tokens(proxy(each, DiscoveryOptions())) for each in await gateway.list_tools()]
+        sent = [
+            json_tokens(proxy(entity, DiscoveryOptions())) for entity in await gateway.list_tools()
+        ]
         return tokens.catalog, sum(sent), tokens.fixed, answer, schemas
 
     catalog_tokens, all_sent, fixed, answer, schemas = gateway.bridge.call(work)
@@ -35,7 +37,7 @@ def test_an_answer_and_the_schemas_that_it_brings_are_counted(
     assert 0 < answer
 
 
-def test_an_empty_catalog_costs_nothing(open_gateway: OpenGateway) -> None:
+def test_empty_catalog_has_zero_tokens(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
 
     async def work() -> tuple[int, int, tuple[int, int]]:
@@ -45,18 +47,18 @@ def test_an_empty_catalog_costs_nothing(open_gateway: OpenGateway) -> None:
     assert (0, 0, (0, 0)) == gateway.bridge.call(work)
 
 
-async def test_a_result_is_shown_as_a_model_reads_it(
+async def test_model_view_contains_answer_and_proxies(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The answer, and the tools that it may call from then on; one that is gone is left out."""
+    """A tool that was removed since the search is omitted."""
     gateway = open_gateway([*catalog, suspicious(tool("play_record", "Play a record of a song."))])
     result = await gateway.search("play a song", limit=2)
 
     view = await model_view(gateway, result)
 
-    (played,) = [each for each in await gateway.list_tools() if each.name == "play_music"]
+    (played,) = [entity for entity in await gateway.list_tools() if entity.name == "play_music"]
     options = DiscoveryOptions()
-    assert {"play_music", "play_record"} == {each.name for each in result.matches}
+    assert {"play_music", "play_record"} == {entity.name for entity in result.matches}
     assert (render(result, options), ("play_music",)) == (view.text, view.tools)
     assert (estimate_tokens(view.text), json_tokens(proxy(played, options))) == (
         view.text_tokens,

@@ -1,4 +1,4 @@
-"""Servers on loopback that a test changes, ends, brings back and signs in to."""
+"""MCP servers on the loopback interface that tests can change, stop, restart and sign in to."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.fakes import Shelf
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """A server that listens."""
+    """A listening server."""
 
     shelf: Shelf
     port: int
 
     @property
     def url(self) -> str:
-        """Where it speaks MCP."""
+        """URL of its MCP endpoint."""
         return f"http://127.0.0.1:{self.port}/mcp"
 
 
@@ -35,29 +35,29 @@ class LiveServer:
 async def live_server(
     bridge: Bridge, tools: Iterable[ToolDefinition], port: int = 0
 ) -> AsyncIterator[LiveServer]:
-    """Serve *tools* by HTTP, on the loop of *bridge*, while the block lasts."""
+    """Serve *tools* by HTTP on the event loop of *bridge* within the block."""
     shelf = Shelf(tools)
     app = shelf.server.streamable_http_app(json_response=True)
-    async with served(bridge, app, port) as found:
-        yield LiveServer(shelf, found)
+    async with served(bridge, app, port) as server:
+        yield LiveServer(shelf, server)
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedServer:
-    """A server that wants a sign-in, and who gives the tokens."""
+    """A server that requires a sign-in, with its authorization server."""
 
     authority: Authority
     url: str
 
     async def agree(self, address: str) -> None:
-        """Do as a person's browser at *address*."""
+        """Follow the redirects from *address* like a person's browser."""
         self.authority.address = parse_qs(urlsplit(address).query)["redirect_uri"][0]
         await asyncio.to_thread(visit, address)
 
 
 @asynccontextmanager
 async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedServer]:
-    """Serve tools that only a token of an authorization server opens."""
+    """Serve tools that require a token of an authorization server."""
     authority = Authority()
     async with (
         placed(bridge, authority.app) as giver,
@@ -67,7 +67,7 @@ async def guarded_server(bridge: Bridge, folder: Path) -> AsyncIterator[GuardedS
 
 
 def patient(folder: Path, **upstream: object) -> Options:
-    """Options for a server on a busy machine, which is tried once at a time."""
+    """Return options for servers on a slow machine, tried once at a time."""
     more = {"connect_attempts": 1, "connect_timeout_s": PATIENCE_S, "first_listing_s": PATIENCE_S}
     options = UpstreamOptions(**{**more, **upstream})  # type: ignore[arg-type]  # passed on
     return Options(upstream=options, catalog_store_path=folder / "catalog.sqlite3")

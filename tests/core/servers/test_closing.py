@@ -1,4 +1,4 @@
-"""Gateways that close while a real server is being listed."""
+"""Gateways that close while a server is listed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ def add_server(gateway: Gateway, folder: Path, answers: Answers) -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
-async def test_closing_while_a_server_is_listed_again_is_not_its_failure(
+async def test_closing_during_a_relisting_does_not_count_as_a_server_failure(
     open_gateway: OpenGateway, tmp_path: Path, method: str
 ) -> None:
-    """The server is well; it had no time to answer."""
     slow = {method: [*{**ANSWERS, **LISTS}[method], None]}
     closing = open_gateway(options=patient(tmp_path))
     add_server(closing, tmp_path, {**LISTS, **slow})
@@ -51,7 +50,7 @@ async def test_closing_while_a_server_is_listed_again_is_not_its_failure(
     assert ((), ()) == (await later.issues(), (await later.report()).diagnostics)
 
 
-async def test_closing_while_a_server_starts_is_not_its_failure(
+async def test_closing_during_a_server_start_does_not_count_as_a_server_failure(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     first = open_gateway(options=patient(tmp_path))

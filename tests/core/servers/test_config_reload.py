@@ -1,4 +1,4 @@
-"""Configuration files that change while their servers run."""
+"""Reloads of configuration files while their servers run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ URL = {"url": "http://127.0.0.1:9/mcp"}
 
 
 class Desk:
-    """A gateway over a configuration file that can be written anew."""
+    """A gateway with a configuration file that can be rewritten."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,15 +64,15 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 async def ids(gateway: Gateway) -> list[str]:
-    return sorted(each.id for each in await gateway.list_tools())
+    return sorted(entity.id for entity in await gateway.list_tools())
 
 
-def told(reloaded: Reloaded) -> list[tuple[str, ...]]:
+def changed_servers(reloaded: Reloaded) -> list[tuple[str, ...]]:
     return [reloaded.added, reloaded.changed, reloaded.removed, reloaded.kept]
 
 
-async def test_only_what_changed_is_started_again(desk: Desk) -> None:
-    """One stays, one is another program now, one goes, one comes."""
+async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
+    """One server stays, one has another environment, one is removed, one is added."""
     desk.write({name: desk.entry(name) for name in ("stays", "turns", "goes")})
     gateway = desk.gateway()
     before = await ids(gateway)
@@ -85,7 +85,7 @@ async def test_only_what_changed_is_started_again(desk: Desk) -> None:
     await gateway.invoke("stays/good", {})
 
     assert ["goes/good", "stays/good", "turns/good"] == before
-    assert [("comes",), ("turns",), ("goes",), ("stays",)] == told(reloaded)
+    assert [("comes",), ("turns",), ("goes",), ("stays",)] == changed_servers(reloaded)
     assert ["comes/good", "stays/good", "turns/good"] == after
     assert ([stayed], 2) == (desk.children("stays"), len(desk.children("turns")))
     assert [True, False, False] == [lives(process) for process in (stayed, turned, gone)]
@@ -93,8 +93,7 @@ async def test_only_what_changed_is_started_again(desk: Desk) -> None:
         await gateway.invoke("goes/good", {})
 
 
-async def test_other_shapes_and_aliases_cost_no_session(desk: Desk) -> None:
-    """What is shown is a matter of names."""
+async def test_reload_of_transforms_and_aliases_keeps_sessions(desk: Desk) -> None:
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -102,15 +101,18 @@ async def test_other_shapes_and_aliases_cost_no_session(desk: Desk) -> None:
 
     desk.write({"srv": desk.entry("srv", tools={"prefix": "p_"})}, virtualServers=virtual)
     shaped = await gateway.reload()
-    seen = await ids(gateway)
+    tool_ids = await ids(gateway)
     desk.write({"srv": desk.entry("srv")}, virtualServers={"v": {"tools": {"best": "srv/good"}}})
     turned = await gateway.reload()
     later = await ids(gateway)
     desk.write({"srv": desk.entry("srv")})
     await gateway.reload()
 
-    assert ([("v",), ("srv",), (), ()], ["srv/p_good", "v/fine"]) == (told(shaped), seen)
-    assert ([(), ("srv", "v"), (), ()], ["srv/good", "v/best"]) == (told(turned), later)
+    assert ([("v",), ("srv",), (), ()], ["srv/p_good", "v/fine"]) == (
+        changed_servers(shaped),
+        tool_ids,
+    )
+    assert ([(), ("srv", "v"), (), ()], ["srv/good", "v/best"]) == (changed_servers(turned), later)
     assert ["srv/good"] == await ids(gateway)
     assert 1 == len(desk.children("srv"))
 
@@ -123,10 +125,10 @@ async def test_other_shapes_and_aliases_cost_no_session(desk: Desk) -> None:
         (None, "no configuration at"),
     ],
 )
-async def test_a_broken_file_leaves_everything_as_it_was(
+async def test_reload_of_a_broken_file_changes_nothing(
     desk: Desk, text: str | None, named: str
 ) -> None:
-    """With its place and the mend; the next good one is taken."""
+    """The error names the position and the remedy. A later valid file is applied."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -144,15 +146,17 @@ async def test_a_broken_file_leaves_everything_as_it_was(
     assert 1 == len(desk.children("srv"))
 
 
-async def test_an_entry_that_cannot_be_used_leaves_its_server_as_it_was(desk: Desk) -> None:
-    """Somebody is in the middle of writing; a new one like that is missing, as at a start."""
+async def test_reload_with_an_invalid_entry_keeps_its_server(desk: Desk) -> None:
+    """A person may be editing the file. A new server with an invalid entry is missing, as at a
+    start.
+    """
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
     desk.write({"srv": desk.entry("srv", cwd=7), "new": {"args": []}})
     reloaded = await gateway.reload()
 
-    assert [(), (), (), ("srv",)] == told(reloaded)
+    assert [(), (), (), ("srv",)] == changed_servers(reloaded)
     assert [
         "mcp.json: server 'srv': cwd must be a text",
         "mcp.json: server 'new' needs a 'command' (stdio) or a 'url' (streamable HTTP)",
@@ -162,10 +166,10 @@ async def test_an_entry_that_cannot_be_used_leaves_its_server_as_it_was(desk: De
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-async def test_another_command_line_obeys_the_policy_until_it_is_approved(
+async def test_changed_command_line_needs_approval_under_the_block_policy(
     desk: Desk, policy: str
 ) -> None:
-    """Whoever can write the file could run anything under a name that was trusted."""
+    """Otherwise anyone who can write the file could run a program under a trusted name."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway(on_change=policy)
     await ids(gateway)
@@ -187,10 +191,10 @@ async def test_another_command_line_obeys_the_policy_until_it_is_approved(
     assert () == (await gateway.report()).diagnostics
 
 
-async def test_another_value_of_a_variable_runs_nothing_until_it_is_approved(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be code that runs; what the file gives by reference may be another one any time."""
+async def test_changed_variable_needs_approval(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable may contain code. A reference in the file may resolve to another value at any
+    time.
+    """
     monkeypatch.setenv("GATEWAY_TEST_KEY", "one")
     env = {"PYTHONPATH": str(desk.folder), "KEY": "${GATEWAY_TEST_KEY}"}
     desk.write({"srv": desk.entry("srv", env=env)})
@@ -211,8 +215,8 @@ async def test_another_value_of_a_variable_runs_nothing_until_it_is_approved(
     assert b"elsewhere" not in desk.store.read_bytes()
 
 
-async def test_trust_comes_and_goes_with_the_file(desk: Desk) -> None:
-    """A session of a server that is not trusted is not kept for one that is."""
+async def test_reload_applies_trust_with_a_new_session(desk: Desk) -> None:
+    """A session of an untrusted server must not be used for a trusted one."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     (before,) = await gateway.list_tools()
@@ -222,12 +226,12 @@ async def test_trust_comes_and_goes_with_the_file(desk: Desk) -> None:
 
     assert ("srv",) == reloaded.changed
     assert [(False, False), (True, True)] == [
-        (each.trusted, each.vouched) for each in (before, after)
+        (entity.trusted, entity.vouched) for entity in (before, after)
     ]
 
 
-async def test_a_name_that_is_taken_changes_nothing(desk: Desk) -> None:
-    """By code, or by another file; and a file counts once."""
+async def test_reload_with_a_taken_name_changes_nothing(desk: Desk) -> None:
+    """The name is taken by code or by another file. Each file counts once."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     gateway.add_source(ListSource("mine", [tool("a")]))
@@ -250,8 +254,8 @@ async def test_a_name_that_is_taken_changes_nothing(desk: Desk) -> None:
     assert ["mine/a", "srv/good"] == await ids(gateway)
 
 
-async def test_what_code_removed_and_the_file_still_has_comes_back(desk: Desk) -> None:
-    """The file says what there is; what came without a file stays as it is."""
+async def test_reload_restores_servers_removed_by_code(desk: Desk) -> None:
+    """The file decides about its own servers; servers without a file stay."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     gateway.add_config(parse_manifest({"mcpServers": {"loose": desk.entry("loose")}}))
@@ -260,12 +264,11 @@ async def test_what_code_removed_and_the_file_still_has_comes_back(desk: Desk) -
     reloaded = await gateway.reload()
 
     assert ["loose/good"] == gone
-    assert [("srv",), (), (), ("loose",)] == told(reloaded)
+    assert [("srv",), (), (), ("loose",)] == changed_servers(reloaded)
     assert ["loose/good", "srv/good"] == await ids(gateway)
 
 
-def test_blocking_callers_reload_too(desk: Desk, tmp_path: Path) -> None:
-    """And the environment is read again."""
+def test_sync_gateway_reloads_with_the_current_environment(desk: Desk, tmp_path: Path) -> None:
     desk.write({"srv": desk.entry("srv", env={"KEY": "${GATEWAY_TEST_KEY:-none}"})})
     twin = SyncGateway(desk.gateway())
     os.environ["GATEWAY_TEST_KEY"] = "one"

@@ -1,4 +1,4 @@
-"""Servers that cannot be reached, as searches leave them out, and how they come back."""
+"""Unreachable servers: their exclusion from searches, and their recovery."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ STEPS = Document(
 )
 
 
-async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
-    bridge: Bridge, tmp_path: Path
-) -> None:
-    """It would be left out for ever: nobody uses what is not found."""
+async def test_excluded_servers_are_retried_periodically(bridge: Bridge, tmp_path: Path) -> None:
+    """Otherwise they would stay excluded, because nobody calls tools that searches exclude."""
     room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
     servers = ServerPool(
         Registry(),
@@ -56,11 +54,11 @@ async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
     for source in servers.cached.values():
         await source.list_tools()
     ill.healthy = False
-    wanted = replace(HEALTHY, without=frozenset({"x"}))
+    healthy_named = replace(HEALTHY, without=frozenset({"x"}))
 
     assert Filters() == servers.resolve_filters(Filters()) == servers.resolve_filters(None)
     for _ in range(3):
-        assert frozenset({"x", "ill"}) == servers.resolve_filters(wanted).without
+        assert frozenset({"x", "ill"}) == servers.resolve_filters(healthy_named).without
     at_once = ill.listings
     room.clock.tick(RETRY_S)
     for _ in range(3):
@@ -74,14 +72,14 @@ async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """The loop of a server beside the gateway."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    """Return the event loop of servers outside the gateway."""
+    upstream_bridge = Bridge("upstream")
+    yield upstream_bridge
+    upstream_bridge.close()
 
 
-def patient(clock: ManualClock, folder: Path) -> dict[str, object]:
-    """Options for a server on a busy machine, which is tried once at a time."""
+def slow_machine_options(clock: ManualClock, folder: Path) -> dict[str, object]:
+    """Return options for servers on a slow machine, tried once at a time."""
     upstream = UpstreamOptions(
         connect_attempts=1, connect_timeout_s=PATIENCE_S, first_listing_s=PATIENCE_S
     )
@@ -89,58 +87,62 @@ def patient(clock: ManualClock, folder: Path) -> dict[str, object]:
     return {"clock": clock, "options": options}
 
 
-async def found(gateway: Gateway, filters: Filters | None = None) -> set[str]:
+async def find_names(gateway: Gateway, filters: Filters | None = None) -> set[str]:
     return set(names(await gateway.search("echo: say it again", limit=9, filters=filters)))
 
 
-def stale(result: SearchResult) -> list[str]:
-    """The servers that a result says are down."""
+def stale_servers(result: SearchResult) -> list[str]:
+    """Return the servers that the result reports as stale."""
     notes = (note for note in result.diagnostics if note.code == "source_stale")
     return [note.detail.split()[0] for note in notes]
 
 
-async def test_a_server_that_dies_is_not_found_until_it_is_back(
+async def test_dead_server_is_excluded_until_it_recovers(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
-    """Without an index build, and never from the cache; its virtual tools go and come with it.
+    """No index build is needed, and the result is never from the cache. Its virtual tools follow
+    it.
 
-    Whoever finds its tools nevertheless is told that it is down.
+    Searches without ``healthy_only`` find its tools with a diagnostic.
     """
     clock, tools = ManualClock(), [tool("say_nothing", "Say it never.")]
-    gateway = open_gateway(tools, graph=[STEPS], **patient(clock, tmp_path))
+    gateway = open_gateway(tools, graph=[STEPS], **slow_machine_options(clock, tmp_path))
     async with AsyncExitStack() as stack:
         app = plain(tmp_path / "record").streamable_http_app()
         port = await stack.enter_async_context(served(bridge, app))
         gateway.add_server("srv", url=f"http://127.0.0.1:{port}/mcp")
         gateway.add_virtual_server("mine", {"repeat": "srv/echo", "hush": "shelf/say_nothing"})
-        before = await found(gateway, HEALTHY)
+        before = await find_names(gateway, HEALTHY)
         builds = gateway.index_builds
     with pytest.raises(UpstreamError):
         await gateway.invoke("srv/echo", {"text": "x"})
 
-    during = await found(gateway, HEALTHY)
+    during = await find_names(gateway, HEALTHY)
     steps = await gateway.next_steps(["srv/echo"], filters=HEALTHY)
-    listed = {each.name for each in await gateway.list_tools(HEALTHY)}
+    listed = {match.name for match in await gateway.list_tools(HEALTHY)}
     anyway = await gateway.search("echo: say it again", limit=9)
     without = await gateway.search("say it never", limit=1)
     same = gateway.index_builds
     async with served(bridge, plain(tmp_path / "record").streamable_http_app(), port):
         clock.tick(UpstreamOptions().retry_after_s)
-        await found(gateway, HEALTHY)
+        await find_names(gateway, HEALTHY)
         await until(lambda: "active" == gateway.server_states()["srv"])
-        after = await found(gateway, HEALTHY)
+        after = await find_names(gateway, HEALTHY)
         again = await gateway.search("echo: say it again", limit=9)
 
     assert {"echo", "repeat"} < before == after == set(names(anyway))
-    assert (["'mine':", "'srv':"], [], []) == (stale(anyway), stale(without), stale(again))
+    assert (["'mine':", "'srv':"], [], []) == (
+        stale_servers(anyway),
+        stale_servers(without),
+        stale_servers(again),
+    )
     assert {"say_nothing", "hush"} == during == listed
-    assert {"shelf/say_nothing", "mine/hush"} == {each.id for each in steps}
+    assert {"shelf/say_nothing", "mine/hush"} == {match.id for match in steps}
     assert builds == same
 
 
-async def test_a_source_without_a_session_is_healthy(open_gateway: OpenGateway) -> None:
-    """Nothing is known of it."""
+async def test_source_without_a_session_counts_as_healthy(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("plain", [tool("echo", "Say it again.")]))
 
-    assert {"echo"} == await found(gateway, HEALTHY)
+    assert {"echo"} == await find_names(gateway, HEALTHY)

@@ -1,4 +1,4 @@
-"""Servers that stand in the catalog, and what is done beside the searches."""
+"""Sweeps of the catalog store, started by searches."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(SqlCatalog):
-    """Tells when it is swept."""
+class SweptCatalog(SqlCatalog):
+    """A store that reports its sweeps."""
 
     def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:
         super().__init__(SqliteDatabase(folder / "catalog.sqlite3", CATALOG), wall=wall)
@@ -29,7 +29,7 @@ class Swept(SqlCatalog):
         self.fault = fault
 
     def sweep(self) -> None:
-        """Sweep, or fail."""
+        """Sweep, or raise."""
         super().sweep()
         self.sweeps += 1
         self.done.set()
@@ -37,27 +37,29 @@ class Swept(SqlCatalog):
             raise self.fault
 
     async def swept(self) -> int:
-        """Wait for the next end of a sweep; how many there were."""
+        """Wait for the end of the next sweep, and return the number of sweeps."""
         assert await asyncio.to_thread(self.done.wait, 60)
         self.done.clear()
         return self.sweeps
 
 
-def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> Gateway:
+def gateway_with_records(
+    open_gateway: OpenGateway, records: SweptCatalog, clock: ManualClock
+) -> Gateway:
     store = TemporaryStore()
     store.listings = records
     return open_gateway(store=store, vector_store=None, clock=clock)
 
 
-async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
+async def test_search_starts_a_sweep_every_five_minutes(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """And none in between; nobody waits for it."""
+    """No sweep starts in between, and the search does not wait for it."""
     clock, wall = ManualClock(), ManualClock()
-    records = Swept(tmp_path, wall=wall)
-    gateway = swept_by(open_gateway, records, clock)
+    records = SweptCatalog(tmp_path, wall=wall)
+    gateway = gateway_with_records(open_gateway, records, clock)
     records.keep("gone", "gone", Listing())
-    assert 1 == await records.swept()  # what is new has the file swept at once
+    assert 1 == await records.swept()  # a new configuration is swept at once
     wall.tick(MONTH_S)
 
     for seconds in (299, 2, 299):
@@ -69,19 +71,19 @@ async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
 
 
 @pytest.mark.parametrize("fault", [None, StoreError("the disk is full"), StopIteration()], ids=repr)
-async def test_a_store_that_cannot_be_swept_costs_no_search(
+async def test_failing_sweep_does_not_affect_searches(
     open_gateway: OpenGateway, fault: Exception | None, tmp_path: Path
 ) -> None:
-    """It is tried again when its time has come."""
+    """The sweep is tried again after the usual interval."""
     clock = ManualClock()
-    records = Swept(tmp_path, wall=ManualClock(), fault=fault)
-    gateway = swept_by(open_gateway, records, clock)
+    records = SweptCatalog(tmp_path, wall=ManualClock(), fault=fault)
+    gateway = gateway_with_records(open_gateway, records, clock)
 
     async def tried_again() -> bool:
-        # Who asks while a sweep still ends has none begun.
+        # A sweep that is still running prevents a new one.
         clock.tick(301)
-        found = await gateway.search("a")
-        assert not found.degraded
+        result = await gateway.search("a")
+        assert not result.degraded
         return records.sweeps > 1
 
     await until(tried_again)

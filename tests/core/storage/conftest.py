@@ -1,4 +1,4 @@
-"""Tables of a test in each kind of database."""
+"""Tables for tests, in each kind of database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OpenDatabase: TypeAlias = Callable[[Schema], Database]
 
 @pytest.fixture(params=DATABASES)
 def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
-    """Open the tables of one `Schema`; every time the same ones."""
+    """Return a function that opens the tables of one `Schema`, always with the same data."""
     with ExitStack() as opened:
 
         def another(tables: Schema) -> Database:

@@ -1,4 +1,4 @@
-"""A listing with something of everything that is kept of one."""
+"""A listing that uses every stored field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key by which command lines are digested."""
+"""Key for the digests of command lines."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def options_of(path: Path, host_key: str = "") -> Options:
     return Options(catalog_store_path=path.with_name("catalog.sqlite3"), host_key=host_key)
 
 
-def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
-    """However many make it at once; nothing else is left in the folder."""
+def test_key_file_is_created_once_and_only_readable_by_its_owner(tmp_path: Path) -> None:
+    """Several processes may create it at once; the folder contains no other files afterwards."""
     path = tmp_path / "new" / "approvals.key"
     with ThreadPoolExecutor(16) as threads:
         keys = set(threads.map(approval_key, [options_of(path)] * 64))
@@ -27,16 +27,16 @@ def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert [path] == [*path.parent.iterdir()]
 
 
-def test_where_no_file_can_be_each_key_is_another(tmp_path: Path) -> None:
-    """So nothing passes for approved."""
+def test_key_is_random_if_the_file_cannot_be_created(tmp_path: Path) -> None:
+    """Then no old approval is valid."""
     (tmp_path / "file").write_text("in the way")
     path = tmp_path / "file" / "approvals.key"
 
     assert approval_key(options_of(path)) != approval_key(options_of(path))
 
 
-def test_machines_that_have_the_key_of_the_host_need_no_file(tmp_path: Path) -> None:
-    """With several of these the first one counts."""
+def test_host_key_replaces_the_key_file(tmp_path: Path) -> None:
+    """The first of several host keys counts."""
     paths = [tmp_path / "one" / "approvals.key", tmp_path / "two" / "approvals.key"]
     keys = {approval_key(options_of(path, "a" * 32)) for path in paths}
     newer = approval_key(options_of(paths[0], f"{'b' * 32},{'a' * 32}"))

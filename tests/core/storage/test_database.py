@@ -1,4 +1,4 @@
-"""One SQLite file: who waits for whom, and what becomes of a file that is broken, old or new."""
+"""SQLite files: concurrent access, migration, and recovery of corrupt files."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def database(path: Path) -> Iterator[SqliteDatabase]:
 
 
 @contextlib.contextmanager
-def plainly(path: Path) -> Iterator[sqlite3.Connection]:
-    """Look into a file without our code."""
+def open_directly(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file directly by sqlite3."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
@@ -51,20 +51,19 @@ def texts(database: SqliteDatabase) -> list[str]:
         return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY rowid")]
 
 
-def test_a_reader_waits_for_no_writer(database: SqliteDatabase) -> None:
-    """It reads what was there before, while another thread is still writing."""
+def test_reader_does_not_wait_for_a_writer(database: SqliteDatabase) -> None:
+    """It reads the old state while another thread is writing."""
     add(database, "old")
 
     with ThreadPoolExecutor(1) as pool, database.transaction() as connection:
         connection.execute("INSERT INTO notes VALUES ('new')")
-        seen = pool.submit(texts, database).result(timeout=60)
+        old_texts = pool.submit(texts, database).result(timeout=60)
 
-    assert ["old"] == seen
+    assert ["old"] == old_texts
     assert ["old", "new"] == texts(database)
 
 
-def test_all_of_a_transaction_is_written_or_nothing(database: SqliteDatabase) -> None:
-    """Whatever went wrong in it."""
+def test_failed_transaction_writes_nothing(database: SqliteDatabase) -> None:
 
     def half() -> None:
         with database.transaction() as connection:
@@ -78,8 +77,8 @@ def test_all_of_a_transaction_is_written_or_nothing(database: SqliteDatabase) ->
     assert ["whole"] == texts(database)
 
 
-def test_closing_leaves_no_connection_open(database: SqliteDatabase) -> None:
-    """A reader that is at work goes on; it is closed when it is done."""
+def test_close_leaves_no_connection_open(database: SqliteDatabase) -> None:
+    """A running reader continues, and is closed when it ends."""
     with database.transaction() as writer:
         pass
     with database.reading() as resting:
@@ -94,11 +93,11 @@ def test_closing_leaves_no_connection_open(database: SqliteDatabase) -> None:
     assert [] == texts(database)
 
 
-def test_who_holds_the_file_too_long_is_told_of(database: SqliteDatabase, path: Path) -> None:
-    """Another process, here; reading goes on meanwhile."""
+def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> None:
+    """Another process holds the lock. Reads continue meanwhile."""
     add(database, "a")
 
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"notes 'notes\.db': database is locked") as caught:
             add(database, "b")
@@ -109,12 +108,12 @@ def test_who_holds_the_file_too_long_is_told_of(database: SqliteDatabase, path: 
     assert ["a", "c"] == texts(database)
 
 
-def test_a_file_that_another_process_is_making_is_waited_for(
+def test_open_waits_for_a_process_that_creates_the_file(
     database: SqliteDatabase, path: Path
 ) -> None:
-    """And given up, if that takes too long."""
+    """It raises an error if that takes too long."""
     path.parent.mkdir()
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("CREATE TABLE others (x)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreError, match="locked"):
@@ -129,8 +128,8 @@ def test_a_file_that_another_process_is_making_is_waited_for(
     assert ["a"] == texts(database)
 
 
-def test_many_that_make_a_file_at_once_make_one(path: Path) -> None:
-    """Each over connections of its own, as processes have them."""
+def test_concurrent_creation_makes_one_file(path: Path) -> None:
+    """Each thread has its own connections, as processes do."""
     meeting = threading.Barrier(8)
 
     def made(name: str) -> None:
@@ -148,10 +147,8 @@ def test_many_that_make_a_file_at_once_make_one(path: Path) -> None:
     database.close()
 
 
-def test_an_older_file_is_brought_up_and_keeps_what_it_has(
-    database: SqliteDatabase, path: Path
-) -> None:
-    """Also by one who only reads."""
+def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, path: Path) -> None:
+    """Reading migrates the file too."""
     add(database, "old")
     database.close()
 
@@ -159,12 +156,12 @@ def test_an_older_file_is_brought_up_and_keeps_what_it_has(
     with newer.reading() as connection:
         assert [("old", None)] == connection.execute("SELECT text, tag FROM notes").fetchall()
     newer.close()
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert (2,) == connection.execute("PRAGMA user_version").fetchone()
 
 
-def test_a_step_that_fails_leaves_the_file_as_it_was(database: SqliteDatabase, path: Path) -> None:
-    """Half a step would be a version that nobody knows."""
+def test_failed_migration_leaves_the_file_unchanged(database: SqliteDatabase, path: Path) -> None:
+    """Half a step would be an undefined version."""
     add(database, "old")
     broken = Schema(
         name="notes", what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE"))
@@ -174,14 +171,13 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(database: SqliteDatabase, p
         add(SqliteDatabase(path, broken), "new")
 
     assert ["old"] == texts(database)
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert (1,) == connection.execute("PRAGMA user_version").fetchone()
         assert [("notes",)] == connection.execute("SELECT name FROM sqlite_master").fetchall()
 
 
 @pytest.mark.parametrize("use", [texts, lambda database: add(database, "no")])
-def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path, use: object) -> None:
-    """It is nobody's fault, and its data are somebody's."""
+def test_newer_file_is_refused_and_left_unchanged(path: Path, use: object) -> None:
     newer = SqliteDatabase(path, TAGGED)
     add(newer, "new")
     newer.close()
@@ -197,24 +193,24 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path, use: ob
     assert [path] == list(path.parent.iterdir())
 
 
-def test_a_file_that_was_taken_away_is_begun_anew(database: SqliteDatabase, path: Path) -> None:
-    """Whoever deletes it wants it empty, not written where nobody can read it."""
+def test_deleted_file_is_created_again(database: SqliteDatabase, path: Path) -> None:
+    """Otherwise data would be written into the deleted file."""
     add(database, "gone")
     texts(database)
-    for each in path.parent.iterdir():
-        each.unlink()
+    for file in path.parent.iterdir():
+        file.unlink()
 
     assert [] == texts(database)
     add(database, "here")
     assert ["here"] == texts(database)
-    with plainly(path) as connection:
+    with open_directly(path) as connection:
         assert [("here",)] == connection.execute("SELECT text FROM notes").fetchall()
 
 
-def test_what_another_process_put_in_the_place_of_a_corrupt_file_stays(
+def test_file_that_replaced_a_corrupt_one_stays(
     database: SqliteDatabase, path: Path, tmp_path: Path
 ) -> None:
-    """Both met the corrupt one; only one may set it aside."""
+    """Two processes found the corrupt file; only one may rename it."""
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database " * 1000)
     add(database, "old")
@@ -222,7 +218,7 @@ def test_what_another_process_put_in_the_place_of_a_corrupt_file_stays(
     other = SqliteDatabase(path, NOTES)
 
     def late() -> None:
-        with database.reading(), plainly(garbage) as connection:
+        with database.reading(), open_directly(garbage) as connection:
             path.rename(path.with_name("aside"))
             add(other, "theirs")
             connection.execute("SELECT * FROM sqlite_master")
@@ -235,12 +231,12 @@ def test_what_another_process_put_in_the_place_of_a_corrupt_file_stays(
     other.close()
 
 
-def test_a_corrupt_file_goes_with_what_was_not_yet_written_into_it(
+def test_corrupt_file_is_renamed_with_its_write_ahead_log(
     database: SqliteDatabase, path: Path
 ) -> None:
-    """Somebody may still mend it by hand."""
+    """A person may still recover data from it."""
     add(database, "a")
-    with plainly(path) as other:
+    with open_directly(path) as other:
         other.execute("PRAGMA wal_checkpoint")
         database.close()
         with path.open("r+b") as file:

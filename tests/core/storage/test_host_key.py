@@ -1,4 +1,4 @@
-"""The key of the host."""
+"""Keys derived from the host key."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from gateway.storage import host_keys
 NEW, OLD = "n" * 32, "o" * 44
 
 
-def test_each_purpose_has_a_key_of_its_own_from_each_key_of_the_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The same on every machine, by reference too."""
+def test_purposes_have_independent_keys_for_each_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys are the same on every machine, also if the host key is a reference."""
     monkeypatch.setenv("TEAM_KEY", f"{NEW}, {OLD}")
     both = host_keys(Options(host_key="env:TEAM_KEY"), "sign-ins")
     old = host_keys(Options(host_key=OLD), "sign-ins")
@@ -28,7 +26,7 @@ def test_each_purpose_has_a_key_of_its_own_from_each_key_of_the_host(
 
 
 @pytest.mark.parametrize("text", ["SECRET", f"{NEW},SECRET", f"{NEW},", "env:TEAM_KEY_IS_NOT_SET"])
-def test_a_key_that_cannot_be_one_is_an_error_without_it(text: str) -> None:
+def test_invalid_host_key_error_does_not_contain_the_key(text: str) -> None:
     with pytest.raises(ConfigError, match="host_key") as caught:
         host_keys(Options(host_key=text), "sign-ins")
 

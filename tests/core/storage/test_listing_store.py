@@ -1,4 +1,4 @@
-"""What is remembered of servers between two starts."""
+"""Stored listings in SQLite."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "catalog.sqlite3"
 
 
-def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
-    """They are parsed late, so that they are checked early."""
+def test_damaged_listing_is_discarded(path: Path) -> None:
+    """Definitions are parsed late, so damage must be detected when the row is read."""
     records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as file:
@@ -34,20 +34,20 @@ def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
 
 
 def test_definitions_are_parsed_late_and_once(path: Path) -> None:
-    """They are what a tuple of them would be."""
+    """They compare equal to a tuple of definitions."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
-    found = store.listing("f")
-    assert found is not None
-    definitions, (first, *_) = found.listing.definitions, LISTING.definitions
+    stored = store.listing("f")
+    assert stored is not None
+    definitions, (first, *_) = stored.listing.definitions, LISTING.definitions
 
     assert (4, tuple(LISTING.definitions)) == (len(definitions), tuple(definitions))
     assert next(iter(definitions)) is next(iter(definitions))
     assert first in definitions
 
 
-def test_a_listing_has_one_digest_whether_it_is_stored_or_fresh() -> None:
-    """And another one if any definition is another; none if it is doubted or was never stored."""
+def test_stored_and_fresh_listing_have_the_same_digest() -> None:
+    """The digest changes with any definition. Suspicious or unstored listings have none."""
     first, *others = LISTING.definitions
     doubt = Diagnostic(stage="catalog", code="tool_suspicious")
     changed, doubted = (
@@ -60,8 +60,8 @@ def test_a_listing_has_one_digest_whether_it_is_stored_or_fresh() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
-def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
-    """Of an older or newer version, say; it is listed anew."""
+def test_unreadable_row_is_not_a_listing(path: Path, text: str) -> None:
+    """It may be from another version; the server is listed again."""
     records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as other:
@@ -70,8 +70,8 @@ def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
     assert records.listing("f") is None
 
 
-def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
-    """A full disk, or a file that may only be read: here one that somebody else holds."""
+def test_change_is_reported_if_it_cannot_be_stored(path: Path) -> None:
+    """The disk may be full or the file read-only. Here another connection holds the lock."""
     SqlCatalog.in_files(path).record_seen("o", {"a": "1", "b": "1"})
     records = SqlCatalog.in_files(path, busy_s=0)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -85,8 +85,8 @@ def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> 
     assert frozenset() == records.changed("o")
 
 
-def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
-    """Many processes may start at once over one file."""
+def test_start_with_known_listings_writes_nothing(path: Path) -> None:
+    """Many processes may start at once with one file."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
     store.record_seen("o", {"a": "1"})
@@ -98,8 +98,8 @@ def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
         assert start.listing("f") is not None
 
 
-def test_the_use_of_a_listing_is_recorded_when_the_store_closes(path: Path) -> None:
-    """A listing that some process reads now and then is not deleted."""
+def test_close_records_the_use_of_listings(path: Path) -> None:
+    """Otherwise listings that are only read would be deleted."""
     wall = ManualClock(0.0)
     store = SqlCatalog.in_files(path, wall=wall)
     store.keep("f", "srv", LISTING)

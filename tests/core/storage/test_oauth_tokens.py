@@ -1,4 +1,4 @@
-"""Where the tokens of sign-ins are kept."""
+"""Token stores of sign-ins."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Ring(KeyringBackend):
 
 
 @pytest.fixture
-def ring() -> Iterator[None]:
+def memory_keyring() -> Iterator[None]:
     before = keyring.get_keyring()
     keyring.set_keyring(Ring())
     yield
     keyring.set_keyring(before)
 
 
-def files(folder: Path) -> OpenTokens:
+def open_file_tokens(folder: Path) -> OpenTokens:
     return open_tokens(Options(catalog_store_path=folder / "catalog.sqlite3"), None)
 
 
@@ -52,37 +52,36 @@ def tokens_of(target: HttpServer) -> TokenStore:
     return target.auth.tokens
 
 
-@pytest.mark.usefixtures("ring")
+@pytest.mark.usefixtures("memory_keyring")
 @pytest.mark.parametrize("store", ["file", "keyring"])
-def test_tokens_are_kept_replaced_and_forgotten(store: TokenStoreKind, tmp_path: Path) -> None:
-    """The same for every place."""
+def test_tokens_are_stored_replaced_and_deleted(store: TokenStoreKind, tmp_path: Path) -> None:
     auth = OAuth(store=store)
     tokens = tokens_of(
-        with_token_store("srv", HttpServer("https://a/mcp", auth=auth), files(tmp_path))
+        with_token_store("srv", HttpServer("https://a/mcp", auth=auth), open_file_tokens(tmp_path))
     )
 
     before = tokens.read()
     tokens.write("one")
     tokens.write("two")
-    held = tokens.read()
+    stored = tokens.read()
     tokens.forget()
     tokens.forget()
 
-    assert (None, "two", None) == (before, held, tokens.read())
+    assert (None, "two", None) == (before, stored, tokens.read())
 
 
-def test_only_its_owner_reads_the_file(tmp_path: Path) -> None:
-    """Whatever the mask of the process is."""
+def test_token_file_is_only_readable_by_its_owner(tmp_path: Path) -> None:
+    """The umask of the process does not matter."""
     tokens = FileTokens(tmp_path / "deep" / "srv.json")
 
     tokens.write("secret")
 
     assert 0o600 == stat.S_IMODE((tmp_path / "deep" / "srv.json").stat().st_mode)
-    assert ["srv.json"] == [each.name for each in (tmp_path / "deep").iterdir()]
+    assert ["srv.json"] == [file.name for file in (tmp_path / "deep").iterdir()]
 
 
-def test_tokens_belong_to_a_name_an_address_and_a_client(tmp_path: Path) -> None:
-    """An address that somebody put there later gets none of them."""
+def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
+    """A URL that was configured later gets no tokens."""
     targets = [
         ("a", HttpServer("https://a/mcp", auth=OAuth())),
         ("a", HttpServer("https://evil/mcp", auth=OAuth())),
@@ -90,26 +89,30 @@ def test_tokens_belong_to_a_name_an_address_and_a_client(tmp_path: Path) -> None
         ("a", HttpServer("https://a/mcp", auth=OAuth(client_id="other"))),
     ]
     for name, target in targets:
-        tokens_of(with_token_store(name, target, files(tmp_path))).write(name + target.url)
+        tokens_of(with_token_store(name, target, open_file_tokens(tmp_path))).write(
+            name + target.url
+        )
 
     assert 4 == len(list((tmp_path / "tokens").iterdir()))
 
 
-def test_who_does_not_sign_in_gets_no_place_and_who_has_one_keeps_it(tmp_path: Path) -> None:
-    """A host may keep tokens its own way."""
-    own = FileTokens(tmp_path / "own")
+def test_only_oauth_servers_without_a_token_store_get_one(tmp_path: Path) -> None:
+    """A host may store tokens in its own way."""
+    host_tokens = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")
 
-    assert plain is with_token_store("srv", plain, files(tmp_path))
-    assert own is tokens_of(
+    assert plain is with_token_store("srv", plain, open_file_tokens(tmp_path))
+    assert host_tokens is tokens_of(
         with_token_store(
-            "srv", HttpServer("https://a/mcp", auth=OAuth(tokens=own)), files(tmp_path)
+            "srv",
+            HttpServer("https://a/mcp", auth=OAuth(tokens=host_tokens)),
+            open_file_tokens(tmp_path),
         )
     )
 
 
-def test_bytes_that_are_no_text_are_nothing(tmp_path: Path) -> None:
-    """A broken file costs one sign-in, not a search."""
+def test_token_file_with_invalid_utf8_counts_as_empty(tmp_path: Path) -> None:
+    """A damaged file costs one sign-in, but no search."""
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
 
     assert FileTokens(tmp_path / "x").read() is None

@@ -1,4 +1,4 @@
-"""Statements that mean the same in every database."""
+"""SQL statements with the same meaning in every database."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def database(open_database: OpenDatabase) -> Database:
     return database
 
 
-def test_a_write_counts_the_rows_that_it_changed(database: Database) -> None:
+def test_write_returns_the_number_of_changed_rows(database: Database) -> None:
     assert 2 == database.write("UPDATE sums SET total = ? WHERE name = ?", (5, "a"), (5, "B"))
     assert 3 == database.write("DELETE FROM sums", ())
     database.write(ADD)
     assert [] == database.rows("SELECT name FROM sums")
 
 
-def test_a_list_is_a_value(database: Database) -> None:
-    """Also where values have names. Texts are sorted by their characters."""
+def test_any_accepts_a_list_value(database: Database) -> None:
+    """Values may be positional or named. Texts are sorted by code points."""
     by_place = "SELECT name FROM sums WHERE total > ? AND name = ANY(?) ORDER BY name"
     by_name = "SELECT name FROM sums WHERE name = ANY(:names) OR total = :total ORDER BY name"
 
@@ -56,8 +56,8 @@ def test_a_list_is_a_value(database: Database) -> None:
     assert [] == database.rows(by_place, (0, []))
 
 
-def test_functions_have_one_name(database: Database) -> None:
-    """A value may be NULL; a number is cut towards 0."""
+def test_functions_have_the_same_meaning(database: Database) -> None:
+    """A value may be NULL; numbers are truncated towards 0."""
     query = """SELECT trunc((:now - total) / :day), strpos(name, :part) FROM sums
         WHERE CAST(:name AS text) IS NULL OR name = :name ORDER BY name"""
     values = {"now": 0.5, "day": 1.0, "part": "é"}
@@ -66,25 +66,25 @@ def test_functions_have_one_name(database: Database) -> None:
     assert [(0, 0)] == database.rows(query, values | {"name": "a"})
 
 
-def test_an_inserted_row_has_the_next_id(database: Database) -> None:
+def test_insert_returns_the_next_id(database: Database) -> None:
     with database.transaction() as session:
         ids = [session.insert("INSERT INTO notes (text) VALUES (?)", (text,)) for text in "ab"]
 
     assert [1, 2] == ids
 
 
-def test_rows_come_one_by_one_in_any_number(database: Database) -> None:
+def test_each_yields_any_number_of_rows(database: Database) -> None:
     texts = [(str(number),) for number in range(2_500)]
     database.write("INSERT INTO notes (text) VALUES (?)", *texts)
 
     with database.reading() as session:
-        found = [*session.each("SELECT text FROM notes WHERE id > ? ORDER BY id", (0,))]
+        rows = [*session.each("SELECT text FROM notes WHERE id > ? ORDER BY id", (0,))]
 
-    assert texts == found
+    assert texts == rows
 
 
-def test_what_is_held_is_held_until_the_end(open_database: OpenDatabase) -> None:
-    """Many read, add and write at once, and nothing is lost."""
+def test_hold_locks_a_name_until_the_end_of_the_transaction(open_database: OpenDatabase) -> None:
+    """Several threads read, add and write at once without losing data."""
     databases = [open_database(SUMS) for _ in range(2)]
     databases[0].write(ADD, ("a", 0))
 
@@ -101,7 +101,7 @@ def test_what_is_held_is_held_until_the_end(open_database: OpenDatabase) -> None
     assert [(20,)] == databases[1].rows("SELECT total FROM sums")
 
 
-def test_a_statement_that_fails_undoes_its_transaction(database: Database) -> None:
+def test_failed_statement_rolls_back_its_transaction(database: Database) -> None:
     def half(session: Session) -> None:
         session.write("DELETE FROM sums", ())
         session.rows("SELECT nothing FROM sums")
@@ -112,6 +112,6 @@ def test_a_statement_that_fails_undoes_its_transaction(database: Database) -> No
     assert 3 == len(database.rows("SELECT name FROM sums"))
 
 
-def test_a_table_has_a_size(database: Database) -> None:
+def test_size_of_a_table_is_positive(database: Database) -> None:
     assert database.is_made()
     assert database.size("sums") > 0

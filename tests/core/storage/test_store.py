@@ -1,4 +1,4 @@
-"""Which store a gateway has."""
+"""Choice of a gateway's store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def look() -> str:
     return "seen"
 
 
-def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
-    """The rest stays where the options say."""
+def test_vectors_can_have_a_separate_store(tmp_path: Path) -> None:
     vectors = MemoryVectorStore()
     store = resolve_store(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
 
@@ -29,7 +28,7 @@ def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
     assert [tmp_path / "c.db"] == list(tmp_path.iterdir())
 
 
-def test_two_places_for_vectors_are_one_too_many() -> None:
-    """Whoever says both means one of them."""
+def test_two_stores_for_vectors_are_refused() -> None:
+    """Only one of the two options can be intended."""
     with pytest.raises(ConfigError, match="give one"):
         Gateway(store=TemporaryStore(), vector_store=MemoryVectorStore())

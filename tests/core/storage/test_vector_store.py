@@ -1,4 +1,4 @@
-"""Vectors in a database, and in a SQLite file that may be broken or gone."""
+"""Vectors in a database, and recovery of a corrupt SQLite file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.core.storage.conftest import OpenDatabase
 ROW = np.ones(4, np.float32)
 
 
-def test_a_cleared_store_is_empty(open_database: OpenDatabase) -> None:
-    """For `gateway index --rebuild`."""
+def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
+    """`gateway index --rebuild` uses it."""
     store = SqlVectorStore(open_database(VECTORS))
     store.put("m", {"a": ROW})
     before = store.count(), store.size() > 0
@@ -24,8 +24,8 @@ def test_a_cleared_store_is_empty(open_database: OpenDatabase) -> None:
     assert ((1, True), 0) == (before, store.count())
 
 
-def test_a_row_of_the_wrong_size_counts_as_not_kept(open_database: OpenDatabase) -> None:
-    """It is embedded again, and mended by that."""
+def test_row_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
+    """The text is embedded again, which repairs the row."""
     database = open_database(VECTORS)
     store = SqlVectorStore(database)
     store.put("m", {"a": ROW, "b": ROW})
@@ -38,8 +38,8 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database at all, whatever its name says" * 100)
 
 
-def test_a_file_that_cannot_be_read_is_set_aside_and_begun_anew(tmp_path: Path) -> None:
-    """Vectors can be made again: a broken store is never fatal, and nothing is thrown away."""
+def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
+    """Vectors can be computed again, so a broken store is never fatal. No data is deleted."""
     path = tmp_path / "v.sqlite3"
     _garbage(path)
     (tmp_path / "v.sqlite3.corrupt-1").write_text("an older one", "utf-8")
@@ -56,8 +56,8 @@ def test_a_file_that_cannot_be_read_is_set_aside_and_begun_anew(tmp_path: Path) 
     store.close()
 
 
-def test_a_corrupt_file_that_cannot_be_moved_is_unavailable(tmp_path: Path) -> None:
-    """The folder may refuse; the search then goes on in memory."""
+def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
+    """The folder may be read-only; the search then continues in memory."""
     path = tmp_path / ("v" * 246)
     _garbage(path)
 
@@ -67,8 +67,8 @@ def test_a_corrupt_file_that_cannot_be_moved_is_unavailable(tmp_path: Path) -> N
     assert not caught.value.rebuilt
 
 
-def test_a_place_where_no_file_can_be_is_unavailable(tmp_path: Path) -> None:
-    """Here a folder stands where the file should be, and a file where the folder should be."""
+def test_path_that_cannot_be_a_file_is_an_error(tmp_path: Path) -> None:
+    """A folder has the name of the file, or a file has the name of the folder."""
     (tmp_path / "file").write_text("", "utf-8")
 
     for path in (tmp_path, tmp_path / "file" / "v.sqlite3"):

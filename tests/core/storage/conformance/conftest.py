@@ -1,4 +1,4 @@
-"""A store, and others that open the same place."""
+"""A store, and other stores with the same data."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def wall() -> ManualClock:
 def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
     place = Place(folder=tmp_path, postgres=lambda: request.getfixturevalue("postgres"))
     opener = STORES[request.param](place, wall)
-    made: list[Store] = []
+    stores: list[Store] = []
 
     def another() -> Store:
-        made.append(opener())
-        return made[-1]
+        stores.append(opener())
+        return stores[-1]
 
     yield another
-    for store in made:
+    for store in stores:
         store.close()
 
 

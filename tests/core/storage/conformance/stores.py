@@ -1,4 +1,4 @@
-"""Where the suite runs: every `Store` that is installed. Another one is a line of `STORES`."""
+"""Implementations of `Store` under test. To test another one, add a line to `STORES`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gateway.storage import SqliteStore, Store
 from tests.postgres_server import PostgresServer
 
 Opener = Callable[[], Store]
-"""Gives the store of one place; again, and it is the store of another process there."""
+"""Opens the store; later calls open the same data as another process would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a test keeps its store."""
+    """Location of a test's store."""
 
     folder: Path
-    """Empty, and of no other test."""
+    """Empty folder of this test."""
     postgres: Callable[[], PostgresServer]
-    """Starts the server that all tests share, where a test needs it."""
+    """Starts the PostgreSQL server that all tests share, if a test needs it."""
 
 
 def _sqlite(place: Place, wall: Clock) -> Opener:

@@ -1,4 +1,4 @@
-"""`CatalogVectors` in memory and in PostgreSQL: one set of tests."""
+"""Tests of `CatalogVectors`, in memory and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from tests.postgres_server import DATABASES
 
 SIZE, COUNT = 32, 12_000
 HALF = 1e-3
-"""Maximum change of a cosine by half precision, for rows of this size."""
+"""Maximum change of a cosine due to half precision, for rows of this size."""
 Shelve = Callable[..., CatalogVectors]
 
 
-def drawn(count: int, seed: int = 0) -> Matrix:
-    """Draw rows around centres, twenty rows around each."""
+def random_rows(count: int, seed: int = 0) -> Matrix:
+    """Return random rows around random centres, twenty rows around each."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((count // 20, SIZE))
     near = centres[np.arange(count) // 20 % len(centres)]
     return unit_rows(near + 0.6 * rng.standard_normal((count, SIZE)))
 
 
-ROWS = drawn(COUNT + 1000)
-"""The last thousand rows belong to other catalogs of the same database."""
+ROWS = random_rows(COUNT + 1000)
+"""The last thousand rows belong to other catalogs in the same database."""
 
 
-def asked(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
+def vector_query(*texts: np.ndarray, clauses: Iterable[np.ndarray] = ()) -> VectorQuery:
     parts = unit_rows([*clauses]) if [*clauses] else np.zeros((0, SIZE), np.float32)
     return VectorQuery(texts=unit_rows(np.stack(texts)), clauses=parts, clause_weight=0.7)
 
 
-def scored(rows: Matrix, query: VectorQuery) -> tuple[Vector, Vector]:
+def score_rows(rows: Matrix, query: VectorQuery) -> tuple[Vector, Vector]:
     return query.combine(cosines_of(rows, query.vectors))
 
 
 @pytest.fixture(
     scope="module", params=["memory", *(name for name in DATABASES if name == "postgres")]
 )
-def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
-    """Make vectors of the catalog whose positions have these rows of `ROWS`, -1 for no row."""
+def store_vectors(request: pytest.FixtureRequest) -> Iterator[Shelve]:
+    """Return a function that stores the vectors of a catalog, given rows of `ROWS`; -1 means no
+    vector.
+    """
     if request.param == "memory":
 
         def in_memory(chosen: np.ndarray, *, large: bool = False) -> CatalogVectors:
@@ -64,9 +66,9 @@ def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
 
     database = PostgresDatabase(request.getfixturevalue("postgres").url, "shelf")
     engine = PgvectorEngine(database, "ab12", 60)
-    keys = [f"{at:06}".encode() for at in range(len(ROWS))]
-    found = engine.put(dict(zip(keys, ROWS, strict=True)))
-    ids = np.array([*(found[key] for key in keys), 0])
+    keys = [f"{number:06}".encode() for number in range(len(ROWS))]
+    keys_by_row = engine.put(dict(zip(keys, ROWS, strict=True)))
+    ids = np.array([*(keys_by_row[key] for key in keys), 0])
     engine.maintain(ids, 0)
 
     def in_database(chosen: np.ndarray, *, large: bool = False) -> CatalogVectors:
@@ -86,88 +88,90 @@ def shelve(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     clauses=st.integers(0, 2),
     lacking=st.booleans(),
 )
-def test_exact_search_returns_the_best_with_their_moments(
-    shelve: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
+def test_exact_search_returns_the_best_rows_and_moments(
+    store_vectors: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
 ) -> None:
-    """Equal entities share a row, and some entities lack one."""
+    """Equal entities share a row, and some entities have none."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(300, size=400)
     chosen[rng.random(400) < (0.2 if lacking else 0)] = -1
     mask = rng.random(400) < share
-    query = asked(*drawn(40, seed)[:texts], clauses=drawn(40, seed)[10 : 10 + clauses])
+    query = vector_query(
+        *random_rows(40, seed)[:texts], clauses=random_rows(40, seed)[10 : 10 + clauses]
+    )
     rows = np.where(chosen[:, None] >= 0, ROWS[chosen], np.float32(0))
-    cosines, strengths = scored(rows, query)
+    cosines, strengths = score_rows(rows, query)
 
-    found = shelve(chosen).search(query, mask=mask, count=30)
+    result = store_vectors(chosen).search(query, mask=mask, count=30)
 
     best = np.sort(strengths[mask])[::-1][:30]
-    assert found.eligible == int(mask.sum())
-    assert np.allclose(best, strengths[found.pool], atol=2 * HALF)
-    assert np.allclose(found.strengths, strengths[found.pool], atol=HALF)
-    assert np.allclose(found.cosines, cosines[found.pool], atol=HALF)
-    order = np.lexsort((found.pool, -found.strengths))
-    assert order.tolist() == [*range(len(found.pool))]
-    assert mask[found.pool].all()
+    assert result.eligible == int(mask.sum())
+    assert np.allclose(best, strengths[result.pool], atol=2 * HALF)
+    assert np.allclose(result.strengths, strengths[result.pool], atol=HALF)
+    assert np.allclose(result.cosines, cosines[result.pool], atol=HALF)
+    order = np.lexsort((result.pool, -result.strengths))
+    assert order.tolist() == [*range(len(result.pool))]
+    assert mask[result.pool].all()
     seen = cosines[mask & (chosen >= 0)]
     for moments, values in (
-        (found.moments.strengths, strengths[mask]),
-        (found.moments.cosines, seen),
+        (result.moments.strengths, strengths[mask]),
+        (result.moments.cosines, seen),
     ):
         assert abs(moments.mean - (values.mean() if len(values) else 0)) < HALF
         assert abs(moments.spread - (values.std() if len(values) else 0)) < HALF
 
 
-def unlike(rows: Matrix, query: VectorQuery) -> np.ndarray:
-    """Let some servers be found, each of 100 similar tools, none of them like *query*."""
-    nearness = scored(rows, query)[0].reshape(-1, 100).max(axis=1)
+def servers_unlike(rows: Matrix, query: VectorQuery) -> np.ndarray:
+    """Return a mask of some servers, each with 100 similar tools that differ from *query*."""
+    nearness = score_rows(rows, query)[0].reshape(-1, 100).max(axis=1)
     return np.repeat(nearness < np.quantile(nearness, 0.5), 100)
 
 
 def farthest(rows: Matrix, query: VectorQuery) -> np.ndarray:
-    cosines = scored(rows, query)[0]
+    cosines = score_rows(rows, query)[0]
     return np.asarray(cosines < np.median(cosines))
 
 
-@pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, unlike, farthest])
-def test_no_filter_costs_recall(
-    shelve: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
+@pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, servers_unlike, farthest])
+def test_filters_keep_full_recall(
+    store_vectors: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
 ) -> None:
-    """Rows of other catalogs in the table displace no row."""
-    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
+    """Rows of other catalogs in the table do not displace rows."""
+    rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
     rng, recalls = np.random.default_rng(4), []
     for place in rng.integers(COUNT, size=12):
-        query = asked(rows[place] + 0.1 * rng.standard_normal(SIZE))
+        query = vector_query(rows[place] + 0.1 * rng.standard_normal(SIZE))
         mask = filtered(rows, query) if callable(filtered) else rng.random(COUNT) < filtered
-        strengths = scored(rows, query)[1]
+        strengths = score_rows(rows, query)[1]
 
-        found = index.search(query, mask=mask, count=20)
+        result = index.search(query, mask=mask, count=20)
 
         tenth = np.sort(strengths[mask])[-10]
-        recalls.append(np.mean(strengths[found.pool[:10]] > tenth - HALF))
-        assert mask[found.pool].all()
-        # A search of many is no exact one, which would find the best anyway.
-        assert filtered not in {1.0, 0.5} or found.scored < found.eligible
-        assert abs(found.moments.strengths.mean - strengths[mask].mean()) < 0.05
+        recalls.append(np.mean(strengths[result.pool[:10]] > tenth - HALF))
+        assert mask[result.pool].all()
+        # A search over many rows must be approximate, because an exact one always finds the best.
+        assert filtered not in {1.0, 0.5} or result.scored < result.eligible
+        assert abs(result.moments.strengths.mean - strengths[mask].mean()) < 0.05
 
     assert np.mean(recalls) >= 0.99
 
 
-def test_large_catalog_is_not_scored_whole(shelve: Shelve) -> None:
-    """The best of each clause is found, with its exact strength."""
-    rows, index = ROWS[:COUNT], shelve(np.arange(COUNT), large=True)
-    query = asked(rows[3] + rows[28], clauses=[rows[3], rows[28]])
-    strengths = scored(rows, query)[1]
+def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
+    """The best row of each clause is found, with its exact similarity."""
+    rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
+    query = vector_query(rows[3] + rows[28], clauses=[rows[3], rows[28]])
+    strengths = score_rows(rows, query)[1]
 
-    found = index.search(query, mask=np.ones(COUNT, np.bool_), count=20)
+    result = index.search(query, mask=np.ones(COUNT, np.bool_), count=20)
 
-    assert found.scored < COUNT
-    assert len({*found.pool[:10].tolist()} & {*np.argsort(-strengths)[:10].tolist()}) >= 9
-    assert np.allclose(np.sort(strengths)[-3:][::-1], found.strengths[:3], atol=2 * HALF)
+    assert result.scored < COUNT
+    assert len({*result.pool[:10].tolist()} & {*np.argsort(-strengths)[:10].tolist()}) >= 9
+    assert np.allclose(np.sort(strengths)[-3:][::-1], result.strengths[:3], atol=2 * HALF)
 
 
-def test_rows_similarities_and_mean_are_exact(shelve: Shelve) -> None:
+def test_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
     """An entity without a row has zeros."""
-    index, lacking = shelve(np.arange(200)), shelve(np.array([-1, 0]))
+    index, lacking = store_vectors(np.arange(200)), store_vectors(np.array([-1, 0]))
 
     assert np.allclose(ROWS[[5, 2]], index.rows(np.array([5, 2])), atol=HALF)
     expected = ROWS[:3] @ ROWS[[7, 4]].T

@@ -1,4 +1,4 @@
-"""What all `Entries` promise: what was said of things that no server lists."""
+"""Tests of all implementations of `Entries`."""
 
 from __future__ import annotations
 
@@ -28,39 +28,37 @@ def entries(store: Store) -> Entries:
     return store.entries
 
 
-def stored(entries: Entries) -> dict[str, Entry]:
+def stored_entries(entries: Entries) -> dict[str, Entry]:
     return {key: entry_from_json(json.loads(text)) for key, text in entries.rows().items()}
 
 
-def test_what_was_put_comes_back_as_it_was_also_in_another_process(opened: Opener) -> None:
-    """Under its id."""
+def test_entries_are_read_unchanged_by_other_processes(opened: Opener) -> None:
     opened().entries.put([PLANNER, IRIS])
 
-    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == stored(
+    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == stored_entries(
         opened().entries
     )
 
 
-def test_an_entry_takes_the_place_of_one_with_its_id(entries: Entries) -> None:
-    """A kind or a namespace makes another id."""
+def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
+    """Another kind or namespace makes another id."""
     entries.put([PLANNER])
     entries.put([replace(PLANNER, title="New"), replace(PLANNER, namespace="acme")])
 
     assert ["New", ""] == [
-        entry.title for _, entry in sorted(stored(entries).items(), reverse=True)
+        entry.title for _, entry in sorted(stored_entries(entries).items(), reverse=True)
     ]
 
 
-def test_a_rule_takes_the_place_of_that_of_its_pattern(opened: Opener) -> None:
-    """Also in another process."""
+def test_put_rules_replaces_the_rule_with_the_same_pattern(opened: Opener) -> None:
+    """Other processes see it too."""
     for rule in ("{}", '{"enabled": false}'):
         opened().entries.put_rules({"mail/send": rule})
 
     assert {"mail/send": '{"enabled": false}'} == dict(opened().entries.rules())
 
 
-def test_who_is_removed_is_gone_once(entries: Entries) -> None:
-    """And nobody else is."""
+def test_remove_deletes_only_the_given_entry(entries: Entries) -> None:
     entries.put([PLANNER, IRIS])
 
     assert [True, False] == [entries.remove(PLANNER.id) for _ in range(2)]

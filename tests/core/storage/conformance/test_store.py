@@ -1,4 +1,4 @@
-"""What every `Store` promises as a whole."""
+"""Tests of all implementations of `Store`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ THREADS = 8
 ROUNDS = 5
 
 
-def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
-    """For the same store, and for another of the same place."""
+def test_data_is_available_after_closing(opened: Opener) -> None:
+    """Both the same store and another one at the same place have the data."""
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
@@ -26,16 +26,14 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
     store.close()
     store.close()
 
-    for each in (store, opened()):
-        assert ["a"] == list(each.vectors.get("m", ["a"]))
-        assert ["agent:catalog/a"] == list(each.entries.rows())
-        assert each.listings.listing("f") is not None
+    for reopened in (store, opened()):
+        assert ["a"] == list(reopened.vectors.get("m", ["a"]))
+        assert ["agent:catalog/a"] == list(reopened.entries.rows())
+        assert reopened.listings.listing("f") is not None
 
 
-def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
-    store: Store,
-) -> None:
-    """Half of a surrogate pair, as JSON may have it. The store works on."""
+def test_text_with_a_lone_surrogate_is_refused_with_its_batch(store: Store) -> None:
+    """JSON allows lone surrogates. The store stays usable."""
     vector = np.ones(2, np.float32)
 
     with pytest.raises(StoreError):
@@ -46,13 +44,13 @@ def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
     assert {} == store.vectors.get("m", ["good"]) == dict(store.entries.rules())
 
 
-def test_nothing_is_lost_between_threads(store: Store) -> None:
-    """All of them write everything, and read while others write."""
+def test_concurrent_threads_lose_no_data(store: Store) -> None:
+    """All threads write all keys, and read while others write."""
 
     def work(thread: int) -> bool:
         whole = True
-        for at in range(ROUNDS):
-            name = f"{thread}-{at}"
+        for number in range(ROUNDS):
+            name = f"{thread}-{number}"
             store.vectors.put("m", {name: np.full(8, thread, np.float32)})
             store.entries.put([Entry(kind="agent", name=name)])
             store.listings.keep(name, "srv", Listing(digests={"a": name}))
@@ -65,7 +63,7 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         assert all(pool.map(work, range(THREADS)))
 
-    names = [f"{thread}-{at}" for thread in range(THREADS) for at in range(ROUNDS)]
+    names = [f"{thread}-{number}" for thread in range(THREADS) for number in range(ROUNDS)]
     assert set(names) == store.vectors.get("m", names).keys()
     assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
     assert set(names) == store.listings.record_seen("o", dict.fromkeys(names, "other"))

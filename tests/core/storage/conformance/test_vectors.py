@@ -1,4 +1,4 @@
-"""What every `VectorStore` promises, wherever the vectors lie."""
+"""Tests of all implementations of `VectorStore`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def row(*numbers: float) -> np.ndarray:
     return np.asarray(numbers, dtype=np.float32)
 
 
-def test_what_was_put_comes_back_as_it_was(vectors: VectorStore) -> None:
-    """Bit by bit: a rounded vector would rank another way."""
+def test_vectors_are_read_bit_by_bit(vectors: VectorStore) -> None:
+    """A rounded vector could change the ranking."""
     vectors.put("m", {"a": row(0.1, -2), "b": row(3)})
 
-    found = vectors.get("m", ["a", "b", "c"])
+    stored = vectors.get("m", ["a", "b", "c"])
 
-    assert {"a", "b"} == found.keys()
-    assert np.array_equal(row(0.1, -2), found["a"])
-    assert np.float32 == found["a"].dtype
+    assert {"a", "b"} == stored.keys()
+    assert np.array_equal(row(0.1, -2), stored["a"])
+    assert np.float32 == stored["a"].dtype
 
 
-def test_models_do_not_see_each_others_vectors(vectors: VectorStore) -> None:
-    """The same text means something else to another model."""
+def test_models_have_separate_vectors(vectors: VectorStore) -> None:
+    """Each model has another vector for the same text."""
     vectors.put("m", {"a": row(1)})
     vectors.put("n", {"a": row(2)})
 
@@ -38,8 +38,8 @@ def test_models_do_not_see_each_others_vectors(vectors: VectorStore) -> None:
     assert {} == vectors.get("o", ["a"])
 
 
-def test_thousands_of_keys_are_asked_at_once(vectors: VectorStore) -> None:
-    """SQLite has a limit on variables; callers need not know it."""
+def test_get_accepts_thousands_of_keys(vectors: VectorStore) -> None:
+    """SQLite limits the number of variables in a statement."""
     vectors.put("m", {str(number): row(number) for number in range(1203)})
 
     assert 1203 == len(vectors.get("m", [str(number) for number in range(2000)]))
