@@ -1,4 +1,4 @@
-"""Which of the things in a catalog the name of a resource or prompt may mean. Pure."""
+"""Lookup of resources and prompts by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from gateway.types import Entity, Kind
 def candidates(
     entities_of_kind: Sequence[Entity], kind: Kind, name: str
 ) -> tuple[Sequence[Entity], bool]:
-    """Return what *name* may mean, and whether it says so exactly: by id or exposed name."""
+    """Return the entities that *name* may mean, and True if it is an exact id or exposed
+    name.
+    """
     exact = [each for each in entities_of_kind if name in {each.id, each.exposed_name}]
     if exact:
         return exact, True
@@ -27,18 +29,19 @@ def candidates(
 
 
 def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
-    """Return the entities of one server by position; the others are not looked at."""
+    """Return the entities of one server, keyed by position in the snapshot."""
     positions = snapshot.eligibility.of_server(server).tolist()
     return {at: snapshot.entities[at] for at in positions}
 
 
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
-    """Return the positions of what a server says of *uri*; one of each list must be open.
+    """Return lists of positions of entries that describe *uri*. One entry of each list must be
+    visible.
 
     Args:
-        names: The URIs, templates and skills of the server, by position.
-        uri: As the client wrote it. What is listed in other spellings counts, each one, unless
-            this one is listed too.
+        names: URIs, templates and skills of the server, keyed by position.
+        uri: URI as written by the client. If it is not listed exactly, each equivalent spelling
+            counts.
     """
     wanted = canonical_uri(uri)
     spellings = {at: canonical_uri(name) for at, name in names.items()}
@@ -53,6 +56,6 @@ def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
         for at, name in spellings.items()
         if matches_template(name, wanted)
     }
-    # Of several templates the narrowest is meant.
+    # Of several templates, the most specific one counts.
     templates = [at for at, head in heads.items() if head == max(heads.values())]
     return [files or templates] if files or templates else []

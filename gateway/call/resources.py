@@ -1,6 +1,7 @@
-"""What servers have besides tools: resources to read, prompts to fill in, and their completions.
+"""Resources and prompts of servers, and completions of their arguments.
 
-A thing is named by its id, by its address here, or as its own server calls it, if only one does.
+A resource or prompt is named by its id, by its address at the gateway, or by its name at the server
+if that is unique.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
-"""The kinds whose names are addresses at their server."""
+"""Kinds whose names are addresses at their server."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,10 +54,10 @@ class ResourceLibrary:
     """The resources and prompts of one gateway.
 
     Args:
-        registry: The sources.
-        snapshot: Gives the index as it is now.
-        capabilities: What servers may ask clients for.
-        hooks: Are told of everything that is read.
+        registry: Sources of tools, resources and prompts.
+        snapshot: Returns the current snapshot.
+        capabilities: Client capabilities that servers may use.
+        hooks: Hooks around each read and prompt.
     """
 
     registry: Registry
@@ -65,15 +66,19 @@ class ResourceLibrary:
     hooks: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* on any thread when the catalog may differ; give what ends that."""
+        """Call *changed* on any thread when the catalog may have changed. Return a function to stop
+        that.
+        """
         return self.registry.watch(changed)
 
     def holds(self, server: str) -> bool:
-        """Whether *server* may have more than tools."""
+        """Return whether *server* can also offer resources, prompts or skills."""
         return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Return the server whose names the answers of a tool hold; empty if it has only tools."""
+        """Return the server whose resource names a tool's results contain; empty if it has only
+        tools.
+        """
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
         if isinstance(source, VirtualSource):
@@ -81,19 +86,19 @@ class ResourceLibrary:
         return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
-        """Return what there is of *kind* and *caller* may see, by address."""
+        """Return the entities of *kind* that *caller* may see, sorted by address."""
         return (await self.snapshot()).visible(caller.filters(Filters(kinds=frozenset({kind}))))
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.
 
         Args:
-            resource: Its id, its address here, or its URI; also one that a template describes.
-            caller: The party that reads.
+            resource: Id, address at the gateway, or URI, which may also match a template.
+            caller: The user for whom the resource is read.
 
         Raises:
-            InvalidRequestError: No server has it, or several do.
-            UpstreamError: The server failed.
+            InvalidRequestError: If no server or more than one has the resource.
+            UpstreamError: If the server failed.
         """
         owner = await self.owner("resource", resource, caller=caller)
         result = await self.read_contents(owner, caller=caller)
@@ -103,11 +108,11 @@ class ResourceLibrary:
         )
 
     async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
-        """Ask the server of a resource for it; a file of a skill must be as the skill lists it.
+        """Read a resource at its server. Check files of skills against the skill's listing.
 
         Raises:
-            LimitExceededError: A policy allows *caller* no more reads for a while.
-            UpstreamError: The server failed, or the file is another.
+            LimitExceededError: If a policy allows *caller* no more reads for now.
+            UpstreamError: If the server failed, or the file differs from the listing.
         """
         return await self._with_hooks("read", owner, caller, {}, partial(self._read, owner, caller))
 
@@ -124,7 +129,7 @@ class ResourceLibrary:
             if listed and not all(is_as_listed(each, listed[0]) for each in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
-        # Not before: a digest is of what the server sent.
+        # Cleaned last, because digests are of the unchanged contents.
         return visible_json(result)
 
     async def prompt(
@@ -133,13 +138,14 @@ class ResourceLibrary:
         """Fill in a prompt.
 
         Args:
-            prompt: Its id, its full name here, or its own name.
-            arguments: What it wants, by name.
-            caller: The party that asks.
+            prompt: Id, exposed name, or name at the server.
+            arguments: Arguments of the prompt, keyed by name.
+            caller: The user for whom the prompt is requested.
 
         Raises:
-            InvalidRequestError: No server has it, or several do, or it wants other arguments.
-            UpstreamError: The server failed.
+            InvalidRequestError: If no server or more than one has the prompt, or arguments are
+                wrong.
+            UpstreamError: If the server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
         result = await self.fill_prompt(owner, arguments or {}, caller=caller)
@@ -151,7 +157,7 @@ class ResourceLibrary:
     async def fill_prompt(
         self, owner: tuple[str, str], arguments: Mapping[str, str] | None, *, caller: Caller
     ) -> JsonObject:
-        """Ask the server of a prompt to fill it in; None sends no arguments.
+        """Request a prompt from its server. None sends no arguments.
 
         Raises:
             LimitExceededError, UpstreamError: As `read_contents`.
@@ -168,7 +174,7 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Return the answer of *work*, as the hooks around it let it pass."""
+        """Run *work* inside the hooks and return the result that they let pass."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 
@@ -190,7 +196,15 @@ class ResourceLibrary:
         *,
         caller: Caller = ANYONE,
     ) -> JsonObject:
-        """Send *method* to the server of a thing, whose own name goes under *key*."""
+        """Send *method* to the owner's server.
+
+        Args:
+            method: MCP method.
+            owner: Server, and the name at the server.
+            key: Parameter that contains the name.
+            more: Further parameters.
+            caller: The user for whom the request is made.
+        """
         params = {key: owner[1], **(more or {})}
         return visible_json(await self._ask(method, owner, params, caller))
 
@@ -203,13 +217,13 @@ class ResourceLibrary:
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
     ) -> JsonObject:
-        """Ask what an argument of a prompt or of a template may be.
+        """Return completions for an argument of a prompt or a template.
 
         Args:
             kind: ``prompt`` or ``resource``.
-            name: As `read` and `prompt` take it.
-            params: ``argument`` and perhaps ``context``, as the protocol writes them.
-            caller: The party that asks.
+            name: Name, as for `read` and `prompt`.
+            params: ``argument`` and optionally ``context``, as in the protocol.
+            caller: The user for whom the request is made.
         """
         owner = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": owner[1]}
@@ -222,19 +236,19 @@ class ResourceLibrary:
         await watchable(self._below(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
-        """Return the server of a thing, and what it calls that itself.
+        """Return the server of a resource or prompt, and its name there.
 
-        The first way that leads anywhere counts:
+        *name* is tried in this order:
 
-        1. A resource's address here, also of what is in no list: templates and links lead there.
-        2. A thing's id or exposed name, whichever of the two.
-        3. What its own server calls it.
-        4. A URI that a template describes.
+        1. Address at the gateway, even if it is not listed, because templates and links contain it.
+        2. Id or exposed name.
+        3. Name at its server.
+        4. URI that matches a template.
 
-        Where several things are meant they must be one: an alias and what it stands for are.
+        Several matches must have the same owner, such as an alias and its original.
 
         Raises:
-            InvalidRequestError: No server has it, it is hidden, or it could be any of several.
+            InvalidRequestError: If the name is unknown, hidden or ambiguous.
         """
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self.registry and kind == "resource":
@@ -257,7 +271,9 @@ class ResourceLibrary:
     async def _real_visible(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return what `_real` does, of a resource that may be seen here and where it is."""
+        """Return the result of `_real` if the resource is visible both here and at its original
+        server.
+        """
         await self._check_visible(server, uri, caller, name)
         real = await self._real("resource", server, uri)
         if real[0] != server:
@@ -265,15 +281,18 @@ class ResourceLibrary:
         return real
 
     async def _check_visible(self, server: str, uri: str, caller: Caller, name: str) -> None:
-        """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill.
+        """Raise an error if all entities that describe a resource are hidden, such as a file of a
+        skill.
 
-        One that is in no list is refused as well where the caller lacks the scopes of a resource of
-        its server, or of all that it has: else the refusal would tell which of the two it is.
+        An unlisted resource is refused too if the caller lacks scopes of a resource of the server,
+        or sees none of its entities. Otherwise the error would reveal whether a hidden resource is
+        listed.
 
-        Other spellings of a URI are refused with it, since its server may read them as one.
+        Equivalent spellings of a URI are refused too, because the server may treat them as equal.
         """
         snapshot = await self.snapshot()
-        # Entries are called by their ids; their namespace may be the name of a server.
+        # Excludes entries, which are named by their ids, and whose namespace may equal a server's
+        # name.
         known = entities_of(snapshot, server)
         own = {
             at: each
@@ -290,7 +309,7 @@ class ResourceLibrary:
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
-            # A server may have nothing that is listed.
+            # The server's own entity, because the server may list nothing else.
             itself = [at for at, each in known.items() if each.id == f"{each.kind}:{server}"]
             registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
@@ -302,9 +321,9 @@ class ResourceLibrary:
             raise _missing("resource", name)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
-        """Return the server and its own name of what is shown as *name*, or of what an alias means.
+        """Return the server and name behind an exposed name, or the original of an alias.
 
-        An alias is of the server's own name already, whatever its transforms show.
+        An alias already contains the name at the server, independent of transforms.
         """
         source = self._source(server)
         if _configured(source):
@@ -322,18 +341,20 @@ class ResourceLibrary:
         return registration.source if registration is not None else None
 
     def _below(self, server: str) -> Source | None:
-        """Return the source that `owner` gives names of."""
+        """Return the source whose names `owner` returns, without the server's transforms."""
         source = self._source(server)
         return source.inner if _configured(source) else source
 
 
 def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
-    """Whether the transforms are those of a server; to the host's own source they belong."""
+    """Return whether the transforms were configured for a server, instead of by the host's own
+    source.
+    """
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 
 def _entity_at(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
-    """Return the entity that policies are asked about, also about one that is in no list."""
+    """Return the entity for policies, created if it is not in the catalog."""
     key = entity_id(kind, server, name)
     if (place := snapshot.eligibility.by_id.get(key)) is not None:
         return snapshot.entities[place]

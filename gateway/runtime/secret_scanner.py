@@ -1,7 +1,7 @@
-"""Where secrets are written out in a configuration. Pure.
+"""Detection of secrets in configurations and texts.
 
-Most are recognized by the name they stand under, some by the form of well-known keys. What only
-looks random is *doubtful*: a person decides.
+Most secrets are recognized by their names, some by the formats of well-known keys. Values that only
+look random are *doubtful*, and a person decides about them.
 """
 
 from __future__ import annotations
@@ -41,16 +41,20 @@ _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
 
 def sounds_secret(name: str) -> bool:
-    """Return whether a variable, header or flag of this *name* usually holds a secret."""
+    """Return whether a variable, header or flag with this name usually contains a secret."""
     words = [word.lower() for word in _SPLIT.split(name) if word]
     return bool(_WORDS.intersection(words)) and words[-1] not in _HARMLESS_ENDS
 
 
 def find_secret(name: str, value: str) -> Span | None:
-    """Return where in *value*, which stands under *name*, a secret begins and ends.
+    """Return the start and end of the secret in *value*.
+
+    Args:
+        name: Name of the variable, header or flag.
+        value: Its value.
 
     Returns:
-        None if no secret is seen; references such as ``${NAME}`` are none.
+        None without a secret. References such as ``${NAME}`` are not secrets.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
@@ -68,10 +72,10 @@ def find_secret(name: str, value: str) -> Span | None:
 
 
 def redact(text: str) -> str:
-    """Return *text*, of any origin, with each secret that is seen as ``[redacted]``.
+    """Return *text* with each recognized secret replaced by ``[redacted]``.
 
-    So is what looks as random as one, and what follows a word such as *password* after ``:``, ``=``
-    or *is*.
+    Random-looking words are replaced too, and words after a name such as *password* and ``:``,
+    ``=`` or *is*.
     """
 
     def hide(found: re.Match[str]) -> str:
@@ -92,9 +96,9 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Find secrets in a command line: the argument's place, its name, and where in it they are.
+    """Yield the secrets in a command line: index of the argument, name, and start and end in it.
 
-    ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X`` name what they hold.
+    Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """
     flag = ""
     for position, text in enumerate(arguments):
