@@ -273,8 +273,8 @@ class Failed:
         """Message of a `GatewayError`; of other exceptions only the type, because their messages
         may contain a query or a secret.
         """
-        own = isinstance(self.error, GatewayError)
-        return str(self.error) if own else type(self.error).__name__
+        is_ours = isinstance(self.error, GatewayError)
+        return str(self.error) if is_ours else type(self.error).__name__
 
 
 async def attempt(work: Awaitable[T]) -> T | Failed:

@@ -76,8 +76,7 @@ class Gateway:
         vector_store: Storage of vectors only, in place of *store*.
         caches: Caches shared with other gateways; None creates new ones.
         clock: Monotonic clock in seconds, for cache lifetimes and retries.
-        tracer_provider: Receiver of spans; None is the process's provider.
-        meter_provider: Receiver of metrics; None is the process's provider.
+        tracer_provider, meter_provider: Receivers of spans and metrics; None is the process's.
         progress: Called during index builds with the stage, the steps done and the steps in total.
 
     Raises:
@@ -121,11 +120,12 @@ class Gateway:
         self.caches = caches or Caches.of(self.options.cache, clock=clock, on_event=on_event)
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
-        own = store is not None
         tables = self.plugins.tables
-        self.servers = Servers(self.bridge, self.store, self.options, tables, own=own, clock=clock)
-        own = own or vector_store is not None
-        index = self._make_index(source_of(graph), own, clock, progress)
+        self.servers = Servers(
+            self.bridge, self.store, self.options, tables, own=store is not None, clock=clock
+        )
+        custom = store is not None or vector_store is not None
+        index = self._make_index(source_of(graph), custom, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)
         self._make_others()
 
@@ -259,7 +259,7 @@ class Gateway:
             >>> [match.name for match in result.matches]
             ['add']
         """
-        asked = SearchArguments(
+        arguments = SearchArguments(
             query,
             queries=queries,
             context=context,
@@ -272,7 +272,7 @@ class Gateway:
             caller=caller,
             explain=explain,
         )
-        request, notes = prepare(asked, self.options.search)
+        request, notes = prepare(arguments, self.options.search)
         return await self.searches.search(request, notes, wait=wait, task=task)
 
     def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
@@ -319,8 +319,8 @@ class Gateway:
         """
         reached = {"command": command, "args": args, "env": env, "cwd": cwd}
         target = server_target(name, server, {**reached, "url": url, "headers": headers})
-        shown = tuple(transforms)
-        entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
+        transforms = tuple(transforms)
+        entry = Configured(target=target, transforms=transforms, access=access, trusted=trusted)
         self.servers.add(name, entry, hints)
 
     # Methods of the parts, with their signatures and docstrings.

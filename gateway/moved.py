@@ -90,7 +90,7 @@ class MovedModules:
         """Replace *module* in `sys.modules` by the new module, with a warning."""
         new = new_name(module.__name__) or ""
         warnings.warn(
-            f"{module.__name__} is now {new}; the old name ends with version 0.4",
+            f"{module.__name__} is now {new}; the old name works until version 0.4",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -68,15 +68,15 @@ class Plugins:
     def __init__(self, chosen: Sequence[str] | None = None) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        found = installed()
-        if unknown := sorted(set(chosen or ()) - found.keys()):
+        points = installed()
+        if unknown := sorted(set(chosen or ()) - points.keys()):
             raise ConfigError(
                 f"the plugins {', '.join(unknown)} are not installed: install them, or remove them "
-                f"from the option plugins; installed are {', '.join(sorted(found))}"
+                f"from the option plugins; installed are {', '.join(sorted(points))}"
             )
-        names = found if chosen is None else chosen
+        names = points if chosen is None else chosen
         self.infos: tuple[PluginInfo, ...] = tuple(
-            self._load(name, found[name]) for name in sorted(names)
+            self._load(name, points[name]) for name in sorted(names)
         )
 
     def _load(self, name: str, point: EntryPoint) -> PluginInfo:
@@ -95,10 +95,10 @@ class Plugins:
             Diagnostic(
                 stage="catalog",
                 code="plugin_failed",
-                detail=f"plugin {each.name}: {each.error}; {each.remedy}",
+                detail=f"plugin {info.name}: {info.error}; {info.remedy}",
             )
-            for each in self.infos
-            if each.error
+            for info in self.infos
+            if info.error
         )
 
     def require(self, name: str, user: str) -> None:
@@ -108,7 +108,7 @@ class Plugins:
             name: Name of the plugin.
             user: Feature that needs the plugin, for the message.
         """
-        if name not in {each.name for each in self.infos if not each.error}:
+        if name not in {info.name for info in self.infos if not info.error}:
             raise missing_plugin(user, name)
 
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
@@ -133,8 +133,8 @@ class Plugins:
         """
         lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
         return sorted(
-            (each for objects in lists for each in objects),
-            key=lambda each: (each.order, each.name),
+            (item for objects in lists for item in objects),
+            key=lambda item: (item.order, item.name),
         )
 
 
@@ -148,7 +148,7 @@ def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
 def own_plugins() -> frozenset[str]:
     """Return the names of the packages in ``gateway/plugins``."""
     folder = Path(__file__).with_name("plugins")
-    return frozenset(each.name for each in iter_modules([str(folder)]))
+    return frozenset(module.name for module in iter_modules([str(folder)]))
 
 
 @cache
@@ -158,9 +158,9 @@ def installed() -> Mapping[str, EntryPoint]:
     This package's plugins replace other plugins with the same name.
     """
     others = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
-    own = {
+    bundled = {
         name: EntryPoint(name, f"gateway.plugins.{name}.plugin", PLUGIN_GROUP)
         for name in DEFAULT_PLUGINS
         if name in own_plugins()
     }
-    return others | own
+    return others | bundled

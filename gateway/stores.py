@@ -33,7 +33,7 @@ def resolve_store(
     # `or` would replace an empty store of the host, which may be falsy.
     if store is not None:
         if vectors is not None:
-            raise ConfigError("store and vector_store say both where vectors persist: give one")
+            raise ConfigError("store and vector_store both store vectors: give only one")
         check_members("store", store, "a Store", "vectors", "entries", "listings", "close")
         return store
     if options.store:
@@ -69,10 +69,10 @@ def _open_database(options: Options, vectors: VectorStore | None) -> Store:
     scheme = address.partition("://")[0]
     if scheme not in databases:
         # The message omits the address's scheme, because it may be the start of a password.
-        schemes = ", ".join(f"{each}://" for each in sorted(databases)) or "none"
+        schemes = ", ".join(f"{name}://" for name in sorted(databases)) or "none"
         raise ConfigError(
-            "no loaded plugin opens the address of the store: write one that begins with a scheme "
-            f"of theirs ({schemes}), or load the plugin 'postgres'"
+            "no loaded plugin can open the address of the store: use an address with one of these "
+            f"schemes ({schemes}), or load the plugin 'postgres'"
         )
     store: Store = databases[scheme](address, vectors)
     return store

@@ -47,8 +47,8 @@ class Calls:
             StoreError: If the audit log cannot be written and calls are then refused.
         """
         snapshot = await self.snapshot()
-        seen = snapshot.visibility
-        call_of = partial(Call, arguments=arguments, caller=caller, visibility=seen)
+        visibility = snapshot.visibility
+        call_of = partial(Call, arguments=arguments, caller=caller, visibility=visibility)
         try:
             return call_of(entity=resolve(snapshot, tool, caller.filters()))
         except GatewayError:
@@ -116,8 +116,8 @@ class Calls:
                 # Value of the conventions for a tool that returned an error.
                 trace.fail("tool_error")
             if self.telemetry.capture_content and trace.is_recording:
-                shown = self.hooks.shown_arguments(call, arguments)
-                trace.describe(_content_of(shown, result))
+                traced = self.hooks.shown_arguments(call, arguments)
+                trace.describe(_content_of(traced, result))
         return result
 
     async def _send(self, call: Call) -> InvokeResult:

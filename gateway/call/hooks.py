@@ -143,7 +143,7 @@ def all_hooks(hooks: Sequence[CallHook], options: AuditOptions) -> CallHooks:
     Raises:
         ConfigError: If the options require an audit log but the hook ``access`` is missing.
     """
-    found = CallHooks(hooks)
-    if options.record == "on" and found.named("access") is None:
+    combined = CallHooks(hooks)
+    if options.record == "on" and combined.named("access") is None:
         raise missing_plugin("audit.record", "access", "turn it off")
-    return found
+    return combined

@@ -16,14 +16,14 @@ def candidates(
     """Return the entities that *name* may mean, and True if it is an exact id or exposed
     name.
     """
-    exact = [each for each in entities_of_kind if name in {each.id, each.exposed_name}]
+    exact = [entity for entity in entities_of_kind if name in {entity.id, entity.exposed_name}]
     if exact:
         return exact, True
-    own = [each for each in entities_of_kind if each.name == name]
-    like = own or [
-        each
-        for each in entities_of_kind
-        if kind == "resource" and matches_template(each.name, name)
+    named = [entity for entity in entities_of_kind if entity.name == name]
+    like = named or [
+        entity
+        for entity in entities_of_kind
+        if kind == "resource" and matches_template(entity.name, name)
     ]
     return like, False
 
@@ -31,7 +31,7 @@ def candidates(
 def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
     """Return the entities of one server, keyed by position in the snapshot."""
     positions = snapshot.eligibility.of_server(server).tolist()
-    return {at: snapshot.entities[at] for at in positions}
+    return {position: snapshot.entities[position] for position in positions}
 
 
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
@@ -43,19 +43,19 @@ def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
         uri: URI as written by the client. If it is not listed exactly, each equivalent spelling
             counts.
     """
-    wanted = canonical_uri(uri)
-    spellings = {at: canonical_uri(name) for at, name in names.items()}
-    files = [at for at, name in spellings.items() if is_file_of(name, wanted)]
-    same = [at for at, name in names.items() if name == uri]
+    canonical = canonical_uri(uri)
+    spellings = {position: canonical_uri(name) for position, name in names.items()}
+    files = [position for position, name in spellings.items() if is_file_of(name, canonical)]
+    same = [position for position, name in names.items() if name == uri]
     if same:
         return [[*same, *files]]
-    if equal := [at for at, name in spellings.items() if name == wanted]:
-        return [[at] for at in equal]
+    if equal := [position for position, name in spellings.items() if name == canonical]:
+        return [[position] for position in equal]
     heads = {
-        at: len(name.partition("{")[0])
-        for at, name in spellings.items()
-        if matches_template(name, wanted)
+        position: len(name.partition("{")[0])
+        for position, name in spellings.items()
+        if matches_template(name, canonical)
     }
     # Of several templates, the most specific one counts.
-    templates = [at for at, head in heads.items() if head == max(heads.values())]
+    templates = [position for position, head in heads.items() if head == max(heads.values())]
     return [files or templates] if files or templates else []

@@ -103,8 +103,8 @@ class ResourceLibrary:
         owner = await self.owner("resource", resource, caller=caller)
         result = await self.read_contents(owner, caller=caller)
         return tuple(
-            Content(type="resource", text=as_text(each.get("text")), data=each)
-            for each in as_objects(result.get("contents"))
+            Content(type="resource", text=as_text(item.get("text")), data=item)
+            for item in as_objects(result.get("contents"))
         )
 
     async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
@@ -119,14 +119,14 @@ class ResourceLibrary:
     async def _read(self, owner: tuple[str, str], caller: Caller) -> JsonObject:
         server, uri = owner
         result = await self._ask("resources/read", owner, {"uri": uri}, caller)
-        wanted = canonical_uri(uri)
+        canonical = canonical_uri(uri)
         for entity in entities_of(await self.snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
             if not isinstance(files, list):
                 continue
-            listed = [file for file in files if canonical_uri(file["uri"]) == wanted]
+            listed = [file for file in files if canonical_uri(file["uri"]) == canonical]
             contents = as_objects(result.get("contents"))
-            if listed and not all(is_as_listed(each, listed[0]) for each in contents):
+            if listed and not all(is_as_listed(content, listed[0]) for content in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
         # Cleaned last, because digests are of the unchanged contents.
@@ -181,9 +181,9 @@ class ResourceLibrary:
         async def send(call: Call) -> InvokeResult:
             return InvokeResult(tool_id=call.entity.id, structured=await work())
 
-        seen = snapshot.visibility
+        visibility = snapshot.visibility
         call = Call(
-            action=action, entity=entity, arguments=arguments, caller=caller, visibility=seen
+            action=action, entity=entity, arguments=arguments, caller=caller, visibility=visibility
         )
         return as_object((await self.hooks.around(call, send)).structured)
 
@@ -257,14 +257,14 @@ class ResourceLibrary:
         if not matches:
             raise _missing(kind, name)
         owners = set()
-        for each in matches:
-            own = each.name if exact else name
+        for match in matches:
+            source_name = match.name if exact else name
             if kind == "resource" and not exact:
-                owners.add(await self._real_visible(each.server, own, caller, name))
+                owners.add(await self._real_visible(match.server, source_name, caller, name))
             else:
-                owners.add(await self._real(kind, each.server, own))
+                owners.add(await self._real(kind, match.server, source_name))
         if len(owners) > 1:
-            names = ", ".join(sorted(each.exposed_name for each in matches))
+            names = ", ".join(sorted(match.exposed_name for match in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
@@ -293,30 +293,36 @@ class ResourceLibrary:
         snapshot = await self.snapshot()
         # Excludes entries, which are named by their ids, and whose namespace may equal a server's
         # name.
-        known = entities_of(snapshot, server)
-        own = {
-            at: each
-            for at, each in known.items()
-            if each.exposed_name != each.id or FRONT in each.definition.details
+        entities = entities_of(snapshot, server)
+        listed = {
+            position: member
+            for position, member in entities.items()
+            if member.exposed_name != member.id or FRONT in member.definition.details
         }
-        filters = Filters(kinds=SERVER_KINDS.union(each.kind for each in own.values()))
-        seen = snapshot.mask(caller.filters(filters))
+        filters = Filters(kinds=SERVER_KINDS.union(member.kind for member in listed.values()))
+        visible = snapshot.mask(caller.filters(filters))
         entity = _entity_at(snapshot, "resource", server, uri)
         is_denied = snapshot.visibility.decide(entity, caller).action == "deny"
-        names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
+        names = {
+            position: member.name for position, member in listed.items() if member.kind in _READABLE
+        }
         if described := described_by(names, uri):
-            is_open = all(seen[positions].any() for positions in described)
+            is_open = all(visible[positions].any() for positions in described)
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
             # The server's own entity, because the server may list nothing else.
-            itself = [at for at, each in known.items() if each.id == f"{each.kind}:{server}"]
+            itself = [
+                position
+                for position, member in entities.items()
+                if member.id == f"{member.kind}:{server}"
+            ]
             registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
-            is_shut |= not caller.holds(access.scopes) or not seen[itself].all()
-            is_shut |= bool(own and not seen[[*own]].any())
-            is_open = not (in_use[[*names]] & ~seen[[*names]]).any() and not is_shut
+            is_shut |= not caller.holds(access.scopes) or not visible[itself].all()
+            is_shut |= bool(listed and not visible[[*listed]].any())
+            is_open = not (in_use[[*names]] & ~visible[[*names]]).any() and not is_shut
         if not is_open or is_denied:
             raise _missing("resource", name)
 

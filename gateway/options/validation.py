@@ -104,7 +104,7 @@ def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
     """
     value = raw
     if is_text and isinstance(raw, str):
-        if tuple in {get_origin(each) for each in (expected, *get_args(expected))}:
+        if tuple in {get_origin(kind) for kind in (expected, *get_args(expected))}:
             value = [] if raw == "none" else [part.strip() for part in raw.split(",")]
         elif expected is bool:
             value = _SWITCHES.get(raw.lower(), raw)

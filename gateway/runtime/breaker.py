@@ -196,7 +196,7 @@ class ServiceGuard:
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        silence = GatewayError(f"the {self.name} is still silent")
+        silence = GatewayError(f"the {self.name} still does not answer")
         while self._breaker.has_tripped:
             with self._breaker.admit() as wait_s:
                 if not wait_s:

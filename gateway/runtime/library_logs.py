@@ -49,7 +49,11 @@ def _add_filters() -> None:
     loggers = logging.root.manager.loggerDict
     if len(loggers) == _filtered:
         return
-    for name in (*_ROOTS, *_CONNECTIONS, *(each for each in loggers if each.startswith(_ROOTS))):
+    for name in (
+        *_ROOTS,
+        *_CONNECTIONS,
+        *(logger for logger in loggers if logger.startswith(_ROOTS)),
+    ):
         logging.getLogger(name).addFilter(_filter)  # idempotent
     _filtered = len(loggers)
 

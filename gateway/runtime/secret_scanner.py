@@ -59,10 +59,10 @@ def find_secret(name: str, value: str) -> Span | None:
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
     for pattern in (_TOKEN_FORMATS, _IN_ADDRESS):
-        found = pattern.search(value)
-        if found is not None:
-            group = next((each for each in range(1, pattern.groups + 1) if found[each]), 0)
-            return found.span(group)
+        match = pattern.search(value)
+        if match is not None:
+            group = next((index for index in range(1, pattern.groups + 1) if match[index]), 0)
+            return match.span(group)
     scheme = _SCHEME.fullmatch(value)
     if scheme is not None:
         return scheme.span(1)
@@ -78,13 +78,13 @@ def redact(text: str) -> str:
     ``=`` or *is*.
     """
 
-    def hide(found: re.Match[str]) -> str:
-        group = next((each for each in range(1, found.re.groups + 1) if found[each]), 0)
-        begin, end = (at - found.start() for at in found.span(group))
-        return found[0][:begin] + HIDDEN + found[0][end:]
+    def hide(match: re.Match[str]) -> str:
+        group = next((index for index in range(1, match.re.groups + 1) if match[index]), 0)
+        begin, end = (position - match.start() for position in match.span(group))
+        return match[0][:begin] + HIDDEN + match[0][end:]
 
-    def hide_assigned(found: re.Match[str]) -> str:
-        return f"{found[1]}{found[2]}{HIDDEN}" if sounds_secret(found[1]) else found[0]
+    def hide_assigned(match: re.Match[str]) -> str:
+        return f"{match[1]}{match[2]}{HIDDEN}" if sounds_secret(match[1]) else match[0]
 
     text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _TOKEN_FORMATS.sub(hide, text)))
     return re.sub(r"\S+", lambda word: HIDDEN if looks_random(word[0]) else word[0], text)
@@ -103,16 +103,16 @@ def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span
     flag = ""
     for position, text in enumerate(arguments):
         pair = _PAIR.fullmatch(text)
-        found: Span | None = None
+        span: Span | None = None
         name = flag
         if pair is not None and "://" not in pair[1]:
             inner = find_secret(pair[1], pair[2])
             name = pair[1]
             if inner is not None:
-                found = (pair.start(2) + inner[0], pair.start(2) + inner[1])
+                span = (pair.start(2) + inner[0], pair.start(2) + inner[1])
         elif not text.startswith("-"):
-            found = find_secret(flag, text)
-        if found is not None:
-            yield position, name, found
+            span = find_secret(flag, text)
+        if span is not None:
+            yield position, name, span
         flag_match = _FLAG.fullmatch(text)
         flag = flag_match[1] if flag_match is not None else ""

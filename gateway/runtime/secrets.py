@@ -37,8 +37,8 @@ def is_keyring(text: str) -> bool:
 
 def as_variable(text: str) -> str:
     """Return ``env:NAME`` as ``${NAME}``, and other texts unchanged."""
-    found = _ENV.fullmatch(text)
-    return f"${{{found.group(1)}}}" if found else text
+    match = _ENV.fullmatch(text)
+    return f"${{{match.group(1)}}}" if match else text
 
 
 def from_keyring(text: str) -> str:
@@ -50,11 +50,11 @@ def from_keyring(text: str) -> str:
     """
     service, _, name = text.removeprefix(_KEYRING).rpartition("/")
     if not service or not name:
-        raise ConfigError(f"{text!r} is no reference: write keyring:SERVICE/NAME")
-    found: str | None = _keyring("a keyring reference").get_password(service, name)
-    if found is None:
+        raise ConfigError(f"{text!r} is not a reference: write keyring:SERVICE/NAME")
+    secret: str | None = _keyring("a keyring reference").get_password(service, name)
+    if secret is None:
         raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
-    return found
+    return secret
 
 
 def expand(text: str) -> str:
@@ -121,7 +121,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     try:
         values = dotenv_values(stream=StringIO(path.read_text("utf-8-sig")), interpolate=False)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text"
         raise ConfigError(f"envFile {str(path)!r} cannot be read: {reason}") from error
     return {name: value for name, value in values.items() if value is not None}
 
@@ -132,8 +132,8 @@ def check_reference(reference: object, *, owner: str) -> None:
     A default value is not allowed, because it would be a secret in a file.
     """
     text = as_variable(reference) if isinstance(reference, str) else ""
-    found = _VARIABLE.fullmatch(text)
-    if not is_keyring(text) and (found is None or found.group(2) is not None):
+    match = _VARIABLE.fullmatch(text)
+    if not is_keyring(text) and (match is None or match.group(2) is not None):
         raise ConfigError(
             f"{owner} must refer to a secret: write ${{NAME}}, env:NAME or keyring:SERVICE/NAME"
         )

@@ -36,7 +36,7 @@ Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
 """Returns the current values of gauges, keyed by metric and label. Called on any thread."""
 log = logging.getLogger("gateway.telemetry")
-_MISSING = "a tracer or meter of the host raised %s: spans or metrics are missing, all else goes on"
+_MISSING = "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
 
 
 class Telemetry:
@@ -62,12 +62,12 @@ class Telemetry:
         scope = SCOPE, VERSION, SCHEMA_URL
         self._tracer = self.call_host(trace.NoOpTracer(), tracers.get_tracer, *scope)
         self._gauges: list[ReadGauges] = []
-        own = meters is not metrics.get_meter_provider()
+        has_own_meters = meters is not metrics.get_meter_provider()
 
         def measure() -> None:
             meter = meters.get_meter(*scope)
             self._make_instruments(meter)
-            _report_gauges(self, meters if own else Telemetry, meter)
+            _report_gauges(self, meters if has_own_meters else Telemetry, meter)
 
         self._make_instruments(metrics.NoOpMeter(SCOPE))
         self.call_host(None, measure)

@@ -50,11 +50,11 @@ METRICS: Mapping[str, Metric] = {
     "gateway.search.duration": Metric("s", "One search, cache hits included.", _SECONDS),
     "gateway.search.stage.duration": Metric("s", "One stage of a search, if not cached.", _SECONDS),
     "gateway.search.results": Metric("{entity}", "Entities in each list of a result.", _COUNTS),
-    "gateway.search.fallbacks": Metric("{fallback}", "Searches that wanted vectors and had none."),
+    "gateway.search.fallbacks": Metric("{fallback}", "Searches without the vectors they need."),
     "gateway.search.weak_results": Metric("{search}", "Searches with no match or a doubtful one."),
     "gateway.search.answer.tokens": Metric("{token}", "A search's answer to a model.", _ANSWERS),
     "gateway.index.build.duration": Metric("s", "One index build, listings included.", _DOUBLING),
-    "gateway.index.embed.duration": Metric("s", "Embedding what a build lacked.", _DOUBLING),
+    "gateway.index.embed.duration": Metric("s", "Embedding of a build's new texts.", _DOUBLING),
     "gateway.index.entities": Metric("{entity}", "Indexed entities.", label="gateway.entity.kind"),
     "gateway.index.age": Metric("s", "Time since the newest index build.", label=""),
     "gateway.embedding.queue": Metric(
@@ -66,16 +66,16 @@ METRICS: Mapping[str, Metric] = {
     "gateway.upstream.failures": Metric("{failure}", "Sources that could not be listed."),
     "gateway.store.failures": Metric("{failure}", "Failed reads and writes of a store."),
     "gateway.tools.quarantined": Metric("{tool}", "Tools with a definition that cannot be used."),
-    "gateway.tool.duration": Metric("s", "One tool call, ours or an upstream's.", _DOUBLING),
-    "gateway.chat.turns": Metric("{turn}", "Requests to the model, by one call.", _COUNTS),
-    "gateway.chat.definition.share": Metric("1", "Tokens of definitions, of all schemas.", _SHARES),
-    "gateway.chat.tokens.saved": Metric("{token}", "Tokens that all schemas would have cost more."),
-    "gateway.chat.prefix.stability": Metric("1", "Bytes that a prompt cache could know.", _SHARES),
+    "gateway.tool.duration": Metric("s", "One call of a tool or meta-tool.", _DOUBLING),
+    "gateway.chat.turns": Metric("{turn}", "Requests to the model in one call.", _COUNTS),
+    "gateway.chat.definition.share": Metric("1", "Share of definition tokens sent.", _SHARES),
+    "gateway.chat.tokens.saved": Metric("{token}", "Tokens saved, compared to all schemas."),
+    "gateway.chat.prefix.stability": Metric("1", "Bytes that a prompt cache can reuse.", _SHARES),
     "http.server.request.duration": Metric(
         "s", "One request to the served gateway.", _HTTP_SECONDS
     ),
     "gen_ai.client.operation.duration": Metric("s", "One request to a model.", _DOUBLING),
-    "gen_ai.client.token.usage": Metric("{token}", "Tokens of such a request.", _TOKENS),
+    "gen_ai.client.token.usage": Metric("{token}", "Tokens of one request to a model.", _TOKENS),
 }
 """All metrics, keyed by name."""
 

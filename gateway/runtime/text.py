@@ -65,8 +65,8 @@ def clean(text: str, *, limit: int) -> str:
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     # Clip before cleaning too, because a description may have 50 MB.
-    seen = visible(normalize("NFC", text[: limit * 2]))
-    folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", seen)).strip()
+    cleaned = visible(normalize("NFC", text[: limit * 2]))
+    folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", cleaned)).strip()
     return folded[:limit].rstrip()
 
 
@@ -190,7 +190,7 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
     """
     from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
 
-    found = process.extract(
+    matches = process.extract(
         name[:_NEAR_CHARS],
         sorted(names),
         scorer=fuzz.WRatio,
@@ -198,14 +198,14 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
         limit=limit,
         score_cutoff=60,
     )
-    return tuple(match for match, _, _ in found)
+    return tuple(match for match, _, _ in matches)
 
 
 def literals(text: str) -> tuple[str, ...]:
     """Return the literals in *text* that rewriting must keep: ids, e-mails, versions, file
     names.
     """
-    return tuple(dict.fromkeys(found.strip(".,;:") for found in _literals(text)))
+    return tuple(dict.fromkeys(literal.strip(".,;:") for literal in _literals(text)))
 
 
 def _literals(text: str) -> Iterator[str]:

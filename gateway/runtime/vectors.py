@@ -111,11 +111,11 @@ def cosines_of(rows: Matrix, queries: Matrix) -> Matrix:
     """Return the cosines of each query with all rows, shape (q, n). Queries and rows are unit
     vectors.
     """
-    found = np.empty((len(queries), len(rows)), dtype=np.float32)
+    products = np.empty((len(queries), len(rows)), dtype=np.float32)
     # Row by row, because a matrix product would use every core and round equal rows differently.
-    for cosines, query in zip(found, queries, strict=True):
+    for cosines, query in zip(products, queries, strict=True):
         np.vecdot(rows, query, out=cosines)
-    return found
+    return products
 
 
 class Distribution(NamedTuple):
@@ -155,8 +155,8 @@ def placed(values: NDArray[Number], place: int) -> Number:
     # The method `partition` is faster than numpy's function, which has layers of Python code.
     parted = values.copy()
     parted.partition(place)
-    found: Number = parted[place]
-    return found
+    value: Number = parted[place]
+    return value
 
 
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:

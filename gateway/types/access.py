@@ -70,8 +70,8 @@ def limit(access: Access, whole: Access) -> Access:
     """Return the rule *access* of a part, restricted by the rule *whole* of the parent."""
     if whole is NO_ACCESS_RULE:
         return access
-    shown = {None, *DEFAULT_STATUSES}
-    is_hidden = whole.status not in shown and access.status in shown
+    visible = {None, *DEFAULT_STATUSES}
+    is_hidden = whole.status not in visible and access.status in visible
     return replace(
         access,
         status=whole.status if is_hidden else access.status,

@@ -74,7 +74,7 @@ class Caller:
         if not isinstance(attributes, Mapping) or not all(
             isinstance(text, str) for pair in attributes.items() for text in pair
         ):
-            raise TypeError(f"Caller: attributes must be texts by name, got {attributes!r}")
+            raise TypeError(f"Caller: attributes must map names to texts, got {attributes!r}")
 
     def holds(self, scopes: AbstractSet[str]) -> bool:
         """Return whether the caller has all of *scopes*."""

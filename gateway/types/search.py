@@ -229,20 +229,19 @@ class SearchResult:
 
     @property
     def shown(self) -> tuple[Match, ...]:
-        """All entities in one list: each match followed by its prerequisites, then related and next
-        steps.
+        """All entities in one list: matches with their prerequisites, then related and next steps.
 
         An entity is listed once, at its first position.
         """
         after: dict[str, list[Match]] = {}
-        for each in self.prerequisites:
-            path = each.evidence.path
-            after.setdefault(path[0].subject if path else "", []).append(each)
-        ordered = [one for match in self.matches for one in (match, *after.pop(match.id, ()))]
-        left = [one for found in after.values() for one in found]
-        every = (*ordered, *left, *self.related, *self.next_steps)
-        first = {each.id: each for each in reversed(every)}
-        return tuple(first[key] for key in dict.fromkeys(each.id for each in every))
+        for prerequisite in self.prerequisites:
+            path = prerequisite.evidence.path
+            after.setdefault(path[0].subject if path else "", []).append(prerequisite)
+        ordered = [item for match in self.matches for item in (match, *after.pop(match.id, ()))]
+        remaining = [item for group in after.values() for item in group]
+        every = (*ordered, *remaining, *self.related, *self.next_steps)
+        first = {item.id: item for item in reversed(every)}
+        return tuple(first[key] for key in dict.fromkeys(item.id for item in every))
 
     @property
     def degraded(self) -> bool:
