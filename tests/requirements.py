@@ -1,7 +1,7 @@
-"""The requirements of auto search: the eleven business rules, and the negative and edge cases.
+"""Requirements of automatic search: eleven business rules, and negative and edge cases.
 
-A test says which it holds: ``@pytest.mark.requirement("auto:rule-8")``. `test_requirements.py`
-fails on a requirement without a test, and on a mark that names none.
+A test names its requirement by ``@pytest.mark.requirement("auto:rule-8")``. `test_requirements.py`
+fails if a requirement has no test, or if a mark is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ CASES = "seed 004, Negative And Edge Cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One thing that the product must do."""
+    """A required behaviour of the product."""
 
     source: str
-    """Where it is demanded."""
+    """Source of the requirement."""
     behavior: str
-    """What must be seen, in our words."""
+    """Required behaviour, in our words."""
 
 
 def _rule(number: int, behavior: str) -> tuple[str, Requirement]:

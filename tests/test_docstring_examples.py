@@ -38,7 +38,9 @@ ENTRY_POINTS = (
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
-    """Return each docstring with an example, after the dotted name of its object."""
+    """Yield the dotted name of an object and its docstring, for each docstring with an
+    example.
+    """
     for path in sorted(ROOT.rglob("*.py")):
         parts = ("gateway", *path.relative_to(ROOT).with_suffix("").parts)
         source = path.read_text(encoding="utf-8")

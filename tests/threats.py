@@ -1,7 +1,6 @@
-"""The threats and faults that the gateway is tested against: what it promises, and which tests hold
-it to that.
+"""Threats and faults that the gateway is tested against: its promises, and the tests of each.
 
-`docs/security.md` ends with the table that `render` writes, and `test_threats.py` compares the two.
+`docs/security.md` ends with the table that `render` returns. `test_threats.py` compares the two.
 
     python -m tests.threats
 """
@@ -15,22 +14,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threat:
-    """One thing that others may do, or that may fail."""
+    """An attack or a failure."""
 
     event: str
-    """What may happen."""
+    """Possible event."""
     promise: str
-    """What the gateway does then."""
+    """Behaviour of the gateway in this event."""
     held: str
-    """The number that the tests hold, as they count it."""
+    """Figure that the tests check, as they count it."""
     tests: tuple[str, ...]
-    """Ids of tests: the file below ``tests/``, and the function."""
+    """Ids of tests: file below ``tests/`` and name of the function."""
 
 
 def _threat(
     name: str, event: str, promise: str, held: str, tests: Mapping[str, str]
 ) -> tuple[str, Threat]:
-    """Return a threat under its id; *tests* are the names of functions by file, without `test_`."""
+    """Return the id and the threat. *tests* are names of functions without `test_`, keyed by
+    file.
+    """
     ids = tuple(
         f"{file}::test_{function}" for file, names in tests.items() for function in names.split()
     )
@@ -51,8 +52,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/quality/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "four_of_five_poisoned_definitions_are_flagged "
                 "sentences_that_honest_tools_say_are_not_flagged",
-                "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
-                "ten_thousand_cleaned_texts_hold_nothing_unseen",
+                "core/runtime/test_text.py": "cleaned_text_is_short_and_visible "
+                "ten_thousand_cleaned_texts_are_visible",
                 "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
                 "core/discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
             },
@@ -151,7 +152,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "no_secret_of_requests_in_logs_of_the_http_server "
                 "no_secret_in_what_commands_print",
                 "core/mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
-                "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
+                "core/runtime/test_telemetry.py": "queries_arguments_and_results_are_not_exported",
                 "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
                 "the_audit",
             },
@@ -181,7 +182,7 @@ THREATS: Mapping[str, Threat] = dict(
             "consent.",
             "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
-                "test_structure.py": "what_is_dangerous_has_one_home_or_none",
+                "test_structure.py": "dangerous_calls_are_limited_to_their_modules",
                 "plugins/provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
                 "inputs_that_are_missing_or_unsafe_are_refused",
                 "plugins/provision/test_steps.py": "the_question_shows_what_runs_whole "
@@ -235,9 +236,9 @@ THREATS: Mapping[str, Threat] = dict(
             "and 4 times that of 4,096 characters plus 20 ms in a search; templates of 5,000 "
             "variables end; 0 patterns run. Milliseconds are not asserted",
             {
-                "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
-                "a_megabyte_costs_what_its_letters_cost "
-                "cleaning_reads_only_the_head_of_a_giant",
+                "core/runtime/test_text.py": "literals_of_a_long_word_do_not_backtrack "
+                "literals_take_linear_time "
+                "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "whatever_is_said_fits_the_caps "
                 "a_search_costs_no_more_than_what_it_reads_of_a_megabyte",
                 "core/catalog/test_identity.py": "a_malicious_template_is_cheap",
@@ -320,7 +321,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/chat/test_together.py": "sixteen_threads_share_one_client",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
-                "threads_and_tasks_get_what_a_serial_run_gets",
+                "concurrent_searches_return_the_results_of_a_serial_run",
             },
         ),
         _threat(
@@ -370,7 +371,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/chat/test_observed.py": "telemetry_that_raises_ends_no_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
-                "a_backend_that_hangs_or_raises_holds_no_search",
+                "failing_backend_does_not_affect_searches",
             },
         ),
         _threat(
@@ -412,7 +413,7 @@ THREATS: Mapping[str, Threat] = dict(
             "other files read",
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
-                "each_outside_library_has_one_home",
+                "each_library_is_imported_by_one_room",
                 "plugins/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
                 "a_missing_or_changed_file_is_an_error_at_the_first_use",
                 "plugins/local/test_encoders.py": "another_file_is_refused",
@@ -507,7 +508,7 @@ THREATS: Mapping[str, Threat] = dict(
 
 
 def render(threats: Mapping[str, Threat] = THREATS) -> str:
-    """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
+    """Return *threats* as a Markdown table with one row each, ending with a newline."""
     rows = [
         "| threat | what may happen | promise | what the tests hold |",
         "| --- | --- | --- | --- |",

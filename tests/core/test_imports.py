@@ -1,4 +1,4 @@
-"""What an import costs and does."""
+"""Cost and side effects of imports."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ HEAVY = (
     "graphs.lexical.inverting",
 )  # fmt: skip
 MODULES = 188 + 2 * len(DEFAULT_PLUGINS)
-"""Maximum number of our own modules that a start may load: each costs a fifth of a millisecond.
-Each plugin of ours adds a package and a module of hooks, and ``rankings`` its policies."""
+"""Maximum number of modules of this package that a start may load. Each costs a fifth of a
+millisecond. Each of our plugins adds a package and a module of hooks, and ``rankings`` its
+policies."""
 
 
 def loaded(statement: str) -> list[str]:
-    """Give those of the heavy modules that *statement* loads in a process of its own."""
+    """Return the heavy modules that *statement* loads in a new process."""
     script = (
         f"import json, sys\n{statement}\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
@@ -45,13 +46,12 @@ def loaded(statement: str) -> list[str]:
         "import gateway; gateway.Gateway; gateway.SyncGateway; gateway.SqliteStore",
     ],
 )
-def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
-    """A host that searches by the graph needs neither servers nor models nor RDF."""
+def test_warm_start_loads_no_heavy_library(statement: str) -> None:
     assert [] == loaded(statement)
 
 
-def test_the_command_line_searches_without_mcp() -> None:
-    """Lists that are stored need no server: its library would cost as much as all else."""
+def test_command_line_searches_without_mcp() -> None:
+    """Stored lists need no server, and the MCP library is slow to load."""
     assert not {"mcp", "openai", "rdflib"} & {*loaded("import gateway.cli.commands.search")}
 
 
@@ -59,13 +59,12 @@ def test_the_command_line_searches_without_mcp() -> None:
     "module", ["gateway", "gateway.gateway", "gateway.cli", "gateway.cli.server"]
 )
 def test_only_the_api_imports_fastapi(module: str) -> None:
-    """It takes as long to import as everything that a search needs."""
+    """Its import takes as long as a whole search."""
     assert "fastapi" not in loaded(f"import {module}")
     assert "fastapi" in loaded(f"import {module}, gateway.serve.api.app")
 
 
-def test_a_warm_start_loads_few_modules() -> None:
-    """A start pays for each module that it loads."""
+def test_warm_start_loads_few_modules() -> None:
     script = (
         "import sys\n"
         "from gateway.gateway import Gateway; Gateway().close()\n"
@@ -78,8 +77,7 @@ def test_a_warm_start_loads_few_modules() -> None:
     assert int(done.stdout) <= MODULES
 
 
-def test_importing_configures_no_telemetry() -> None:
-    """The host's providers are the host's."""
+def test_import_configures_no_telemetry() -> None:
     script = (
         "import gateway.gateway\n"
         "from opentelemetry import trace\n"

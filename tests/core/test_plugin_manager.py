@@ -1,4 +1,4 @@
-"""Plugins: which are loaded, and what a host is told of one that cannot be."""
+"""Loading of plugins, their hooks, and reports of failures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def greet(name: str) -> str:
     return f"Hello, {name}"
 
 
-def test_a_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugin) -> None:
+def test_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugin) -> None:
     install_plugin("tiny", TINY)
 
     gateway = Gateway(strategy="auto", embedder="tiny", options=Options(plugins=("tiny",)))
@@ -103,9 +103,7 @@ def test_a_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugi
     )
 
 
-def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_failing_plugin_is_reported_and_others_are_loaded(install_plugin: InstallPlugin) -> None:
     install_plugin("broken", "raise OSError('no such disk')")
     install_plugin("tiny2", TINY.replace("tiny", "tiny2"))
 
@@ -119,7 +117,7 @@ def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
     assert [*plugins.tables("register_embedders")] == ["tiny2"]
 
 
-async def test_a_plugin_that_fails_to_load_is_in_the_report_and_wants_attention(
+async def test_failing_plugin_is_in_the_report_and_needs_attention(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("broken_report", "raise OSError('no such disk')")
@@ -135,9 +133,7 @@ async def test_a_plugin_that_fails_to_load_is_in_the_report_and_wants_attention(
     assert (await gateway.refresh()).diagnostics == (note,)
 
 
-def test_two_plugins_with_one_name_for_an_embedder_are_refused(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_two_plugins_with_the_same_embedder_name_are_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("one", TINY)
     install_plugin("two", TINY)
 
@@ -145,7 +141,7 @@ def test_two_plugins_with_one_name_for_an_embedder_are_refused(
         Plugins(("one", "two")).tables("register_embedders")
 
 
-def test_a_plugin_that_is_not_installed_is_refused() -> None:
+def test_missing_plugin_is_refused() -> None:
     with pytest.raises(ConfigError, match="the plugins nonesuch are not installed"):
         Gateway(options=Options(plugins=("nonesuch",)))
 
@@ -153,7 +149,7 @@ def test_a_plugin_that_is_not_installed_is_refused() -> None:
 @pytest.mark.parametrize(
     ("variable", "names"), [("none", []), ("tiny", ["tiny"]), (" tiny , ", ["tiny"])]
 )
-def test_the_environment_chooses_plugins(
+def test_environment_selects_plugins(
     install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
 ) -> None:
     install_plugin("tiny", TINY)
@@ -164,7 +160,7 @@ def test_the_environment_chooses_plugins(
     assert names == [each.name for each in gateway.plugins.infos]
 
 
-def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_PLUGINS", "local")
     gateway = Gateway(options=Options(plugins=()))
     gateway.close()
@@ -172,13 +168,13 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert gateway.plugins.infos == ()
 
 
-def test_an_embedder_of_a_plugin_that_is_left_out_is_unknown() -> None:
+def test_embedder_of_an_unselected_plugin_is_unknown() -> None:
     with pytest.raises(ConfigError, match=r"unknown embedder 'local'.*\(none\)"):
         Gateway(strategy="auto", embedder="local", options=Options(plugins=()))
 
 
-async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGateway) -> None:
-    """Spelling is on by default, and is then not corrected."""
+async def test_gateway_without_plugins_searches_and_calls(open_gateway: OpenGateway) -> None:
+    """Spelling is on by default, but is then not corrected."""
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
     gateway.add_tool(greet)
 
@@ -192,7 +188,7 @@ async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGa
     assert "Hello, Ada" == result.text
 
 
-async def test_a_plugin_corrects_queries(
+async def test_plugin_corrects_queries(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("correcting", CORRECTING)
@@ -205,7 +201,7 @@ async def test_a_plugin_corrects_queries(
     assert "welcom → greet" in {note.detail for note in found.diagnostics}
 
 
-async def test_a_correction_that_fails_leaves_the_query_and_is_reported(
+async def test_failing_correction_keeps_the_query_and_is_reported(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     fails = CORRECTING.replace(
@@ -224,7 +220,7 @@ async def test_a_correction_that_fails_leaves_the_query_and_is_reported(
     )
 
 
-async def test_a_plugin_notes_searches_and_calls(
+async def test_plugin_records_searches_and_calls(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("noting", NOTING)
@@ -239,10 +235,10 @@ async def test_a_plugin_notes_searches_and_calls(
     assert [True, "greet", "local/greet", "closed"] == gateway.usage.noted
 
 
-async def test_a_signal_of_a_plugin_lifts_tools_and_is_explained(
+async def test_signal_of_a_plugin_raises_tools_and_is_explained(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
-    """What each signal adds is the score."""
+    """The contributions of all signals add up to the score."""
     install_plugin("pinning", PINNING)
     options = replace(PATIENT, plugins=("pinning",))
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
@@ -262,7 +258,7 @@ async def test_a_signal_of_a_plugin_lifts_tools_and_is_explained(
 
 
 @pytest.mark.parametrize("score", ["1 / 0", "[1.0] * 99", "pool.scores + float('nan')"])
-async def test_a_signal_that_fails_is_left_out_and_reported(
+async def test_failing_signal_is_skipped_and_reported(
     install_plugin: InstallPlugin, open_gateway: OpenGateway, score: str
 ) -> None:
     install_plugin(
@@ -287,14 +283,14 @@ async def test_a_signal_that_fails_is_left_out_and_reported(
     assert "the signal 'failing' is left out" == notes["plugin_failed"]
 
 
-def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: InstallPlugin) -> None:
+def test_signal_of_a_plugin_with_a_core_name_is_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("twice", PINNING.replace('"pinned", 1000', '"words", 1000'))
 
     with pytest.raises(ConfigError, match="two signals of ranking have the name 'words'"):
         Gateway(options=Options(plugins=("twice",)))
 
 
-def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:
+def test_gateway_without_plugin_usage_has_no_call_log(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
 
     with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
@@ -304,7 +300,7 @@ def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: Op
 @pytest.mark.parametrize(
     "usage", [UsageOptions(record=True), UsageOptions(learn="on"), UsageOptions(rerank="bounded")]
 )
-def test_to_note_calls_needs_the_plugin_usage(
+def test_recording_calls_requires_the_plugin_usage(
     install_plugin: InstallPlugin, usage: UsageOptions
 ) -> None:
     install_plugin("tiny", TINY)
@@ -347,7 +343,7 @@ def register_call_hooks(options, store, telemetry):
 @pytest.mark.parametrize(
     ("order", "names"), [("50", "guardrail waiting"), ("150", "waiting guardrail")]
 )
-async def test_a_hook_of_another_distribution_stands_around_calls(
+async def test_hook_of_another_distribution_runs_around_calls(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin("waiting", WAITING)
@@ -367,9 +363,7 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def test_two_plugins_that_decide_what_callers_see_are_refused(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_two_plugins_with_visibility_rules_are_refused(install_plugin: InstallPlugin) -> None:
     for name in ("views", "other_views"):
         install_plugin(name, VIEWS)
 

@@ -1,4 +1,4 @@
-"""The blocking twin, alone and beside async callers."""
+"""The blocking versions of a gateway's classes, alone and together with async callers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from tests.conftest import OpenGateway
 from tests.fakes import names
 
 
-def test_every_verb_works_without_a_loop(
+def test_blocking_methods_work_without_a_loop(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The same answers, blocking."""
     with SyncGateway(open_gateway(catalog)) as gateway:
         found = gateway.search("send an e-mail", limit=2)
         several = gateway.search(queries=["weather"], context={"a": 1}, context_summary="b")
@@ -47,11 +46,11 @@ TWINS: dict[type, tuple[type, set[str]]] = {
     Catalog: (SyncCatalog, {"entry"}),
     ResourceLibrary: (SyncLibrary, {"ask", "fill_prompt", "follow", "owner", "read_contents"}),
 }
-"""What is async, its blocking twin, and what of it the house alone awaits."""
+"""Blocking class of each async class, and async methods without a blocking version."""
 
 
 def verbs(of: type) -> dict[str, inspect.Signature]:
-    """The public methods of a class that are awaited."""
+    """Return the signatures of a class's public coroutine methods."""
     return {
         name: inspect.signature(method)
         for name, method in inspect.getmembers(of, inspect.iscoroutinefunction)
@@ -60,8 +59,7 @@ def verbs(of: type) -> dict[str, inspect.Signature]:
 
 
 @pytest.mark.parametrize("core", TWINS, ids=lambda core: core.__name__)
-def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
-    """Nothing is written twice, and nothing is left out."""
+def test_each_async_method_has_a_blocking_version_with_equal_parameters(core: type) -> None:
     blocking, inner = TWINS[core]
     expected = {name: signature for name, signature in verbs(core).items() if name not in inner}
     blocked = {name: getattr(blocking, name, None) for name in expected}
@@ -72,10 +70,9 @@ def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
     }
 
 
-def test_each_blocking_part_is_reached_from_the_blocking_gateway(
+def test_blocking_gateway_has_each_blocking_part(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """An error that says "list them" must be obeyable without a loop."""
     with SyncGateway(open_gateway(catalog)) as gateway:
         assert gateway.list_tools() == gateway.library.entities("tool")
         with pytest.raises(InvalidRequestError, match=r'library\.entities\("resource"\)'):
@@ -86,10 +83,10 @@ def test_each_blocking_part_is_reached_from_the_blocking_gateway(
             gateway.library.complete("prompt", "none", {})
 
 
-async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(
+async def test_blocking_call_on_the_gateways_own_loop_is_refused(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A tool that calls its own gateway would wait for itself for ever."""
+    """A tool that calls its own gateway would wait for itself forever."""
     gateway = open_gateway(catalog)
 
     async def nested() -> object:
@@ -102,7 +99,7 @@ async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(
 async def test_two_loops_and_several_threads_share_one_gateway(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """All at the same time, searching and calling, over one session and one index."""
+    """They search and call at the same time, with one session and one index."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     blocking = SyncGateway(gateway)
 
@@ -130,10 +127,12 @@ async def test_two_loops_and_several_threads_share_one_gateway(
     assert 1 == gateway.index_builds
 
 
-async def test_threads_and_tasks_get_what_a_serial_run_gets(
+async def test_concurrent_searches_return_the_results_of_a_serial_run(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """16 threads of 36 searches and 200 tasks on two loops: the same results to the last digit."""
+    """16 threads with 36 searches each and 200 tasks on two loops return equal results to the last
+    digit.
+    """
     queries = [f"{each.description} {number}" for number in range(3) for each in catalog]
     alone = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     serial = {query: _uncounted(await alone.search(query)) for query in queries}
@@ -170,5 +169,7 @@ async def test_threads_and_tasks_get_what_a_serial_run_gets(
 
 
 def _uncounted(result: SearchResult) -> SearchResult:
-    """Give a result without its costs, which are less where the query's vector is in the cache."""
+    """Return a result without its costs, which are lower if the query's vector is in the
+    cache.
+    """
     return replace(result, counts=Counts())

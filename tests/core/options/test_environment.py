@@ -1,4 +1,4 @@
-"""What the environment says."""
+"""Environment variables of the gateway."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import platformdirs
 from gateway.options.environment import environment, variables
 
 
-def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
-    """The defaults are private."""
+def test_empty_environment_returns_private_defaults() -> None:
     found = environment({})
 
     assert Path(platformdirs.user_cache_dir("tool-gateway")) == found.cache_dir
@@ -21,8 +20,7 @@ def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> N
     )
 
 
-def test_the_environment_is_read_by_documented_names() -> None:
-    """The one place that reads it."""
+def test_environment_reads_the_documented_variables() -> None:
     found = environment(
         {
             "GATEWAY_CACHE_DIR": " /somewhere ",
@@ -44,8 +42,7 @@ def test_the_environment_is_read_by_documented_names() -> None:
     assert "own" not in repr(found)
 
 
-def test_only_variables_that_are_asked_for_and_set_are_given() -> None:
-    """A configuration file reads no more than it names."""
+def test_variables_returns_only_requested_and_set_ones() -> None:
     found = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
 
     assert ["GATEWAY_CACHE_DIR"] == list(found)
