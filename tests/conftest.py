@@ -56,14 +56,14 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     # The processes of pytest-xdist have separate base folders, but share the converted encoders.
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
-    before = {name: os.environ.pop(name) for name in own if name in os.environ}
-    os.environ |= own
+    variables = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
+    before = {name: os.environ.pop(name) for name in variables if name in os.environ}
+    os.environ |= variables
     yield
-    left = SqlCatalog.in_files(catalog_store_path(Options()))
-    assert not left.rows(), f"a test left entries in the store of all: {left.rows().keys()}"
+    store = SqlCatalog.in_files(catalog_store_path(Options()))
+    assert not store.rows(), f"a test left entries in the store of all: {store.rows().keys()}"
     assert not (folder / "registries").exists(), "a test kept a registry's answer for all"
-    for name in own:
+    for name in variables:
         del os.environ[name]
     os.environ |= before
 
@@ -88,20 +88,20 @@ def open_gateway() -> Iterator[OpenGateway]:
 
     Vectors are in memory, and the gateways are closed at the end.
     """
-    made: list[Gateway] = []
+    gateways: list[Gateway] = []
 
     def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
         options.setdefault("vector_store", MemoryVectorStore())
         options.setdefault("options", PATIENT)
         gateway = Gateway(**options)  # type: ignore[arg-type]  # passed on as they came
-        made.append(gateway)
-        given = tuple(tools)
-        if given:
-            gateway.add_source(ListSource("shelf", given))
+        gateways.append(gateway)
+        definitions = tuple(tools)
+        if definitions:
+            gateway.add_source(ListSource("shelf", definitions))
         return gateway
 
     yield build
-    for gateway in made:
+    for gateway in gateways:
         gateway.close()
 
 

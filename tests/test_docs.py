@@ -48,7 +48,7 @@ def rows(name: str) -> dict[str, str]:
     """Return the table rows of a page, keyed by the first cell without backticks."""
     lines = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
     cells = (line.split("|", 2) for line in lines if line.startswith("| `"))
-    return {first.strip().strip("`"): rest for _, first, rest in cells}
+    return {first.strip().strip("`"): text for _, first, text in cells}
 
 
 def _default(field: dataclasses.Field[object]) -> object:
@@ -65,8 +65,8 @@ def test_every_option_and_its_default_are_documented() -> None:
     }
 
     documented = {
-        name: rest.split("|")[0].strip().strip("`").strip("'\"")
-        for name, rest in rows("options.md").items()
+        name: text.split("|")[0].strip().strip("`").strip("'\"")
+        for name, text in rows("options.md").items()
         if "Options." in name or name.startswith("CustomKind.")
     }
     assert expected == documented
@@ -86,7 +86,7 @@ def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
         for code, meaning in types.CODES.items()
     }
 
-    assert expected == {code: rest for code, rest in documented.items() if code.islower()}
+    assert expected == {code: text for code, text in documented.items() if code.islower()}
 
 
 def test_every_code_has_a_meaning_and_is_used() -> None:
@@ -104,8 +104,8 @@ def test_every_code_has_a_meaning_and_is_used() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    found = (value for value in vars(errors).values() if isinstance(value, type))
-    names = {value.__name__ for value in found if issubclass(value, errors.GatewayError)}
+    classes = (value for value in vars(errors).values() if isinstance(value, type))
+    names = {value.__name__ for value in classes if issubclass(value, errors.GatewayError)}
 
     assert names - {"GatewayError"} <= set(rows("diagnostics.md"))
 
@@ -220,23 +220,23 @@ def _unknown(block: str) -> set[str]:
     """Return the names that a program reads but neither imports nor defines."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
     read: set[str] = set()
-    made = set(vars(builtins))
+    defined = set(vars(builtins))
     for node in ast.walk(compile(block, "block", "exec", flags)):
         if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+            (read if isinstance(node.ctx, ast.Load) else defined).add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made.add(node.name)
+            defined.add(node.name)
         elif isinstance(node, ast.arg):
-            made.add(node.arg)
+            defined.add(node.arg)
         elif isinstance(node, ast.Import):
-            made |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            defined |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names, module = {alias.name for alias in node.names}, node.module or ""
             ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")
             lacking = names - set(dir(import_module(module))) if ours else set()
-            made |= names - lacking
+            defined |= names - lacking
             read |= lacking
-    return read - made
+    return read - defined
 
 
 def _invoice(request: ModelRequest) -> Turn:

@@ -54,10 +54,10 @@ async def test_search_finds_tool_by_its_examples(
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
     way(gateway, tmp_path)
 
-    found = await gateway.search("freezing, make it cosy")
+    result = await gateway.search("freezing, make it cosy")
 
-    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
-    assert "guests" not in repr(found)
+    assert ("set_point", SAID) == (result.matches[0].name, result.matches[0].description)
+    assert "guests" not in repr(result)
 
 
 async def test_examples_of_rules_and_hints_are_united(open_gateway: OpenGateway) -> None:
@@ -89,10 +89,10 @@ async def test_only_new_examples_are_embedded(
 
 def test_more_examples_move_the_vector_further() -> None:
     """One example has half the effect of many. Without examples the vector does not change."""
-    own, other = np.eye(2, dtype=np.float32)
-    turned = [lean_to_examples(own, [other] * count) for count in (0, 1, 3, 1000)]
+    vector, other = np.eye(2, dtype=np.float32)
+    turned = [lean_to_examples(vector, [other] * count) for count in (0, 1, 3, 1000)]
 
-    np.testing.assert_array_equal(own, turned[0])
+    np.testing.assert_array_equal(vector, turned[0])
     assert turned == sorted(turned, key=lambda row: float(row[1]))
     assert [row[1] / row.sum() for row in turned] == pytest.approx(
         [EXAMPLE_SHARE * share for share in (0, 1 / 2, 3 / 4, 1000 / 1001)]

@@ -26,15 +26,17 @@ def _ids(decorator: ast.expr) -> Iterator[str]:
     if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
         return
     if decorator.func.attr == "requirement":
-        for given in decorator.args:
-            yield str(given.value) if isinstance(given, ast.Constant) else ast.unparse(given)
+        for argument in decorator.args:
+            yield (
+                str(argument.value) if isinstance(argument, ast.Constant) else ast.unparse(argument)
+            )
 
 
 @cache
 def marked() -> set[str]:
     """Return the ids in all test files."""
     files = sorted(HERE.rglob("test_*.py"))
-    return {found for file in files for found in marks(ast.parse(file.read_text("utf-8")))}
+    return {mark for file in files for mark in marks(ast.parse(file.read_text("utf-8")))}
 
 
 def test_every_requirement_has_a_test() -> None:

@@ -79,13 +79,13 @@ def test_only_one_module_catches_all_exceptions() -> None:
 
 def imported(text: str) -> set[str]:
     """Return the modules that a source imports anywhere."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+            modules.add(node.module)
+    return modules
 
 
 HOMES = {
@@ -178,14 +178,14 @@ EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}
 
 def test_each_library_is_imported_by_one_room() -> None:
     """A library that all rooms import cannot be replaced."""
-    found = {
+    imports = {
         (module.split(".")[0], name)
         for name, text in sources("gateway", "graphs")
         for module in imported(text)
     }
     outside = {
         (library, name)
-        for library, name in found
+        for library, name in imports
         if library in HOMES
         or library not in {*sys.stdlib_module_names, *EVERYWHERE, "gateway", "graphs"}
     }
@@ -194,7 +194,7 @@ def test_each_library_is_imported_by_one_room() -> None:
         home
         for library, homes in HOMES.items()
         for home in homes
-        if not any(library == each and name.startswith(home) for each, name in outside)
+        if not any(library == other and name.startswith(home) for other, name in outside)
     ]
 
     assert ([], []) == (sorted(strays), empty)
@@ -230,7 +230,7 @@ def sleeps(text: str) -> bool:
     return any(
         isinstance(node, ast.Call)
         and ast.unparse(node.func).split(".")[-1] in {"sleep", "sleep_until", "sleep_forever"}
-        and [ast.unparse(each) for each in node.args] != ["0"]
+        and [ast.unparse(argument) for argument in node.args] != ["0"]
         for node in ast.walk(ast.parse(text))
     )
 

@@ -77,11 +77,11 @@ def copy_without(folder: Path, names: Sequence[str]) -> Path:
 def environment_of(copy: Path) -> dict[str, str]:
     """Return environment variables for a process that imports the copy."""
     # Processes share the files that the first one compiles.
-    own = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
+    variables = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
     inherited = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     }
-    return inherited | own
+    return inherited | variables
 
 
 def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -135,8 +135,8 @@ def test_core_works_without_any_plugin(bare: Path) -> None:
     check_program(bare)
     check_search(bare)
     check_serve(bare)
-    shown = run(bare, "-m", "gateway", "--help")
-    assert "search" in shown.stdout
+    listing = run(bare, "-m", "gateway", "--help")
+    assert "search" in listing.stdout
 
 
 @pytest.mark.parametrize("name", PLUGINS)
@@ -157,13 +157,13 @@ def test_call_log_is_shown_without_graph_tools(tmp_path: Path) -> None:
 def test_search_ranks_by_words_without_rankings(tmp_path: Path) -> None:
     copy = copy_without(tmp_path, ["rankings"])
 
-    found = run(
+    completed = run(
         copy, "-m", "gateway", "search", "mail", "--kind", "server", "--strategy", "graph", "--json"
     )
     named = run(copy, "-c", RANKED_PROGRAM)
 
-    assert found.returncode == 1, found.stderr
-    assert json.loads(found.stdout)["result"]["matches"] == []
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["result"]["matches"] == []
     default, search, fusion = named.stdout.splitlines()
     need = "needs the plugin 'rankings', which is not loaded"
     assert default == "lexical"

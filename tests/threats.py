@@ -514,8 +514,8 @@ def render(threats: Mapping[str, Threat] = THREATS) -> str:
         "| --- | --- | --- | --- |",
     ]
     rows += [
-        f"| `{name}` | {each.event} | {each.promise} | {each.held}: {_listed(each.tests)} |"
-        for name, each in threats.items()
+        f"| `{name}` | {threat.event} | {threat.promise} | {threat.held}: {_listed(threat.tests)} |"
+        for name, threat in threats.items()
     ]
     return "\n".join(rows) + "\n"
 

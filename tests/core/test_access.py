@@ -67,7 +67,7 @@ def notes() -> MCPServer:
 
 
 def ids(result: SearchResult) -> set[str]:
-    return {each.rpartition("/")[2] for each in every_id(result)}
+    return {entity_id.rpartition("/")[2] for entity_id in every_id(result)}
 
 
 async def open_shop(gateway: Gateway, way: str) -> Gateway:
@@ -99,10 +99,10 @@ async def test_scope_hides_tool_from_callers_without_it(
     gateway = await open_shop(open_gateway(options=WAYS[way]), way)
 
     for caller, expected in ((Caller(), {"send"}), (ADMIN, {"send", "burn"})):
-        found = await gateway.search("burn a letter", caller=caller)
+        result = await gateway.search("burn a letter", caller=caller)
         browsed = await gateway.search(caller=caller)
         listed = await gateway.list_tools(caller=caller)
-        every = [ids(found), ids(browsed), {entity.name for entity in listed}]
+        every = [ids(result), ids(browsed), {entity.name for entity in listed}]
         assert [expected] * 3 == [
             {name.removeprefix("my_").partition("_")[0] for name in names} for names in every
         ]
@@ -153,10 +153,10 @@ async def test_search_finds_beta_tools_unless_filters_require_active(
     active = Filters(statuses=frozenset({"active"}))
 
     listed = {entity.name for entity in await gateway.list_tools()}
-    found = await gateway.search("send a letter")
+    result = await gateway.search("send a letter")
 
     assert {"forecast", "send_letter"} == listed
-    assert ["send_letter"] == [match.name for match in found.matches[:1]]
+    assert ["send_letter"] == [match.name for match in result.matches[:1]]
     assert () == await gateway.list_tools(active)
 
 
@@ -166,10 +166,10 @@ async def test_alias_requires_the_scopes_of_its_original(open_gateway: OpenGatew
     gateway.add_virtual_server("desk", {"ashes": "shop/burn_letter", "post": "shop/send_letter"})
     desk = Filters(servers=frozenset({"desk"}))
 
-    seen = [entity.name for entity in await gateway.list_tools(desk)]
+    visible = [entity.name for entity in await gateway.list_tools(desk)]
     every = [entity.name for entity in await gateway.list_tools(desk, caller=ADMIN)]
 
-    assert (["post"], ["ashes", "post"]) == (seen, every)
+    assert (["post"], ["ashes", "post"]) == (visible, every)
 
 
 async def test_conversation_shows_only_tools_of_its_caller(open_gateway: OpenGateway) -> None:
@@ -178,17 +178,17 @@ async def test_conversation_shows_only_tools_of_its_caller(open_gateway: OpenGat
     gateway.add_tool(burn_letter, access=KEEPER)
     lists = ToolListBuilder(gateway)
     call = ToolCall(id="1", name="burn_letter", arguments='{"to": "Bob"}')
-    answers, shown = [], []
+    answers, requests = [], []
 
     for caller in (Caller(), ADMIN):
         request = ToolListRequest(
             messages=(), required=("burn_letter", "send_letter"), caller=caller
         )
         tools = await lists.build(request)
-        shown.append(tools.proxies)
+        requests.append(tools.proxies)
         answers.append(await handle_call(gateway, tools, call))
 
-    assert [["send_letter"], ["burn_letter", "send_letter"]] == list(map(sorted, shown))
+    assert [["send_letter"], ["burn_letter", "send_letter"]] == list(map(sorted, requests))
     assert answers[0].failed
     assert "burnt the one to Bob" in answers[1].text
 
@@ -271,7 +271,7 @@ async def test_rules_of_a_config_file_follow_its_changes(
     path.write_text(json.dumps({"mcpServers": {}, "rules": {"shop/*": {"enabled": False}}}))
     await gateway.reload()
 
-    assert ([], ["burn_letter"]) == ([*hidden], [each.name for each in tagged])
+    assert ([], ["burn_letter"]) == ([*hidden], [entity.name for entity in tagged])
     assert () == await gateway.list_tools(caller=ADMIN)
 
 
@@ -366,7 +366,7 @@ def test_conversations_of_a_caller_outlive_the_client(open_gateway: OpenGateway)
     """A host may create a client for each request. Refusals of a service are remembered too."""
     context = ClientContext(open_gateway())
 
-    ada, again, bob = (context.for_caller(each) for each in (ADMIN, ADMIN, Caller(user="bob")))
+    ada, again, bob = (context.for_caller(caller) for caller in (ADMIN, ADMIN, Caller(user="bob")))
 
     assert ada.store is again.store
     assert ada.store is not bob.store
@@ -393,10 +393,10 @@ async def test_virtual_server_does_not_name_servers_of_hidden_tools(
     gateway.add_virtual_server("cellar", table, access=KEEPER)
     kinds = Filters(kinds=frozenset({"virtual_server"}))
 
-    (seen,) = await gateway.list_tools(kinds)
+    (server,) = await gateway.list_tools(kinds)
     cellar, _ = await gateway.list_tools(kinds, caller=ADMIN)
 
     assert (["shop"], ["post"]) == tuple(
-        seen.definition.details[key] for key in ("servers", "tools")
+        server.definition.details[key] for key in ("servers", "tools")
     )
     assert ["shop", "vault"] == cellar.definition.details["servers"]

@@ -27,22 +27,22 @@ ERRORS = [
 ]
 
 
-def drawn() -> dict[str, str]:
+def documented_tree() -> dict[str, str]:
     """Return the tree in the module's docstring: parents, keyed by error."""
     parents: dict[str, str] = {}
     above: dict[int, str] = {0: "GatewayError"}
     for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"    ( *)\+ (\w+)", line):
-            depth, name = len(found[1]) // 2 + 1, found[2]
+        if match := re.match(r"    ( *)\+ (\w+)", line):
+            depth, name = len(match[1]) // 2 + 1, match[2]
             above[depth] = name
             parents[name] = above[depth - 1]
     return parents
 
 
 def test_documented_tree_matches_the_classes() -> None:
-    bases = {each.__name__: each.__base__ for each in ERRORS if each is not GatewayError}
+    bases = {error.__name__: error.__base__ for error in ERRORS if error is not GatewayError}
 
-    assert {name: base.__name__ for name, base in bases.items() if base} == drawn()
+    assert {name: base.__name__ for name, base in bases.items() if base} == documented_tree()
 
 
 def test_errors_have_attributes_for_programs() -> None:

@@ -44,11 +44,11 @@ async def test_functions_become_tools(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
 
     ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]
-    found = await gateway.search("greet somebody")
-    answers = [(await gateway.invoke(each, {"name": "Bob"})).text for each in ids]
+    result = await gateway.search("greet somebody")
+    answers = [(await gateway.invoke(tool_id, {"name": "Bob"})).text for tool_id in ids]
 
     assert ["local/greet", "local/slow"] == ids
-    first = found.matches[0]
+    first = result.matches[0]
     assert ("greet", ("name",)) == (first.name, first.required)
     assert "Greet somebody." == first.description
     assert ["Hello Bob", "Hello … Bob"] == answers
@@ -67,7 +67,7 @@ async def test_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> N
     gateway.add_tool(greet)
     assert await gateway.remove_server("local")
     gateway.add_tool(greet_slowly)
-    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
+    assert ["greet_slowly"] == [tool.name for tool in await gateway.list_tools()]
 
 
 async def test_function_replaces_another_only_with_replace(open_gateway: OpenGateway) -> None:
@@ -118,12 +118,12 @@ async def test_source_of_the_host_is_listed_and_called(
 ) -> None:
     gateway, source = open_gateway(), ListSource("own", catalog[:2], trusted=True)
     gateway.add_source(source, hints={"send_email": Hints(aliases=("courier",))})
-    found = await gateway.search("courier")
+    result = await gateway.search("courier")
     answer = await gateway.invoke("own/send_email")
     source.fail_with = OSError("gone")
     failed = await gateway.refresh()
 
-    assert (["send_email"], "called send_email") == (names(found), answer.text)
+    assert (["send_email"], "called send_email") == (names(result), answer.text)
     assert (2, "source_load_failed") == (failed.entities, failed.diagnostics[0].code)
     with pytest.raises(ConfigError, match="'own'"):
         gateway.add_source(source)
@@ -193,10 +193,10 @@ async def test_search_corrects_arguments_with_a_diagnostic(
 ) -> None:
     gateway = open_gateway(catalog, options=Options(search=SearchOptions(max_query_chars=20)))
 
-    found = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
+    result = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
 
-    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(found))
-    assert "send_email" == names(found)[0]
+    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(result))
+    assert "send_email" == names(result)[0]
 
 
 @pytest.mark.parametrize(
@@ -262,13 +262,13 @@ async def test_invalid_graph_document_is_skipped_with_a_diagnostic(
         catalog, strategy="auto", embedder=HashingEmbedder(), graph=str(tmp_path)
     )
 
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
     (note,) = (await gateway.report()).diagnostics
 
-    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
+    assert ("hybrid", "send_email") == (result.mode, names(result)[0])
     assert "graph_document_invalid" == note.code
     assert "bad.md" in note.detail
-    assert (note,) == found.diagnostics
+    assert (note,) == result.diagnostics
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
@@ -294,9 +294,9 @@ async def test_search_does_not_wait_for_a_hanging_graph_function(
     gate.set()
 
     async def has_them() -> bool:
-        found = await gateway.search("send an e-mail")
-        return not found.diagnostics and "get_weather" in [
-            each.name for each in found.prerequisites
+        result = await gateway.search("send an e-mail")
+        return not result.diagnostics and "get_weather" in [
+            match.name for match in result.prerequisites
         ]
 
     await until(has_them)
@@ -318,11 +318,11 @@ async def test_config_file_registers_servers_and_reports_warnings(
 
     warnings = gateway.add_config(path)
     more = gateway.add_config(parse_manifest({"mcpServers": {}}))
-    found = await gateway.search("greet")
+    result = await gateway.search("greet")
 
     assert (["config_warning"], ()) == ([note.code for note in warnings], more)
-    assert (["greet"], ["source_load_failed"]) == (names(found), codes(found))
-    assert "no-such-program" in found.diagnostics[0].detail
+    assert (["greet"], ["source_load_failed"]) == (names(result), codes(result))
+    assert "no-such-program" in result.diagnostics[0].detail
 
 
 async def test_closed_gateway_refuses_everything(

@@ -25,7 +25,7 @@ millisecond. Each of our plugins adds a package and a module of hooks, and ``ran
 policies."""
 
 
-def loaded(statement: str) -> list[str]:
+def loaded_modules(statement: str) -> list[str]:
     """Return the heavy modules that *statement* loads in a new process."""
     script = (
         f"import json, sys\n{statement}\n"
@@ -34,8 +34,8 @@ def loaded(statement: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True
     )
-    found: list[str] = json.loads(done.stdout)
-    return found
+    modules: list[str] = json.loads(done.stdout)
+    return modules
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def loaded(statement: str) -> list[str]:
     ],
 )
 def test_warm_start_loads_no_heavy_library(statement: str) -> None:
-    assert [] == loaded(statement)
+    assert [] == loaded_modules(statement)
 
 
 def test_command_line_searches_without_mcp() -> None:
     """Stored lists need no server, and the MCP library is slow to load."""
-    assert not {"mcp", "openai", "rdflib"} & {*loaded("import gateway.cli.commands.search")}
+    assert not {"mcp", "openai", "rdflib"} & {*loaded_modules("import gateway.cli.commands.search")}
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_command_line_searches_without_mcp() -> None:
 )
 def test_only_the_api_imports_fastapi(module: str) -> None:
     """Its import takes as long as a whole search."""
-    assert "fastapi" not in loaded(f"import {module}")
-    assert "fastapi" in loaded(f"import {module}, gateway.serve.api.app")
+    assert "fastapi" not in loaded_modules(f"import {module}")
+    assert "fastapi" in loaded_modules(f"import {module}, gateway.serve.api.app")
 
 
 def test_warm_start_loads_few_modules() -> None:
@@ -85,4 +85,4 @@ def test_import_configures_no_telemetry() -> None:
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
-    assert [] == loaded("pass")
+    assert [] == loaded_modules("pass")

@@ -109,7 +109,7 @@ def test_failing_plugin_is_reported_and_others_are_loaded(install_plugin: Instal
 
     plugins = Plugins(("broken", "tiny2"))
 
-    assert [(each.name, bool(each.error)) for each in plugins.infos] == [
+    assert [(info.name, bool(info.error)) for info in plugins.infos] == [
         ("broken", True),
         ("tiny2", False),
     ]
@@ -157,7 +157,7 @@ def test_environment_selects_plugins(
     gateway = Gateway()
     gateway.close()
 
-    assert names == [each.name for each in gateway.plugins.infos]
+    assert names == [info.name for info in gateway.plugins.infos]
 
 
 def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,14 +178,14 @@ async def test_gateway_without_plugins_searches_and_calls(open_gateway: OpenGate
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet sombody")
+    result = await gateway.search("greet sombody")
     steps = await gateway.next_steps(["greet"])
-    result = await gateway.invoke("greet", {"name": "Ada"})
+    answer = await gateway.invoke("greet", {"name": "Ada"})
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    assert "query_mended" not in {note.code for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    assert "query_mended" not in {note.code for note in result.diagnostics}
     assert () == steps
-    assert "Hello, Ada" == result.text
+    assert "Hello, Ada" == answer.text
 
 
 async def test_plugin_corrects_queries(
@@ -195,10 +195,10 @@ async def test_plugin_corrects_queries(
     gateway = open_gateway(options=replace(PATIENT, plugins=("correcting",)))
     gateway.add_tool(greet)
 
-    found = await gateway.search("welcom")
+    result = await gateway.search("welcom")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    assert "welcom → greet" in {note.detail for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    assert "welcom → greet" in {note.detail for note in result.diagnostics}
 
 
 async def test_failing_correction_keeps_the_query_and_is_reported(
@@ -211,12 +211,12 @@ async def test_failing_correction_keeps_the_query_and_is_reported(
     gateway = open_gateway(options=replace(PATIENT, plugins=("mistaken",)))
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet")
+    result = await gateway.search("greet")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
+    assert ["local/greet"] == [match.id for match in result.matches]
     assert (
         "ZeroDivisionError"
-        in {note.code: note.detail for note in found.diagnostics}["plugin_failed"]
+        in {note.code: note.detail for note in result.diagnostics}["plugin_failed"]
     )
 
 
@@ -245,16 +245,16 @@ async def test_signal_of_a_plugin_raises_tools_and_is_explained(
     gateway.add_tool(greet)
     gateway.add_tool(pay, hints=Hints(tags=("pinned",)))
 
-    found = await gateway.search("greet somebody", explain=True)
+    result = await gateway.search("greet somebody", explain=True)
 
-    assert ["local/pay", "local/greet"] == [match.id for match in found.matches]
-    signals = [dict(ranks.signals) for ranks in found.ranks]
-    assert [50, 0] == [each["pinned"] for each in signals]
+    assert ["local/pay", "local/greet"] == [match.id for match in result.matches]
+    signals = [dict(ranks.signals) for ranks in result.ranks]
+    assert [50, 0] == [signal["pinned"] for signal in signals]
     assert ["vectors", "words", "clause words", "servers", "clause coverage", "pinned"] == [
         *signals[0]
     ]
-    scores = [match.score for match in found.matches]
-    assert pytest.approx(scores, abs=1e-5) == [sum(each.values()) for each in signals]
+    scores = [match.score for match in result.matches]
+    assert pytest.approx(scores, abs=1e-5) == [sum(signal.values()) for signal in signals]
 
 
 @pytest.mark.parametrize("score", ["1 / 0", "[1.0] * 99", "pool.scores + float('nan')"])
@@ -276,10 +276,10 @@ async def test_failing_signal_is_skipped_and_reported(
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet somebody")
+    result = await gateway.search("greet somebody")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    notes = {note.code: note.detail for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    notes = {note.code: note.detail for note in result.diagnostics}
     assert "the signal 'failing' is left out" == notes["plugin_failed"]
 
 

@@ -51,11 +51,11 @@ async def test_invalid_hints_are_refused_at_registration(
 
     with pytest.raises(ConfigError) as caught:
         WAYS[whose](gateway, hints)
-    found = await gateway.search("book a flight")
+    result = await gateway.search("book a flight")
 
     assert str(caught.value).startswith(f"hints of {whose!r}")
     assert message in str(caught.value)
-    assert ["book"] == [each.name for each in found.matches]
+    assert ["book"] == [match.name for match in result.matches]
 
 
 def test_hints_of_a_server_are_keyed_by_tool_name(open_gateway: OpenGateway) -> None:

@@ -83,11 +83,11 @@ async def test_search_finds_tool_by_words_of_its_search_text(
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=tmp_path)
     way(gateway, tmp_path)
 
-    found = await gateway.search("thermostat of the living room")
+    result = await gateway.search("thermostat of the living room")
 
-    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
+    assert ("set_point", SAID) == (result.matches[0].name, result.matches[0].description)
     assert () == (await gateway.report()).diagnostics
-    assert "zephyr" not in repr(found)
+    assert "zephyr" not in repr(result)
 
 
 async def test_search_text_replaces_the_description(
@@ -128,8 +128,8 @@ async def test_only_changed_search_texts_are_embedded(
     """A restored text has its vector in the store."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     counts, rules = [], {"shelf/send_email": Access(search_text="Letters.")}
-    for each in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
-        gateway.set_rules(each)
+    for table in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
+        gateway.set_rules(table)
         counts.append((await gateway.report()).embedded_texts)
 
     assert [24, 1, 0, 0, 0] == counts
@@ -143,13 +143,13 @@ async def test_rule_overrides_hints_and_hints_override_a_document(
         ListSource("house", [tool("set_point", SAID)]),
         hints={"set_point": Hints(search_text="Oven.")},
     )
-    seen = []
+    results = []
     for rules in ({}, {"house/*": Access(search_text="Kettle.")}):
         gateway.set_rules(rules)
-        seen += [await gateway.search(word) for word in ("thermostat", "oven", "kettle")]
+        results += [await gateway.search(word) for word in ("thermostat", "oven", "kettle")]
 
-    found = [bool(result.matches) for result in seen]
-    assert [False, True, False, False, False, True] == found
+    has_match = [bool(result.matches) for result in results]
+    assert [False, True, False, False, False, True] == has_match
 
 
 async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: OpenGateway) -> None:
@@ -159,9 +159,9 @@ async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: O
     gateway.add_virtual_server("desk", {"warm": "house/set_point", "cosy": "house/set_point"})
     gateway.set_rules({"desk/cosy": Access(search_text="Kettle.")})
 
-    found = {match.name for match in (await gateway.search("thermostat")).matches}
+    matches = {match.name for match in (await gateway.search("thermostat")).matches}
 
-    assert {"set_point", "warm"} == found
+    assert {"set_point", "warm"} == matches
     assert ["cosy"] == names(await gateway.search("kettle"))
 
 

@@ -25,12 +25,12 @@ def test_blocking_methods_work_without_a_loop(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     with SyncGateway(open_gateway(catalog)) as gateway:
-        found = gateway.search("send an e-mail", limit=2)
+        result = gateway.search("send an e-mail", limit=2)
         several = gateway.search(queries=["weather"], context={"a": 1}, context_summary="b")
 
-        assert "send_email" == names(found)[0]
+        assert "send_email" == names(result)[0]
         assert "get_weather" == names(several)[0]
-        assert "called send_email" == gateway.invoke(found.matches[0].id).text
+        assert "called send_email" == gateway.invoke(result.matches[0].id).text
         assert 12 == len(gateway.list_tools(Filters()))
         assert 12 == gateway.report().entities
         assert 12 == gateway.refresh().entities
@@ -104,26 +104,26 @@ async def test_two_loops_and_several_threads_share_one_gateway(
     blocking = SyncGateway(gateway)
 
     async def both(number: int) -> tuple[str, str]:
-        found = await gateway.search(f"send an e-mail {number % 3}")
-        return found.matches[0].name, (await gateway.invoke(found.matches[0].id)).text
+        result = await gateway.search(f"send an e-mail {number % 3}")
+        return result.matches[0].name, (await gateway.invoke(result.matches[0].id)).text
 
     async def many() -> list[tuple[str, str]]:
         return list(await asyncio.gather(*(both(number) for number in range(20))))
 
     def block(number: int) -> tuple[str, str]:
-        found = blocking.search(f"send an e-mail {number % 3}")
-        return found.matches[0].name, blocking.invoke(found.matches[0].id).text
+        result = blocking.search(f"send an e-mail {number % 3}")
+        return result.matches[0].name, blocking.invoke(result.matches[0].id).text
 
     def threads() -> list[tuple[str, str]]:
         with ThreadPoolExecutor(6) as pool:
             return list(pool.map(block, range(20)))
 
-    here, there, blocked = await asyncio.gather(
+    first, second, blocked = await asyncio.gather(
         many(), asyncio.to_thread(asyncio.run, many()), asyncio.to_thread(threads)
     )
 
-    assert {("send_email", "called send_email")} == {*here, *there, *blocked}
-    assert 60 == len([*here, *there, *blocked])
+    assert {("send_email", "called send_email")} == {*first, *second, *blocked}
+    assert 60 == len([*first, *second, *blocked])
     assert 1 == gateway.index_builds
 
 
@@ -133,43 +133,44 @@ async def test_concurrent_searches_return_the_results_of_a_serial_run(
     """16 threads with 36 searches each and 200 tasks on two loops return equal results to the last
     digit.
     """
-    queries = [f"{each.description} {number}" for number in range(3) for each in catalog]
+    queries = [f"{tool.description} {number}" for number in range(3) for tool in catalog]
     alone = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    serial = {query: _uncounted(await alone.search(query)) for query in queries}
+    serial = {query: _without_counts(await alone.search(query)) for query in queries}
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     blocking = SyncGateway(gateway)
     begin = threading.Barrier(16)
 
     def search_and_call(start: int) -> list[tuple[str, SearchResult, str]]:
         begin.wait()
-        found = [(each, blocking.search(each)) for each in (*queries[start:], *queries[:start])]
-        return [(each, one, blocking.invoke(one.matches[0].id).text) for each, one in found]
+        rotated = (*queries[start:], *queries[:start])
+        results = [(query, blocking.search(query)) for query in rotated]
+        return [
+            (query, result, blocking.invoke(result.matches[0].id).text) for query, result in results
+        ]
 
     def threads() -> list[tuple[str, SearchResult, str]]:
         with ThreadPoolExecutor(16) as pool:
-            return [each for found in pool.map(search_and_call, range(16)) for each in found]
+            return [row for rows in pool.map(search_and_call, range(16)) for row in rows]
 
-    async def one(number: int) -> tuple[str, SearchResult, str]:
+    async def search_once(number: int) -> tuple[str, SearchResult, str]:
         query = queries[number % len(queries)]
-        found = await gateway.search(query)
-        return query, found, (await gateway.invoke(found.matches[0].id)).text
+        result = await gateway.search(query)
+        return query, result, (await gateway.invoke(result.matches[0].id)).text
 
     async def tasks() -> list[tuple[str, SearchResult, str]]:
-        return await asyncio.gather(*map(one, range(100)))
+        return await asyncio.gather(*map(search_once, range(100)))
 
     parts = await asyncio.gather(
         tasks(), asyncio.to_thread(asyncio.run, tasks()), asyncio.to_thread(threads)
     )
 
-    got = [each for part in parts for each in part]
-    assert 776 == len(got)
-    for query, found, answer in got:
-        assert f"called {found.matches[0].name}" == answer
-        assert serial[query] == _uncounted(found)
+    rows = [row for part in parts for row in part]
+    assert 776 == len(rows)
+    for query, result, answer in rows:
+        assert f"called {result.matches[0].name}" == answer
+        assert serial[query] == _without_counts(result)
 
 
-def _uncounted(result: SearchResult) -> SearchResult:
-    """Return a result without its costs, which are lower if the query's vector is in the
-    cache.
-    """
+def _without_counts(result: SearchResult) -> SearchResult:
+    """Remove the counts, which are lower if the query's vector is in the cache."""
     return replace(result, counts=Counts())

@@ -141,20 +141,20 @@ async def test_tool_of_a_removed_server_is_unknown(gateway: Gateway) -> None:
 
 
 async def test_error_for_a_match_says_to_use_its_id(gateway: Gateway) -> None:
-    (found, *_) = (await gateway.search("pay an invoice")).matches
-    entity = await gateway.catalog.get(found.id)
+    (match, *_) = (await gateway.search("pay an invoice")).matches
+    entity = await gateway.catalog.get(match.id)
 
-    for given, told in (
-        (found, "got Match: pass match.id"),
+    for value, told in (
+        (match, "got Match: pass match.id"),
         (entity, "got Entity: pass entity.id"),
     ):
         with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
-            await gateway.invoke(given, {"id": 7})  # type: ignore[arg-type]  # (the point)
+            await gateway.invoke(value, {"id": 7})  # type: ignore[arg-type]  # (the point)
         with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
-            await gateway.next_steps([given])  # type: ignore[list-item]  # (the point)
+            await gateway.next_steps([value])  # type: ignore[list-item]  # (the point)
     with pytest.raises(InvalidRequestError, match=r"^the tool must be a text, got int$"):
         await gateway.invoke(3)  # type: ignore[arg-type]  # (the point)
-    assert "called pay.invoice" == (await gateway.invoke(found.id, {"id": 7})).text
+    assert "called pay.invoice" == (await gateway.invoke(match.id, {"id": 7})).text
 
 
 @pytest.mark.parametrize("scopes", [{"x"}, ["x"], (), frozenset()])

@@ -80,11 +80,11 @@ async def test_search_returns_only_the_requested_kinds(two: tuple[Gateway, Shop,
     resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
 
     assert {"one/both"} == set(every_id(tools))
-    assert {"prompt:one/both", "prompt:two/both"} == {each.id for each in prompts.matches[:2]}
-    assert {"prompt"} == {each.partition(":")[0] for each in every_id(prompts)}
+    assert {"prompt:one/both", "prompt:two/both"} == {match.id for match in prompts.matches[:2]}
+    assert {"prompt"} == {match.partition(":")[0] for match in every_id(prompts)}
     assert "resource:one/a://mine/{id}" == resources.matches[0].id
     assert "gateway:/one/a://mine/{id}" == resources.matches[0].name
-    assert ["both"] == [each.exposed_name for each in await gateway.list_tools()]
+    assert ["both"] == [match.exposed_name for match in await gateway.list_tools()]
 
 
 async def test_only_tools_can_be_called(two: tuple[Gateway, Shop, Shop]) -> None:
@@ -110,12 +110,12 @@ async def test_resource_is_read_by_id_address_or_unique_uri(
     two: tuple[Gateway, Shop, Shop], named: str, server: str, own: str
 ) -> None:
     gateway, *shops = two
-    (shop,) = [each for each in shops if each.server == server]
+    (shop,) = [item for item in shops if item.server == server]
     shop.answer = {"contents": [{"uri": own, "text": "inner"}, "nothing", {"blob": "AA=="}]}
     read = await gateway.read(named)
 
     assert [("resources/read", {"uri": own})] == shop.asked
-    assert [("resource", "inner"), ("resource", "")] == [(each.type, each.text) for each in read]
+    assert [("resource", "inner"), ("resource", "")] == [(item.type, item.text) for item in read]
     assert {"blob": "AA=="} == read[1].data
 
 
@@ -138,12 +138,12 @@ async def test_unknown_or_ambiguous_resource_is_refused(
 async def test_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
     """Images and resources in it are complete."""
     gateway, _, second = two
-    held = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
+    block = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
     second.answer = {
         "description": "a letter",
         "messages": [
             {"role": "user", "content": {"type": "text", "text": "Dear Ada"}},
-            {"role": "assistant", "content": held},
+            {"role": "assistant", "content": block},
             {"role": "user", "content": "none"},
             "none",
         ],
@@ -152,8 +152,8 @@ async def test_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]
 
     assert [("prompts/get", {"name": "yours", "arguments": {"to": "Ada"}})] == second.asked
     assert "a letter" == filled.description
-    assert ["Dear Ada", "inner", ""] == [each.content.text for each in filled.messages]
-    assert held == filled.messages[1].content.data
+    assert ["Dear Ada", "inner", ""] == [message.content.text for message in filled.messages]
+    assert block == filled.messages[1].content.data
     with pytest.raises(InvalidRequestError, match="one/both, two/both"):
         await gateway.prompt("both")
     await gateway.prompt("two/both")
@@ -231,7 +231,9 @@ async def test_hidden_resource_is_not_read_by_its_address(open_gateway: OpenGate
     for name in ("a://open/7", "gateway:/one/a://open/7", "gateway:/one/c://linked"):
         await gateway.read(name)
 
-    assert ["a://open/7", "a://open/7", "c://linked"] == [each["uri"] for _, each in shop.asked]
+    assert ["a://open/7", "a://open/7", "c://linked"] == [
+        request["uri"] for _, request in shop.asked
+    ]
 
 
 DISABLED = Access(enabled=False)
@@ -330,7 +332,7 @@ async def test_alias_of_a_template_does_not_open_hidden_resources(
     gateway.set_rules({"notes/note://of/secret": DISABLED})
 
     await gateway.read("gateway:/desk/desk:open")
-    refused = {await refusal(gateway, each) for each in ("gateway:/desk/desk:secret", "nowhere")}
+    refused = {await refusal(gateway, uri) for uri in ("gateway:/desk/desk:secret", "nowhere")}
 
     assert 1 == len(refused)
     assert [{"uri": "note://of/open"}] == [params for _, params in shop.asked]
@@ -369,8 +371,8 @@ class Counted(Sequence[Entity]):
         return self._entities[at]
 
     def __iter__(self) -> Iterator[Entity]:
-        for at in range(len(self)):
-            yield self[at]
+        for index in range(len(self)):
+            yield self[index]
 
     def __len__(self) -> int:
         return len(self._entities)

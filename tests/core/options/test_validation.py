@@ -32,8 +32,8 @@ EVERY = [(kind, field.name) for kind in OPTION_CLASSES for field in fields(kind)
 )
 def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> None:
     """Includes all new options. The message shows the value, unless it may be a secret."""
-    (shown,) = (each.repr for each in fields(kind) if each.name == name)
-    ending = ", got " if shown else "$"
+    (is_shown,) = (field.repr for field in fields(kind) if field.name == name)
+    ending = ", got " if is_shown else "$"
     with pytest.raises(ConfigError, match=f"^{kind.__name__}: {name}: [^,]*.*{ending}"):
         kind(**{name: object()})
 

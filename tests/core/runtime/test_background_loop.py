@@ -31,10 +31,10 @@ def test_blocking_callers_get_results_of_the_background_loop(bridge: Bridge) -> 
 
 
 async def test_async_callers_of_several_loops_share_one_loop(bridge: Bridge) -> None:
-    here = await bridge.run(_thread)
+    thread = await bridge.run(_thread)
     elsewhere = await asyncio.to_thread(asyncio.run, bridge.run(_thread))
 
-    assert ("tests", "tests") == (here, elsewhere)
+    assert ("tests", "tests") == (thread, elsewhere)
 
 
 async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> None:
@@ -106,9 +106,9 @@ async def test_waiting_callers_get_closed_error_on_close() -> None:
     await asyncio.to_thread(started.wait, 30)
     await asyncio.to_thread(bridge.close)
 
-    for each in (waiting, blocking):
+    for caller in (waiting, blocking):
         with pytest.raises(ClosedError):
-            await each
+            await caller
 
 
 def test_work_accepted_just_before_close_ends() -> None:
@@ -166,10 +166,10 @@ def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bri
         door.set()
 
     other = bridge.submit(door.wait)
-    left = bridge.submit(leave).exception(30)
+    raised = bridge.submit(leave).exception(30)
     bridge.submit(opened).result(30)
 
-    assert error is left
+    assert error is raised
     assert other.result(30)
 
 

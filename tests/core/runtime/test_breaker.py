@@ -18,7 +18,7 @@ from gateway.testing import ManualClock
 from tests.fakes import Gate, until
 
 
-def tripped(clock: ManualClock) -> Breaker:
+def open_breaker(clock: ManualClock) -> Breaker:
     """Return an open breaker, which opens after two failures, for 4 s, then 8 s, then 10 s."""
     options = UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10)
     circuit = Breaker(options, clock=clock)
@@ -31,7 +31,7 @@ def tripped(clock: ManualClock) -> Breaker:
 
 
 def test_only_consecutive_failures_open_the_breaker() -> None:
-    circuit = tripped(ManualClock())
+    circuit = open_breaker(ManualClock())
 
     assert circuit.is_open
     with circuit.admit() as wait_s:
@@ -44,7 +44,7 @@ def test_breaker_admits_one_probe_at_a_time(*, has_answered: bool) -> None:
     nothing.
     """
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     clock.tick(5)
     with circuit.admit() as probe_s:
         for _ in range(2):
@@ -59,7 +59,7 @@ def test_breaker_admits_one_probe_at_a_time(*, has_answered: bool) -> None:
 
 def test_ended_wait_admits_the_next_use_as_probe() -> None:
     """A closed breaker does not change."""
-    circuit = tripped(ManualClock())
+    circuit = open_breaker(ManualClock())
     circuit.end_wait()
     with circuit.admit() as probe_s, circuit.admit() as other_s:
         circuit.record_failure()
@@ -88,7 +88,7 @@ def test_earlier_use_does_not_end_the_probe(*, fails: bool) -> None:
 
 def test_each_failed_probe_doubles_the_wait_up_to_the_maximum() -> None:
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     waits = []
     for _ in range(4):
         with circuit.admit() as wait_s:
@@ -106,7 +106,7 @@ def test_waits_are_reset_after_a_time_without_failures(well_s: float, expected_s
     often.
     """
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     clock.tick(100)
     for seconds in (0.0, well_s):
         clock.tick(seconds)
@@ -128,7 +128,7 @@ def _here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
 Ask = Callable[..., Coroutine[None, None, object]]
 
 
-def asking(clock: ManualClock, *, patience_s: float) -> Ask:
+def guarded_requests(clock: ManualClock, *, patience_s: float) -> Ask:
     """Return a function that sends requests through a guard, whose sleeps advance the clock."""
 
     async def sleep(seconds: float) -> None:
@@ -144,16 +144,16 @@ def asking(clock: ManualClock, *, patience_s: float) -> Ask:
     return ask
 
 
-async def asked_in_vain(
+async def request_without_answer(
     ask: Ask, work: Callable[[], Coroutine[Any, Any, object]], clock: ManualClock
 ) -> str:
     """Send a request, give up after 10 s, and return the reason of the failure."""
-    asking = asyncio.ensure_future(ask(work))
+    request = asyncio.ensure_future(ask(work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     clock.tick(10)
-    asking.cancel()
-    (result,) = await asyncio.gather(asking, return_exceptions=True)
+    request.cancel()
+    (result,) = await asyncio.gather(request, return_exceptions=True)
     return str(result)
 
 
@@ -163,9 +163,9 @@ SKIPPED = "the model was skipped: it did not answer 3 times in a row"
 async def test_hanging_service_is_skipped_until_a_late_answer() -> None:
     """The shared request continues, and its late answer counts."""
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
 
-    reasons = [await asked_in_vain(ask, gate.wait, clock) for _ in range(4)]
+    reasons = [await request_without_answer(ask, gate.wait, clock) for _ in range(4)]
     gate.set()
 
     async def answered() -> bool:
@@ -191,10 +191,10 @@ async def test_hanging_service_is_probed_in_the_background() -> None:
             raise OSError("down")
         return "answered"
 
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
     hung = Gate()
-    await asked_in_vain(ask, hung.wait, clock)
-    await asked_in_vain(ask, hung.wait, clock)
+    await request_without_answer(ask, hung.wait, clock)
+    await request_without_answer(ask, hung.wait, clock)
     began = clock()
     with pytest.raises(OSError, match="down"):
         await ask(_slow(request, clock), "b")
@@ -223,7 +223,7 @@ def _slow(
 async def test_guard_counts_only_slow_failures(took_s: float, *, skipped: bool) -> None:
     """A service that refuses at once costs searches no time."""
     clock = ManualClock()
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
 
     async def request() -> str:
         raise OSError("refused")
@@ -241,7 +241,7 @@ async def test_guard_counts_only_slow_failures(took_s: float, *, skipped: bool) 
 async def test_concurrent_requests_count_as_one_failure() -> None:
     """A search may send several queries."""
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=1)
+    ask = guarded_requests(clock, patience_s=1)
 
     async def request() -> str:
         await gate.wait()
@@ -262,9 +262,9 @@ async def test_concurrent_requests_count_as_one_failure() -> None:
 
 async def test_caller_that_leaves_early_is_not_a_failure() -> None:
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=1000)
+    ask = guarded_requests(clock, patience_s=1000)
 
-    reasons = [await asked_in_vain(ask, gate.wait, clock) for _ in range(5)]
+    reasons = [await request_without_answer(ask, gate.wait, clock) for _ in range(5)]
     gate.set()
 
     assert [""] * 5 == reasons

@@ -15,12 +15,12 @@ def test_gain_is_zero_without_calls() -> None:
 
 def test_gain_is_the_mean_over_calls() -> None:
     """A long task counts once for each of its calls."""
-    found = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
+    gain = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
 
-    assert (2, 4, 2, 1) == (found.tasks, found.calls, found.higher, found.lower)
-    assert pytest.approx(0.125) == found.mean
-    assert found.low <= found.mean <= found.high
-    assert [-0.25, 0.25] == pytest.approx([found.low, found.high])
+    assert (2, 4, 2, 1) == (gain.tasks, gain.calls, gain.higher, gain.lower)
+    assert pytest.approx(0.125) == gain.mean
+    assert gain.low <= gain.mean <= gain.high
+    assert [-0.25, 0.25] == pytest.approx([gain.low, gain.high])
 
 
 @pytest.mark.parametrize(

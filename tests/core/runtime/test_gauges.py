@@ -37,8 +37,8 @@ def gauge(watch: Watch, name: str, label: str = "none") -> dict[object, float]:
 async def test_gauges_of_several_gateways_are_added_until_closed(open_gateway: OpenGateway) -> None:
     """An SDK calls one callback for each name, so gateways of one provider have to share it."""
     watch, clock = Watch(), ManualClock()
-    made = [open_gateway(meter_provider=watch.meter, clock=clock) for _ in range(2)]
-    for gateway in made:
+    gateways = [open_gateway(meter_provider=watch.meter, clock=clock) for _ in range(2)]
+    for gateway in gateways:
         gateway.add_server("shelf", server=Shelf([tool("a"), tool("b")]).server)
         await gateway.report()
         clock.tick(5)
@@ -48,7 +48,7 @@ async def test_gauges_of_several_gateways_are_added_until_closed(open_gateway: O
     assert {"tool": 4, "server": 2} == kinds
     assert {"up": 2, "down": 0} == states
     assert {None: 10} == gauge(watch, "gateway.index.age")
-    await made[0].aclose()
+    await gateways[0].aclose()
     kinds = gauge(watch, "gateway.index.entities", "gateway.entity.kind")
     assert {"tool": 2, "server": 1} == kinds
     assert {None: 5} == gauge(watch, "gateway.index.age")

@@ -45,7 +45,10 @@ def test_pointer_resolves_to_a_part_of_the_document(reference: object, expected:
         ({"properties": {"children": {"items": {"$ref": "#"}}}}, 2),
         ({"$ref": "#/none"}, 2),
         ({"anyOf": [{"$ref": "#"}]}, math.inf),
-        ({"$ref": "#/x0", **{f"x{at}": {"$ref": f"#/x{at + 1}"} for at in range(5000)}}, math.inf),
+        (
+            {"$ref": "#/x0", **{f"x{index}": {"$ref": f"#/x{index + 1}"} for index in range(5000)}},
+            math.inf,
+        ),
     ],
     ids=["plain", "choice", "shared", "tree", "nowhere", "endless", "too long a chain"],
 )

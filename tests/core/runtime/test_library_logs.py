@@ -43,5 +43,5 @@ async def test_records_below_warning_are_dropped_in_the_block_and_its_tasks(
         await asyncio.create_task(work())
     logger.debug("of the host")
 
-    own = [each for each in caplog.records if each.name == name]
-    assert ["for https://host", "of the host"] == [each.getMessage() for each in own]
+    records = [record for record in caplog.records if record.name == name]
+    assert ["for https://host", "of the host"] == [record.getMessage() for record in records]

@@ -42,18 +42,18 @@ def test_equivalent_uris_have_one_canonical_form(uri: str, canonical: str) -> No
 def test_unnecessary_escapes_do_not_change_the_canonical_form(
     uri: str, data: st.DataObject
 ) -> None:
-    at = uri.index("//") + 2
-    escaped = uri[:at] + "".join(
+    start = uri.index("//") + 2
+    escaped = uri[:start] + "".join(
         "".join(data.draw(st.sampled_from([f"%{byte:02x}", f"%{byte:02X}"])) for byte in raw)
         if char != "/" and data.draw(st.booleans())
         else char
-        for char in uri[at:]
+        for char in uri[start:]
         for raw in [char.encode()]
     )
 
     assert canonical_uri(uri) == canonical_uri(escaped)
     assert canonical_uri(uri) == canonical_uri(canonical_uri(uri))
-    assert matches_template(canonical_uri("X://{a}"), canonical_uri("x" + escaped[at - 3 :]))
+    assert matches_template(canonical_uri("X://{a}"), canonical_uri("x" + escaped[start - 3 :]))
 
 
 def test_normalize_path_keeps_the_case_of_scheme_and_authority() -> None:

@@ -90,10 +90,10 @@ def test_find_in_arguments_uses_flags_and_names(
     ]
 
 
-def test_random_value_without_a_name_is_doubtful() -> None:
+def test_looks_random_detects_random_values() -> None:
     assert [True, False, False, False] == [
-        looks_random(each)
-        for each in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
+        looks_random(value)
+        for value in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
     ]
 
 

@@ -54,14 +54,14 @@ def watch() -> Watch:
 def watched(
     open_gateway: OpenGateway, watch: Watch, tools: Sequence[ToolDefinition], **options: object
 ) -> Gateway:
-    made: dict[str, object] = {
+    arguments: dict[str, object] = {
         "strategy": "auto",
         "embedder": HashingEmbedder(),
         "normalizer": TableNormalizer({f"лист {CANARY}": f"email {CANARY}"}),
         "tracer_provider": watch.tracer,
         "meter_provider": watch.meter,
     }
-    return open_gateway(tools, **(made | options))
+    return open_gateway(tools, **(arguments | options))
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ async def test_first_build_counts_once_including_its_embedding(
     await gateway.search("a")
 
     attributes = [watch.of(f"gateway.index.{step}").attributes or {} for step in ("build", "embed")]
-    assert [12, 12] == [each["gateway.index.entities"] for each in attributes]
-    assert [0, 24] == [each["gateway.index.embedded"] for each in attributes]
+    assert [12, 12] == [attribute_set["gateway.index.entities"] for attribute_set in attributes]
+    assert [0, 24] == [attribute_set["gateway.index.embedded"] for attribute_set in attributes]
     embed = watch.of("gateway.index.embed")
     assert [24] == [
         (span.attributes or {}).get("gateway.embedding.texts")
@@ -215,10 +215,10 @@ async def test_content_is_exported_if_the_host_enables_it(
 
     await exercise(gateway)
 
-    found = {name for span in watch.finished for name in (span.attributes or {})}
+    names = {name for span in watch.finished for name in (span.attributes or {})}
     call = watch.of("execute_tool send_email").attributes or {}
     search = next(span for span in watch.finished if span.name == "retrieval catalog")
-    assert set(CONTENT_ATTRIBUTES) <= found
+    assert set(CONTENT_ATTRIBUTES) <= names
     assert json.dumps({"text": CANARY}) == call["gen_ai.tool.call.arguments"]
     assert "called send_email" == call["gen_ai.tool.call.result"]
     assert f"лист {CANARY}" == (search.attributes or {})["gen_ai.retrieval.query.text"]
@@ -407,16 +407,16 @@ async def test_failing_backend_does_not_affect_searches(
     )
     try:
         for number in range(200):
-            expected, found = [
-                await each.search(f"send an e-mail {number}") for each in (plain, traced)
+            expected, actual = [
+                await gateway.search(f"send an e-mail {number}") for gateway in (plain, traced)
             ]
-            assert expected == found
+            assert expected == actual
             assert "called send_email" == (await traced.invoke("send_email")).text
         assert spans.begun.wait(120)
         assert metrics.begun.wait(120)
     finally:
-        for each in (spans, metrics):
-            each.released.set()
+        for gateway in (spans, metrics):
+            gateway.released.set()
         tracer.shutdown()
         meter.shutdown()
 

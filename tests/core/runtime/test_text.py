@@ -38,12 +38,12 @@ anything = st.text(st.characters(), max_size=200)
 
 @given(anything, st.integers(1, 100))
 def test_cleaned_text_is_short_and_visible(text: str, limit: int) -> None:
-    found = clean(text, limit=limit)
+    cleaned = clean(text, limit=limit)
 
-    assert len(found) <= limit
-    assert "\r" not in found
-    check_seen(found)
-    assert found == found.strip()
+    assert len(cleaned) <= limit
+    assert "\r" not in cleaned
+    check_seen(cleaned)
+    assert cleaned == cleaned.strip()
 
 
 def check_seen(text: str) -> None:
@@ -87,12 +87,12 @@ json_values = st.recursive(
 
 @given(odd)
 def test_visible_is_idempotent_and_valid_utf_8(text: str) -> None:
-    found = visible(text)
+    cleaned = visible(text)
 
-    found.encode("utf-8")
-    check_seen(found)
-    assert found == visible(found)
-    assert is_visible(found) <= (found.isprintable() and "\n" not in found)
+    cleaned.encode("utf-8")
+    check_seen(cleaned)
+    assert cleaned == visible(cleaned)
+    assert is_visible(cleaned) <= (cleaned.isprintable() and "\n" not in cleaned)
 
 
 @given(json_values)

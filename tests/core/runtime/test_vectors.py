@@ -40,10 +40,10 @@ def test_unit_rows_keep_rows_of_zeros() -> None:
 )
 def test_usable_returns_the_fault_of_vectors(rows: np.ndarray, fault: str) -> None:
     """Part of rule 5: unusable vectors must not be ranked."""
-    found = usable(rows.astype(np.float32), count=2, dimensions=4)
+    actual = usable(rows.astype(np.float32), count=2, dimensions=4)
 
-    assert fault in found
-    assert bool(fault) == bool(found)
+    assert fault in actual
+    assert bool(fault) == bool(actual)
 
 
 def test_usable_accepts_any_length_while_unknown() -> None:
@@ -59,11 +59,11 @@ def test_cosines_of_pairs_each_query_with_each_row() -> None:
 
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))
 def test_top_equals_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
-    wanted = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
+    expected = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
 
-    found = top(np.asarray(scores, dtype=np.float32), limit)
+    actual = top(np.asarray(scores, dtype=np.float32), limit)
 
-    assert wanted[: max(limit, 0)] == found.tolist()
+    assert expected[: max(limit, 0)] == actual.tolist()
 
 
 @given(st.lists(st.floats(-40, 40, width=32), min_size=1, max_size=200))

@@ -24,9 +24,9 @@ from tests.fakes import entity
 
 @pytest.mark.parametrize("required", [None, "x", 3])
 def test_invalid_required_names_of_a_schema_are_ignored(required: object) -> None:
-    made = entity(ToolDefinition(name="a", input_schema={"required": required}))
+    item = entity(ToolDefinition(name="a", input_schema={"required": required}))
 
-    assert () == made.required
+    assert () == item.required
 
 
 def test_result_is_degraded_only_by_a_failed_stage() -> None:
@@ -43,7 +43,7 @@ def test_results_are_equal_despite_times_and_cache_marks() -> None:
     assert fresh == SearchResult(mode="graph", stages={"graph": 0.2}, cached=True)
 
 
-def found(name: str, *, after: str = "") -> Match:
+def match_of(name: str, *, after: str = "") -> Match:
     """Return a match, or a prerequisite of the entity *after*."""
     path = (PathStep(subject=after, predicate="requires", object=name),) if after else ()
     return Match(
@@ -61,13 +61,17 @@ def test_shown_lists_a_match_before_its_prerequisites() -> None:
     """Prerequisites without a match come after the matches."""
     result = SearchResult(
         mode="graph",
-        matches=(found("a"), found("b")),
-        prerequisites=(found("x", after="b"), found("y", after="a"), found("z", after="?")),
-        related=(found("r"),),
-        next_steps=(found("n"),),
+        matches=(match_of("a"), match_of("b")),
+        prerequisites=(
+            match_of("x", after="b"),
+            match_of("y", after="a"),
+            match_of("z", after="?"),
+        ),
+        related=(match_of("r"),),
+        next_steps=(match_of("n"),),
     )
 
-    assert ["a", "y", "b", "x", "z", "r", "n"] == [each.id for each in result.shown]
+    assert ["a", "y", "b", "x", "z", "r", "n"] == [match.id for match in result.shown]
 
 
 def test_text_of_a_result_joins_its_text_blocks() -> None:
@@ -83,16 +87,16 @@ def test_text_of_a_result_joins_its_text_blocks() -> None:
 def test_values_accept_any_collection_of_texts() -> None:
     """Later changes of a passed set have no effect."""
     kinds = {"agent"}
-    made = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
+    filters = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
     kinds.add("tool")
 
-    assert made == Filters(
+    assert filters == Filters(
         kinds=frozenset({"agent"}),
         tags=frozenset({"x"}),
         servers=frozenset({"a"}),
         scopes=frozenset({"b", "c"}),
     )
-    assert isinstance(hash(made), int)
+    assert isinstance(hash(filters), int)
     assert ("a", "b") == Hints(tags=["a", "b"], keywords=("c",)).tags  # type: ignore[arg-type]  # (the point)
 
 
