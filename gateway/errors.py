@@ -179,12 +179,12 @@ class SignInRequiredError(UpstreamError):
         if the host has not configured a public URL."""
         self.previous = previous
         """Id of the sign-in that the server refused; empty for a first sign-in."""
-        mend = (
+        remedy = (
             f"sign in at {address} and call again"
             if address
             else "no sign-in is offered until the host sets public_url (GATEWAY_PUBLIC_URL)"
         )
-        detail = f"needs a sign-in of your own{fault and f' ({fault})'}: {mend}"
+        detail = f"needs a sign-in of your own{fault and f' ({fault})'}: {remedy}"
         super().__init__(server, detail, kind="authorization", sent=False)
 
 

@@ -101,7 +101,7 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
     if dimensions is not None and rows.shape[1] != dimensions:
         return f"expected {dimensions} dimensions, got {rows.shape[1]}"
     if not np.isfinite(rows).all():
-        return "a vector holds NaN or infinity"
+        return "a vector contains NaN or infinity"
     if not rows.any(axis=1).all():
         return "a vector is all zeros"
     return ""
