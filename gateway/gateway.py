@@ -116,8 +116,9 @@ class Gateway:
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        on_event = self.telemetry.cache_event
-        self.caches = caches or Caches.of(self.options.cache, clock=clock, on_event=on_event)
+        if caches is None:
+            caches = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self.caches = caches
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
         tables = self.plugins.tables
@@ -251,8 +252,7 @@ class Gateway:
             A result in every case; its ``diagnostics`` contain the problems of optional stages.
 
         Raises:
-            InvalidRequestError: If an argument is not allowed.
-            ClosedError: If the gateway is closed.
+            InvalidRequestError, ClosedError: If an argument is invalid or the gateway is closed.
 
         Example:
             >>> result = await gateway.search("add numbers")

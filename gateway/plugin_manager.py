@@ -157,10 +157,10 @@ def installed() -> Mapping[str, EntryPoint]:
 
     This package's plugins replace other plugins with the same name.
     """
-    others = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
+    foreign = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
     bundled = {
         name: EntryPoint(name, f"gateway.plugins.{name}.plugin", PLUGIN_GROUP)
         for name in DEFAULT_PLUGINS
         if name in own_plugins()
     }
-    return others | bundled
+    return foreign | bundled

@@ -60,7 +60,7 @@ class PostgresServer:
         return self._folder / "data"
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(self._programs / program), *arguments],
             cwd=self._folder,
             user=_USER if os.getuid() == 0 else None,
@@ -70,7 +70,7 @@ class PostgresServer:
             check=False,
         )
         log = self._folder / "log"
-        assert done.returncode == 0, log.read_text() if log.exists() else program
+        assert completed.returncode == 0, log.read_text() if log.exists() else program
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
 
 def test_every_code_has_a_meaning_and_is_used() -> None:
     home = ROOT / "gateway" / "types" / "diagnostics.py"
-    written = {
+    used = {
         node.value
         for path in (ROOT / "gateway").rglob("*.py")
         if path != home
@@ -100,7 +100,7 @@ def test_every_code_has_a_meaning_and_is_used() -> None:
     }
 
     assert get_args(types.Code) == tuple(types.CODES)
-    assert set() == set(types.CODES) - written
+    assert set() == set(types.CODES) - used
 
 
 def test_every_error_is_documented() -> None:
@@ -200,7 +200,7 @@ def examples(page: str = "README.md") -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-_GIVEN = {"gateway", "source", "secret"}
+_INTRODUCED = {"gateway", "source", "secret"}
 """Names that a page may use without defining them, because its text introduces them."""
 
 
@@ -210,7 +210,7 @@ def test_examples_define_their_names() -> None:
         f"{page.name}: {name}"
         for page in sorted((ROOT / "docs").glob("*.md"))
         for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-        for name in sorted(_unknown(block) - _GIVEN - {*dir(gateway)})
+        for name in sorted(_unknown(block) - _INTRODUCED - {*dir(gateway)})
     ]
 
     assert [] == unknown
@@ -276,7 +276,7 @@ def _run(program: str, folder: Path, **variables: str) -> str:
         "PYTHONPATH": str(ROOT),
         **variables,
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(path)],
         env=environment,
         capture_output=True,
@@ -285,5 +285,5 @@ def _run(program: str, folder: Path, **variables: str) -> str:
         check=False,
     )
 
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
+    assert 0 == completed.returncode, completed.stderr
+    return completed.stdout

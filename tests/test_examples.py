@@ -18,23 +18,23 @@ from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 
 REQUESTS = ("it is freezing in here", "make it cosy before the guests come")
-SAID = "Moves the value of a loop."
+DESCRIPTION = "Moves the value of a loop."
 
 
 def with_hints(gateway: Gateway, _: Path) -> None:
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(examples=REQUESTS)},
     )
 
 
 def with_a_rule(gateway: Gateway, _: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     gateway.set_rules({"house/set_*": Access(examples=REQUESTS)})
 
 
 def with_a_file(gateway: Gateway, folder: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     file = folder / "mcp.json"
     rules = {"house/set_point": {"examples": REQUESTS}}
     file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
@@ -42,21 +42,21 @@ def with_a_file(gateway: Gateway, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto", "embeddings"])
-@pytest.mark.parametrize("way", [with_hints, with_a_rule, with_a_file])
+@pytest.mark.parametrize("declare", [with_hints, with_a_rule, with_a_file])
 async def test_search_finds_tool_by_its_examples(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     tmp_path: Path,
     strategy: str,
-    way: Any,
+    declare: Any,
 ) -> None:
     """The description does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
-    way(gateway, tmp_path)
+    declare(gateway, tmp_path)
 
     result = await gateway.search("freezing, make it cosy")
 
-    assert ("set_point", SAID) == (result.matches[0].name, result.matches[0].description)
+    assert ("set_point", DESCRIPTION) == (result.matches[0].name, result.matches[0].description)
     assert "guests" not in repr(result)
 
 
@@ -64,7 +64,7 @@ async def test_examples_of_rules_and_hints_are_united(open_gateway: OpenGateway)
     """Removed examples have no effect."""
     gateway = open_gateway()
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(examples=REQUESTS[:1])},
     )
     gateway.set_rules({"*": Access(examples=("warm",)), "house/*": Access(examples=REQUESTS[1:])})

@@ -97,15 +97,18 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def check_program(copy: Path) -> None:
-    done = run(copy, "-c", f"{PROGRAM}\nimport gateway\nprint(gateway.__file__)")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["20.0 USD in EUR", str(copy / "gateway" / "__init__.py")]
+    completed = run(copy, "-c", f"{PROGRAM}\nimport gateway\nprint(gateway.__file__)")
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [
+        "20.0 USD in EUR",
+        str(copy / "gateway" / "__init__.py"),
+    ]
 
 
 def check_search(copy: Path) -> None:
-    done = run(copy, "-m", "gateway", "search", "an e-mail", "--json", "--strategy", "graph")
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["result"]["matches"] == []
+    completed = run(copy, "-m", "gateway", "search", "an e-mail", "--json", "--strategy", "graph")
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["result"]["matches"] == []
 
 
 def check_serve(copy: Path) -> None:
@@ -148,10 +151,12 @@ def test_gateway_works_without_each_single_plugin(tmp_path: Path, name: str) -> 
 
 
 def test_call_log_is_shown_without_graph_tools(tmp_path: Path) -> None:
-    done = run(copy_without(tmp_path, ["graph_tools"]), "-m", "gateway", "usage", "show", "--json")
+    completed = run(
+        copy_without(tmp_path, ["graph_tools"]), "-m", "gateway", "usage", "show", "--json"
+    )
 
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["tools"] == []
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["tools"] == []
 
 
 def test_search_ranks_by_words_without_rankings(tmp_path: Path) -> None:
@@ -160,11 +165,11 @@ def test_search_ranks_by_words_without_rankings(tmp_path: Path) -> None:
     completed = run(
         copy, "-m", "gateway", "search", "mail", "--kind", "server", "--strategy", "graph", "--json"
     )
-    named = run(copy, "-c", RANKED_PROGRAM)
+    ranked = run(copy, "-c", RANKED_PROGRAM)
 
     assert completed.returncode == 1, completed.stderr
     assert json.loads(completed.stdout)["result"]["matches"] == []
-    default, search, fusion = named.stdout.splitlines()
+    default, search, fusion = ranked.stdout.splitlines()
     need = "needs the plugin 'rankings', which is not loaded"
     assert default == "lexical"
     assert search.startswith(f"InvalidRequestError ranking 'hybrid' {need}")
@@ -172,9 +177,9 @@ def test_search_ranks_by_words_without_rankings(tmp_path: Path) -> None:
 
 
 def test_http_server_works_without_any_plugin(bare: Path) -> None:
-    done = run(bare, "-c", HTTP_PROGRAM)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["/ask", "/attention", "/activity", "no", "audit"]
+    completed = run(bare, "-c", HTTP_PROGRAM)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.split() == ["/ask", "/attention", "/activity", "no", "audit"]
 
 
 def test_error_names_the_missing_plugin(bare: Path) -> None:

@@ -19,8 +19,8 @@ def candidates(
     exact = [entity for entity in entities_of_kind if name in {entity.id, entity.exposed_name}]
     if exact:
         return exact, True
-    named = [entity for entity in entities_of_kind if entity.name == name]
-    like = named or [
+    equal_names = [entity for entity in entities_of_kind if entity.name == name]
+    like = equal_names or [
         entity
         for entity in entities_of_kind
         if kind == "resource" and matches_template(entity.name, name)

@@ -130,8 +130,8 @@ def field_faults(value: Any) -> list[str]:
     for field in fields(value):
         expected, option = types[field.name], getattr(value, field.name)
         if not _fits(option, expected):
-            got = f", got {option!r}" if field.repr else ""
-            faults.append(f"{field.name}: expected {_described(expected)}{got}")
+            actual = f", got {option!r}" if field.repr else ""
+            faults.append(f"{field.name}: expected {_described(expected)}{actual}")
     return faults
 
 

@@ -184,13 +184,13 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwa
     future cannot contain ``StopIteration``, so the caller would wait forever.
     """
 
-    def held() -> T:
+    def call_function() -> T:
         try:
             return function(*arguments, **named)
         except StopIteration as error:
             raise RuntimeError("the function raised StopIteration") from error
 
-    return await asyncio.to_thread(held)
+    return await asyncio.to_thread(call_function)
 
 
 async def run_to_end(work: Coroutine[Any, Any, T]) -> T:

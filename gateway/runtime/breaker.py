@@ -163,15 +163,15 @@ class ServiceGuard:
                 f"the {self.name} was skipped: it did not answer {_SERVICE.breaker_failures} "
                 "times in a row, and is asked again in the background"
             )
-        began = self.clock()
+        start = self.clock()
         try:
             return await flights.run(key, partial(self._answered, work))
         except BaseException as error:
             # A caller that leaves earlier does not prove that the service hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
-            if self.clock() - began >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
-                self._note_failure(work, began)
+            if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
+                self._note_failure(work, start)
             raise
 
     async def _answered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -180,10 +180,10 @@ class ServiceGuard:
             self._breaker.record_success()
         return result
 
-    def _note_failure(self, work: Callable[[], Awaitable[object]], began: float) -> None:
+    def _note_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
         with self._lock:
             # Concurrent requests count as one failure.
-            if began < self._failed_at:
+            if start < self._failed_at:
                 return
             self._failed_at = self.clock()
             self._breaker.record_failure()

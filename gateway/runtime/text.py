@@ -19,7 +19,7 @@ T = TypeVar("T")
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
 )
-_UNSEEN = (
+_INVISIBLE = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891"
     "\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ue000-\uf8ff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
@@ -108,7 +108,7 @@ def visible(text: str) -> str:
 
 @cache
 def _odd() -> re.Pattern[str]:
-    return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_UNSEEN}]")
+    return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_INVISIBLE}]")
 
 
 @cache
@@ -126,7 +126,7 @@ def _stand_ins() -> tuple[tuple[re.Pattern[str], str], ...]:
     return (
         (re.compile(rf"\r(?!\n)|[{_LINE_ENDS}]"), "\n"),
         (re.compile("[\ud800-\udfff]"), "?"),
-        (re.compile(f"[{_UNSEEN}]+"), ""),
+        (re.compile(f"[{_INVISIBLE}]+"), ""),
         (joiners, ""),
     )
 

@@ -235,10 +235,10 @@ def _is_text(value: object) -> bool:
 def merge_hints(first: Hints, second: Hints) -> Hints:
     """Merge two sets of hints. Lists are united; for other fields *first* takes precedence."""
 
-    def merge(one: object, other: object) -> object:
-        if isinstance(one, tuple) and isinstance(other, tuple):
-            return tuple(dict.fromkeys((*one, *other)))
-        return other if one in {None, ""} else one
+    def merge(value: object, other: object) -> object:
+        if isinstance(value, tuple) and isinstance(other, tuple):
+            return tuple(dict.fromkeys((*value, *other)))
+        return other if value in {None, ""} else value
 
     values: dict[str, Any] = {
         item.name: merge(getattr(first, item.name), getattr(second, item.name))

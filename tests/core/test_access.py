@@ -70,12 +70,12 @@ def ids(result: SearchResult) -> set[str]:
     return {entity_id.rpartition("/")[2] for entity_id in every_id(result)}
 
 
-async def open_shop(gateway: Gateway, way: str) -> Gateway:
+async def open_shop(gateway: Gateway, place: str) -> Gateway:
     """Register a shop whose second tool needs a scope, declared in the given way."""
-    if way == "a function":
+    if place == "a function":
         gateway.add_tool(send_letter)
         gateway.add_tool(burn_letter, access=KEEPER)
-    elif way == "a transformed source":
+    elif place == "a transformed source":
         functions = FunctionSource("shop")
         functions.add(send_letter)
         functions.add(burn_letter, access=KEEPER)
@@ -92,11 +92,11 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", WAYS)
 async def test_scope_hides_tool_from_callers_without_it(
-    open_gateway: OpenGateway, way: str
+    open_gateway: OpenGateway, place: str
 ) -> None:
-    gateway = await open_shop(open_gateway(options=WAYS[way]), way)
+    gateway = await open_shop(open_gateway(options=WAYS[place]), place)
 
     for caller, expected in ((Caller(), {"send"}), (ADMIN, {"send", "burn"})):
         result = await gateway.search("burn a letter", caller=caller)

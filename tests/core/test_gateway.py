@@ -143,31 +143,32 @@ async def test_empty_store_of_the_host_is_used(
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}]
+    "arguments",
+    [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}],
 )
 def test_add_server_requires_exactly_one_target(
-    open_gateway: OpenGateway, given: dict[str, object]
+    open_gateway: OpenGateway, arguments: dict[str, object]
 ) -> None:
     with pytest.raises(ConfigError, match="exactly one"):
-        open_gateway().add_server("x", **given)  # type: ignore[arg-type]  # this is the point
+        open_gateway().add_server("x", **arguments)  # type: ignore[arg-type]  # this is the point
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "message"),
     [
         ({"strategy": "magic"}, "graph, embeddings, auto"),
         ({"embedder": "remote"}, "give an Embedder, or a name"),
     ],
 )
 def test_invalid_options_raise_config_error_with_valid_choices(
-    options: dict[str, object], named: str
+    options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=message):
         Gateway(**options)  # type: ignore[arg-type]  # this is the point
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {"query": "a", "limit": 0},
         {"query": "a", "limit": True},
@@ -179,12 +180,12 @@ def test_invalid_options_raise_config_error_with_valid_choices(
     ],
 )
 async def test_search_refuses_invalid_arguments_before_listing(
-    open_gateway: OpenGateway, given: dict[str, object]
+    open_gateway: OpenGateway, arguments: dict[str, object]
 ) -> None:
     gateway = open_gateway()
 
     with pytest.raises(InvalidRequestError):
-        await gateway.search(**given)  # type: ignore[arg-type]  # this is the point
+        await gateway.search(**arguments)  # type: ignore[arg-type]  # this is the point
     assert 0 == gateway.index_builds
 
 

@@ -31,10 +31,10 @@ def loaded_modules(statement: str) -> list[str]:
         f"import json, sys\n{statement}\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True
     )
-    modules: list[str] = json.loads(done.stdout)
+    modules: list[str] = json.loads(completed.stdout)
     return modules
 
 
@@ -70,11 +70,11 @@ def test_warm_start_loads_few_modules() -> None:
         "from gateway.gateway import Gateway; Gateway().close()\n"
         "print(sum(name.partition('.')[0] in ('gateway', 'graphs') for name in sys.modules))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert int(done.stdout) <= MODULES
+    assert int(completed.stdout) <= MODULES
 
 
 def test_import_configures_no_telemetry() -> None:

@@ -40,20 +40,20 @@ WAYS: dict[str, Callable[[Gateway, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("whose", WAYS)
+@pytest.mark.parametrize("owner", WAYS)
 @pytest.mark.parametrize("kind", HINTS)
 async def test_invalid_hints_are_refused_at_registration(
-    open_gateway: OpenGateway, whose: str, kind: str
+    open_gateway: OpenGateway, owner: str, kind: str
 ) -> None:
     """The error names the hints. Earlier tools are still found."""
     gateway = open_gateway([tool("book", "Book a flight.")])
     hints, message = HINTS[kind]
 
     with pytest.raises(ConfigError) as caught:
-        WAYS[whose](gateway, hints)
+        WAYS[owner](gateway, hints)
     result = await gateway.search("book a flight")
 
-    assert str(caught.value).startswith(f"hints of {whose!r}")
+    assert str(caught.value).startswith(f"hints of {owner!r}")
     assert message in str(caught.value)
     assert ["book"] == [match.name for match in result.matches]
 

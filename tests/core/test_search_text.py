@@ -22,7 +22,7 @@ from graphs import Document
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, names, tool
 
-SAID = "Moves the value of a loop."
+DESCRIPTION = "Moves the value of a loop."
 TEXT = "Thermostat: warm up the living room, as zephyrs do."
 HINTS = {"set_point": Hints(search_text=TEXT)}
 RULES = {"house/set_point": Access(search_text=TEXT)}
@@ -39,20 +39,20 @@ def with_a_function(gateway: Gateway, _: Path) -> None:
 
 
 def with_hints_of_a_source(gateway: Gateway, _: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]), hints=HINTS)
 
 
 def with_hints_of_a_server(gateway: Gateway, _: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server, hints=HINTS)
 
 
 def with_a_rule(gateway: Gateway, _: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     gateway.set_rules(RULES)
 
 
 def with_a_file(gateway: Gateway, folder: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     file = folder / "mcp.json"
     rules = {"house/set_*": {"search_text": TEXT}}
     file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
@@ -60,7 +60,7 @@ def with_a_file(gateway: Gateway, folder: Path) -> None:
 
 
 def with_a_document(gateway: Gateway, folder: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     (folder / "a.md").write_text(f'---\nid: set_point\nsearch_text: "{TEXT}"\n---\n', "utf-8")
 
 
@@ -71,21 +71,21 @@ WAYS = [
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("declare", WAYS)
 async def test_search_finds_tool_by_words_of_its_search_text(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     tmp_path: Path,
     strategy: str,
-    way: Any,
+    declare: Any,
 ) -> None:
     """The description does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=tmp_path)
-    way(gateway, tmp_path)
+    declare(gateway, tmp_path)
 
     result = await gateway.search("thermostat of the living room")
 
-    assert ("set_point", SAID) == (result.matches[0].name, result.matches[0].description)
+    assert ("set_point", DESCRIPTION) == (result.matches[0].name, result.matches[0].description)
     assert () == (await gateway.report()).diagnostics
     assert "zephyr" not in repr(result)
 
@@ -95,7 +95,7 @@ async def test_search_text_replaces_the_description(
 ) -> None:
     """A blank search text restores the description."""
     gateway = open_gateway(catalog)
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     described = await gateway.search("loop")
     gateway.set_rules(RULES)
     replaced = await gateway.search("loop")
@@ -107,7 +107,7 @@ async def test_search_text_replaces_the_description(
 
 async def test_models_never_see_a_search_text(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server, hints=HINTS)
     tools = await ToolListBuilder(gateway).build(
         ToolListRequest(messages=(), required=("set_point",))
     )
@@ -140,7 +140,7 @@ async def test_rule_overrides_hints_and_hints_override_a_document(
 ) -> None:
     gateway = open_gateway(graph=[STATED])
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(search_text="Oven.")},
     )
     results = []
@@ -155,7 +155,7 @@ async def test_rule_overrides_hints_and_hints_override_a_document(
 async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: OpenGateway) -> None:
     """An alias may also have its own search text."""
     gateway = open_gateway()
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]), hints=HINTS)
     gateway.add_virtual_server("desk", {"warm": "house/set_point", "cosy": "house/set_point"})
     gateway.set_rules({"desk/cosy": Access(search_text="Kettle.")})
 
@@ -167,37 +167,39 @@ async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: O
 
 async def test_document_of_an_upstream_cannot_set_a_search_text(open_gateway: OpenGateway) -> None:
     """Upstream texts belong in definitions, which are scanned."""
-    told = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
+    document = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
     long = Document(id="urn:long", title="house/boil", search_text="Kettle. " * 1000)
-    gateway = open_gateway(graph=[told, long])
-    gateway.add_source(ListSource("house", [tool("set_point", SAID), tool("boil", "Heats.")]))
+    gateway = open_gateway(graph=[document, long])
+    gateway.add_source(
+        ListSource("house", [tool("set_point", DESCRIPTION), tool("boil", "Heats.")])
+    )
 
     assert [] == names(await gateway.search("thermostat"))
     assert ["boil"] == names(await gateway.search("kettle"))
 
 
 @pytest.mark.parametrize("kind", [Hints, Access])
-@pytest.mark.parametrize("given", [None, 3, ["warm"], "x" * 2001])
-def test_search_text_must_be_a_text_of_limited_length(kind: type[Any], given: object) -> None:
-    told = (
+@pytest.mark.parametrize("value", [None, 3, ["warm"], "x" * 2001])
+def test_search_text_must_be_a_text_of_limited_length(kind: type[Any], value: object) -> None:
+    message = (
         rf"^{kind.__name__}: search_text must be a text of at most 2,000 characters, got .{{,40}}$"
     )
-    with pytest.raises(TypeError, match=told):
-        kind(search_text=given)
+    with pytest.raises(TypeError, match=message):
+        kind(search_text=value)
 
     assert "warm" == kind(search_text=" warm\n").search_text
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("value", "message"),
     [
         (["warm"], "'rules'.*search_text.*must be a text"),
         ("x" * 2001, "'rules'.*search_text.*2000 characters"),
     ],
 )
-def test_config_file_with_an_invalid_search_text_is_refused(given: object, message: str) -> None:
+def test_config_file_with_an_invalid_search_text_is_refused(value: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_manifest({"mcpServers": {}, "rules": {"*": {"search_text": given}}})
+        parse_manifest({"mcpServers": {}, "rules": {"*": {"search_text": value}}})
 
 
 def test_search_text_of_a_server_does_not_apply_to_its_tools() -> None:

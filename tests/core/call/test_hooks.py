@@ -117,7 +117,7 @@ async def test_change_that_a_hook_cannot_record_is_not_made() -> None:
 
 
 def test_hooks_are_found_by_name() -> None:
-    named = Named("a", [])
+    access = Named("a", [])
 
-    assert CallHooks([CallHook(), named]).named("a") is named
-    assert CallHooks([named]).named("b") is None
+    assert CallHooks([CallHook(), access]).named("a") is access
+    assert CallHooks([access]).named("b") is None

@@ -144,13 +144,13 @@ async def test_error_for_a_match_says_to_use_its_id(gateway: Gateway) -> None:
     (match, *_) = (await gateway.search("pay an invoice")).matches
     entity = await gateway.catalog.get(match.id)
 
-    for value, told in (
+    for value, message in (
         (match, "got Match: pass match.id"),
         (entity, "got Entity: pass entity.id"),
     ):
-        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {message}$"):
             await gateway.invoke(value, {"id": 7})  # type: ignore[arg-type]  # (the point)
-        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {message}$"):
             await gateway.next_steps([value])  # type: ignore[list-item]  # (the point)
     with pytest.raises(InvalidRequestError, match=r"^the tool must be a text, got int$"):
         await gateway.invoke(3)  # type: ignore[arg-type]  # (the point)

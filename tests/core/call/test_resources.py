@@ -97,7 +97,7 @@ async def test_only_tools_can_be_called(two: tuple[Gateway, Shop, Shop]) -> None
 
 
 @pytest.mark.parametrize(
-    ("named", "server", "own"),
+    ("name", "server", "source_name"),
     [
         ("gateway:/two/a://both", "two", "a://both"),
         ("resource:two/a://both", "two", "a://both"),
@@ -107,20 +107,20 @@ async def test_only_tools_can_be_called(two: tuple[Gateway, Shop, Shop]) -> None
     ],
 )
 async def test_resource_is_read_by_id_address_or_unique_uri(
-    two: tuple[Gateway, Shop, Shop], named: str, server: str, own: str
+    two: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
 ) -> None:
     gateway, *shops = two
     (shop,) = [item for item in shops if item.server == server]
-    shop.answer = {"contents": [{"uri": own, "text": "inner"}, "nothing", {"blob": "AA=="}]}
-    read = await gateway.read(named)
+    shop.answer = {"contents": [{"uri": source_name, "text": "inner"}, "nothing", {"blob": "AA=="}]}
+    read = await gateway.read(name)
 
-    assert [("resources/read", {"uri": own})] == shop.asked
+    assert [("resources/read", {"uri": source_name})] == shop.asked
     assert [("resource", "inner"), ("resource", "")] == [(item.type, item.text) for item in read]
     assert {"blob": "AA=="} == read[1].data
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("name", "message"),
     [
         ("a://both", "gateway:/one/a://both, gateway:/two/a://both"),
         ("a://none", "no server has the resource"),
@@ -129,10 +129,10 @@ async def test_resource_is_read_by_id_address_or_unique_uri(
     ],
 )
 async def test_unknown_or_ambiguous_resource_is_refused(
-    two: tuple[Gateway, Shop, Shop], named: str, said: str
+    two: tuple[Gateway, Shop, Shop], name: str, message: str
 ) -> None:
-    with pytest.raises(InvalidRequestError, match=said):
-        await two[0].read(named)
+    with pytest.raises(InvalidRequestError, match=message):
+        await two[0].read(name)
 
 
 async def test_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
@@ -189,14 +189,14 @@ async def test_source_with_only_tools_refuses_resources(open_gateway: OpenGatewa
 
 async def test_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
-    told: list[str] = []
-    end = gateway.library.watch(lambda: told.append("changed"))
+    reports: list[str] = []
+    end = gateway.library.watch(lambda: reports.append("changed"))
     gateway.add_source(ListSource("srv", [tool("a")]))
     await gateway.remove_server("srv")
     end()
     gateway.add_source(ListSource("srv", [tool("a")]))
 
-    assert ["changed", "changed"] == told
+    assert ["changed", "changed"] == reports
 
 
 def test_blocking_gateway_reads_resources(open_gateway: OpenGateway) -> None:
@@ -363,12 +363,12 @@ class Counted(Sequence[Entity]):
         self.visits = 0
 
     @overload
-    def __getitem__(self, at: int) -> Entity: ...
+    def __getitem__(self, index: int) -> Entity: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Entity]: ...
-    def __getitem__(self, at: int | slice) -> Entity | Sequence[Entity]:
+    def __getitem__(self, index: slice) -> Sequence[Entity]: ...
+    def __getitem__(self, index: int | slice) -> Entity | Sequence[Entity]:
         self.visits += 1
-        return self._entities[at]
+        return self._entities[index]
 
     def __iter__(self) -> Iterator[Entity]:
         for index in range(len(self)):

@@ -19,7 +19,7 @@ def test_version_equals_that_of_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "named"),
+    ("kind", "values", "message"),
     [
         (SearchOptions, {"max_query_chars": 1}, "max_query_chars"),
         (SearchOptions, {"window_margin": 1.5}, "window_margin"),
@@ -33,10 +33,10 @@ def test_version_equals_that_of_the_package() -> None:
     ],
 )
 def test_option_out_of_range_is_refused_with_its_name(
-    kind: type[Any], given: dict[str, Any], named: str
+    kind: type[Any], values: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=named):
-        kind(**given)
+    with pytest.raises(ConfigError, match=message):
+        kind(**values)
 
 
 @pytest.mark.parametrize(("limit", "pool", "window"), [(1, 200, 8), (5, 200, 20), (50, 1000, 200)])

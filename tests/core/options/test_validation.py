@@ -39,7 +39,7 @@ def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "message"),
+    ("kind", "values", "message"),
     [
         (Options, {"search": 3}, "search: expected SearchOptions, got 3"),
         (Options, {"capture_content": "yes"}, "capture_content: expected bool, got 'yes'"),
@@ -70,11 +70,11 @@ def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> Non
     ],
 )
 def test_fault_names_the_option_and_the_value(
-    kind: type[Any], given: dict[str, Any], message: str
+    kind: type[Any], values: dict[str, Any], message: str
 ) -> None:
     """One message contains all faults of an object."""
     with pytest.raises(ConfigError) as caught:
-        kind(**given)
+        kind(**values)
 
     assert str(caught.value).startswith(f"{kind.__name__}: {message}")
 

@@ -52,13 +52,13 @@ async def test_all_files_of_a_gateway_are_private(tmp_path: Path) -> None:
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
     FileTokens(home / "tokens" / "key").write("secret")
     # Checked while the stores are open, because SQLite deletes its own files at the end.
-    written, others = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
+    names, open_files = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
     catalog.close()
     await gateway.aclose()
 
-    assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= written
-    assert {"catalog.sqlite3", "index"} <= written
-    assert not others
+    assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= names
+    assert {"catalog.sqlite3", "index"} <= names
+    assert not open_files
     assert not open_to_others(tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_waits_are_reset_after_a_time_without_failures(well_s: float, expected_s
 # -- services ------------------------------------------------------------------------------------
 
 
-def _here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+def run_here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
@@ -135,8 +135,8 @@ def guarded_requests(clock: ManualClock, *, patience_s: float) -> Ask:
         clock.tick(seconds)
         await asyncio.sleep(0)
 
-    guard = ServiceGuard("model", patience_s=patience_s, submit=_here, clock=clock, sleep=sleep)
-    flights = SingleFlight[object](_here)
+    guard = ServiceGuard("model", patience_s=patience_s, submit=run_here, clock=clock, sleep=sleep)
+    flights = SingleFlight[object](run_here)
 
     async def ask(work: Callable[[], Coroutine[Any, Any, object]], key: str = "a") -> object:
         return await guard.run(flights, key, work)
@@ -195,7 +195,7 @@ async def test_hanging_service_is_probed_in_the_background() -> None:
     hung = Gate()
     await request_without_answer(ask, hung.wait, clock)
     await request_without_answer(ask, hung.wait, clock)
-    began = clock()
+    start = clock()
     with pytest.raises(OSError, match="down"):
         await ask(_slow(request, clock), "b")
 
@@ -206,7 +206,7 @@ async def test_hanging_service_is_probed_in_the_background() -> None:
 
     assert "answered" == await ask(request, "c")
     # One slow failure of 2 s, then waits of 1, 2, 4 and 8 s, with jitter, and slow probes.
-    assert clock() - began >= 2 + 0.8 * 15
+    assert clock() - start >= 2 + 0.8 * 15
 
 
 def _slow(

@@ -77,6 +77,10 @@ def test_as_text_returns_empty_text_for_other_types(value: object, text: str) ->
     assert text == as_text(value)
 
 
-@pytest.mark.parametrize(("value", "found"), [({"a": 1}, {"a": 1}), ([{"a": 1}], {}), (None, {})])
-def test_as_object_returns_empty_object_for_other_types(value: object, found: JsonObject) -> None:
-    assert found == as_object(value)
+@pytest.mark.parametrize(
+    ("value", "expected"), [({"a": 1}, {"a": 1}), ([{"a": 1}], {}), (None, {})]
+)
+def test_as_object_returns_empty_object_for_other_types(
+    value: object, expected: JsonObject
+) -> None:
+    assert expected == as_object(value)

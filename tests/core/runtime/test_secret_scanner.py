@@ -69,7 +69,7 @@ def test_find_secret_ignores_references_and_settings(name: str, value: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         (["--token", "abc"], [(1, "token", "abc")]),
         (["--token=abc", "x"], [(0, "token", "abc")]),
@@ -82,9 +82,9 @@ def test_find_secret_ignores_references_and_settings(name: str, value: str) -> N
     ],
 )
 def test_find_in_arguments_uses_flags_and_names(
-    arguments: list[str], found: list[tuple[int, str, str]]
+    arguments: list[str], expected: list[tuple[int, str, str]]
 ) -> None:
-    assert found == [
+    assert expected == [
         (place, name, arguments[place][slice(*span)])
         for place, name, span in find_in_arguments(arguments)
     ]
@@ -98,7 +98,7 @@ def test_looks_random_detects_random_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         (f"use {TOKEN} and {TOKEN} for the hub", "use [redacted] and [redacted] for the hub"),
         ("open postgres://me:p4ss@h/db now", "open postgres://me:[redacted]@h/db now"),
@@ -110,5 +110,5 @@ def test_looks_random_detects_random_values() -> None:
         ("", ""),
     ],
 )
-def test_redact_replaces_all_secrets_in_a_text(text: str, kept: str) -> None:
-    assert kept == redact(text)
+def test_redact_replaces_all_secrets_in_a_text(text: str, expected: str) -> None:
+    assert expected == redact(text)

@@ -332,11 +332,11 @@ with search.within():
     print(search.span.is_recording())
 print(before is get_tracer_provider())
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert ["False", "True"] == done.stdout.splitlines()
+    assert ["False", "True"] == completed.stdout.splitlines()
 
 
 class Backend:
@@ -434,8 +434,8 @@ search = telemetry.operation("retrieval", metric="gateway.search.duration", labe
 with search.within():
     print(search.span.is_recording(), trace.get_current_span() is search.span)
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert ["False", "True True"] == done.stdout.splitlines()
+    assert ["False", "True True"] == completed.stdout.splitlines()

@@ -26,7 +26,7 @@ from gateway.runtime.text import (
     visible_json,
 )
 
-UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+INVISIBLE = {"Cc", "Cf", "Cs", "Co"}
 IGNORABLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u2065\u3164\ufe00"
     "\uffa0\ufff0\ufdd0\uffff\U000e0000\U000e01ef"
@@ -51,7 +51,7 @@ def check_seen(text: str) -> None:
     characters.
     """
     joiners, ends = "\u200c\u200d\ufe0e\ufe0f", "\t\n\r"
-    assert UNSEEN.isdisjoint(
+    assert INVISIBLE.isdisjoint(
         unicodedata.category(char) for char in text if char not in joiners + ends
     )
     assert not any(ignorable in text for ignorable in IGNORABLE)

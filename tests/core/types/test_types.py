@@ -107,16 +107,16 @@ TEXTS += [(Filters, each.name) for each in fields(Filters) if isinstance(each.de
 
 
 @pytest.mark.parametrize(("kind", "name"), TEXTS)
-@pytest.mark.parametrize("given", ["local", [3]])
+@pytest.mark.parametrize("value", ["local", [3]])
 def test_values_refuse_a_single_text_as_collection(
-    kind: type[Any], name: str, given: object
+    kind: type[Any], name: str, value: object
 ) -> None:
     """Its letters would be used as items."""
     with pytest.raises(TypeError) as caught:
-        kind(**{name: given})
+        kind(**{name: value})
 
-    told = f"{kind.__name__}: {name} must be a collection of texts, got {given!r}"
-    assert told == str(caught.value)
+    message = f"{kind.__name__}: {name} must be a collection of texts, got {value!r}"
+    assert message == str(caught.value)
 
 
 def test_filters_refuse_values_of_other_types() -> None:
