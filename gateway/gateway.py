@@ -128,7 +128,7 @@ class Gateway:
         custom = store is not None or vector_store is not None
         index = self._make_index(source_of(graph), custom, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)
-        self._make_others()
+        self._make_other_parts()
 
     def _make_index(
         self, graph: GraphSource | None, own: bool, clock: Clock, progress: Progress | None
@@ -177,7 +177,7 @@ class Gateway:
             self.telemetry.observe(part.gauges)
         return searches
 
-    def _make_others(self) -> None:
+    def _make_other_parts(self) -> None:
         servers, snapshot, usage = self.servers, self.searches.snapshot, self.searches.cached.usage
         parts = {"options": self.options, "store": self.store, "telemetry": self.telemetry}
         hooks = self.plugins.objects("register_call_hooks", **parts)

@@ -16,7 +16,7 @@ R = TypeVar("R")
 Core_co = TypeVar("Core_co", covariant=True)
 
 
-class _Twin(Generic[Core_co]):
+class _Blocking(Generic[Core_co]):
     """Base class of the blocking versions, whose methods run on the loop of *bridge*."""
 
     def __init__(self, core: Core_co, bridge: Bridge) -> None:
@@ -26,17 +26,17 @@ class _Twin(Generic[Core_co]):
 
 def _blocking(
     method: Callable[Concatenate[Core_co, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[_Twin[Core_co], P], R]:
+) -> Callable[Concatenate[_Blocking[Core_co], P], R]:
     """Return a blocking version of *method*, with the same signature and docstring."""
 
     @wraps(method)
-    def call(self: _Twin[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
+    def call(self: _Blocking[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
         return self._bridge.call(lambda: method(self._core, *args, **named))
 
     return call
 
 
-class SyncCatalog(_Twin[Catalog]):
+class SyncCatalog(_Blocking[Catalog]):
     """A `Catalog` with blocking methods."""
 
     put = _blocking(Catalog.put)
@@ -50,7 +50,7 @@ class SyncCatalog(_Twin[Catalog]):
     tags = _blocking(Catalog.tags)
 
 
-class SyncLibrary(_Twin[ResourceLibrary]):
+class SyncLibrary(_Blocking[ResourceLibrary]):
     """A `ResourceLibrary` with blocking methods."""
 
     entities = _blocking(ResourceLibrary.entities)
@@ -59,7 +59,7 @@ class SyncLibrary(_Twin[ResourceLibrary]):
     complete = _blocking(ResourceLibrary.complete)
 
 
-class SyncGateway(_Twin[Gateway]):
+class SyncGateway(_Blocking[Gateway]):
     """A `Gateway` with blocking methods, for any thread.
 
     The methods raise the same errors as those of `Gateway`, and RuntimeError on the gateway's own

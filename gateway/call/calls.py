@@ -18,7 +18,7 @@ from gateway.sources.registry import Registry
 from gateway.types import ANYONE, Caller, Content, InvokeResult, JsonObject
 from gateway.types.caller import filters_for
 
-_EVERYTHING = filters_for(None)
+_HOST_FILTERS = filters_for(None)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -53,7 +53,7 @@ class Calls:
             return call_of(entity=resolve(snapshot, tool, caller.filters()))
         except GatewayError:
             with suppress(GatewayError):
-                hidden = resolve(snapshot, tool, _EVERYTHING)
+                hidden = resolve(snapshot, tool, _HOST_FILTERS)
                 await self.hooks.note_unsent("denied", call_of(entity=hidden))
             raise
 

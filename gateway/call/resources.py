@@ -71,7 +71,7 @@ class ResourceLibrary:
         """
         return self.registry.watch(changed)
 
-    def holds(self, server: str) -> bool:
+    def has_resources(self, server: str) -> bool:
         """Return whether *server* can also offer resources, prompts or skills."""
         return isinstance(self._source(server), ResourceSource)
 
@@ -83,7 +83,7 @@ class ResourceLibrary:
         source = self._source(server)
         if isinstance(source, VirtualSource):
             server = source.behind.get(tool_id, "")
-        return server if self.holds(server) else ""
+        return server if self.has_resources(server) else ""
 
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
         """Return the entities of *kind* that *caller* may see, sorted by address."""
@@ -212,7 +212,7 @@ class ResourceLibrary:
         self, method: str, owner: tuple[str, str], params: JsonObject, caller: Caller
     ) -> JsonObject:
         with acting_for(caller):
-            return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)
+            return await resources_of(self._inner_source(owner[0]), owner[0]).ask(method, params)
 
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
@@ -233,7 +233,7 @@ class ResourceLibrary:
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""
-        await watchable(self._below(owner[0]), *owner).watch(owner[1], callbacks)
+        await watchable(self._inner_source(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
         """Return the server of a resource or prompt, and its name there.
@@ -252,7 +252,7 @@ class ResourceLibrary:
         """
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self.registry and kind == "resource":
-            return await self._real_visible(*placed, caller, name)
+            return await self._visible_original(*placed, caller, name)
         matches, exact = candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
             raise _missing(kind, name)
@@ -260,22 +260,20 @@ class ResourceLibrary:
         for match in matches:
             source_name = match.name if exact else name
             if kind == "resource" and not exact:
-                owners.add(await self._real_visible(match.server, source_name, caller, name))
+                owners.add(await self._visible_original(match.server, source_name, caller, name))
             else:
-                owners.add(await self._real(kind, match.server, source_name))
+                owners.add(await self._original(kind, match.server, source_name))
         if len(owners) > 1:
             names = ", ".join(sorted(match.exposed_name for match in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
-    async def _real_visible(
+    async def _visible_original(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return the result of `_real` if the resource is visible both here and at its original
-        server.
-        """
+        """Return `_original` of a resource that is visible here and at its original server."""
         await self._check_visible(server, uri, caller, name)
-        real = await self._real("resource", server, uri)
+        real = await self._original("resource", server, uri)
         if real[0] != server:
             await self._check_visible(*real, caller, name)
         return real
@@ -326,13 +324,13 @@ class ResourceLibrary:
         if not is_open or is_denied:
             raise _missing("resource", name)
 
-    async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
+    async def _original(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Return the server and name behind an exposed name, or the original of an alias.
 
         An alias already contains the name at the server, independent of transforms.
         """
         source = self._source(server)
-        if _configured(source):
+        if _is_configured(source):
             return server, source.original_name(kind, name)
         if not isinstance(source, VirtualSource):
             return server, name
@@ -346,13 +344,13 @@ class ResourceLibrary:
         registration = self.registry.all().get(server)
         return registration.source if registration is not None else None
 
-    def _below(self, server: str) -> Source | None:
+    def _inner_source(self, server: str) -> Source | None:
         """Return the source whose names `owner` returns, without the server's transforms."""
         source = self._source(server)
-        return source.inner if _configured(source) else source
+        return source.inner if _is_configured(source) else source
 
 
-def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
+def _is_configured(source: Source | None) -> TypeGuard[TransformedSource]:
     """Return whether the transforms were configured for a server, instead of by the host's own
     source.
     """

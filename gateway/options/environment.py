@@ -64,7 +64,7 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
         normalizer_url=values.get("GATEWAY_NORMALIZE_BASE_URL", "").strip(),
         normalizer_key=values.get("GATEWAY_NORMALIZE_API_KEY", "").strip(),
-        plugins=_plugins(values.get("GATEWAY_PLUGINS", "").strip()),
+        plugins=_parse_plugins(values.get("GATEWAY_PLUGINS", "").strip()),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 
@@ -85,7 +85,7 @@ def resolved(options: Options) -> Options:
     )
 
 
-def _plugins(text: str) -> tuple[str, ...] | None:
+def _parse_plugins(text: str) -> tuple[str, ...] | None:
     if text == "none":
         return ()
     return tuple(name.strip() for name in text.split(",") if name.strip()) or None

@@ -111,7 +111,7 @@ def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
     try:
         return convert(value, expected, strict=not is_text, dec_hook=_read_path)
     except ValidationError:
-        raise ConfigError(f"expected {_described(expected)}, got {raw!r}") from None
+        raise ConfigError(f"expected {_describe(expected)}, got {raw!r}") from None
 
 
 def _read_path(kind: type, raw: object) -> object:
@@ -129,13 +129,13 @@ def field_faults(value: Any) -> list[str]:
     faults: list[str] = []
     for field in fields(value):
         expected, option = types[field.name], getattr(value, field.name)
-        if not _fits(option, expected):
+        if not _has_type(option, expected):
             actual = f", got {option!r}" if field.repr else ""
-            faults.append(f"{field.name}: expected {_described(expected)}{actual}")
+            faults.append(f"{field.name}: expected {_describe(expected)}{actual}")
     return faults
 
 
-def _fits(value: Any, expected: Any) -> bool:
+def _has_type(value: Any, expected: Any) -> bool:
     """Return whether *value* has the annotated type *expected*, without conversion."""
     try:
         return bool(convert(value, expected) == value)
@@ -143,14 +143,14 @@ def _fits(value: Any, expected: Any) -> bool:
         return False
 
 
-def _described(expected: Any) -> str:
+def _describe(expected: Any) -> str:
     """Describe an annotated type for a message."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin is Annotated:
         limits = [f" {word} {limit:g}" for word, limit in _limits(parts[1]) if limit is not None]
         return f"{parts[0].__name__}{''.join(limits)}"
     if origin in {Literal, Union, UnionType}:
-        return " or ".join(map(repr if origin is Literal else _described, parts))
+        return " or ".join(map(repr if origin is Literal else _describe, parts))
     return str(expected) if parts else str(expected.__name__).replace("NoneType", "None")
 
 

@@ -90,7 +90,7 @@ class Bridge:
         Raises:
             RuntimeError: If called on the background loop's own thread, which would block forever.
         """
-        self._check_elsewhere()
+        self._check_other_thread()
         future = self.submit(work)
         try:
             return future.result()
@@ -106,7 +106,7 @@ class Bridge:
         Raises:
             RuntimeError: If called on the background loop's own thread.
         """
-        self._check_elsewhere()
+        self._check_other_thread()
         if self.is_left_behind:
             return
         with self._finishing:
@@ -135,7 +135,7 @@ class Bridge:
         """True if this process was forked after the loop started."""
         return self._loop is not None and self._pid != os.getpid()
 
-    def _check_elsewhere(self) -> None:
+    def _check_other_thread(self) -> None:
         if self.here:
             raise RuntimeError("blocking call on the gateway's own loop: await the async form")
 

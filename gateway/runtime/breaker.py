@@ -165,22 +165,22 @@ class ServiceGuard:
             )
         start = self.clock()
         try:
-            return await flights.run(key, partial(self._answered, work))
+            return await flights.run(key, partial(self._await_answer, work))
         except BaseException as error:
             # A caller that leaves earlier does not prove that the service hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
             if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
-                self._note_failure(work, start)
+                self._record_failure(work, start)
             raise
 
-    async def _answered(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _await_answer(self, work: Callable[[], Awaitable[T]]) -> T:
         result = await work()
         with self._lock:
             self._breaker.record_success()
         return result
 
-    def _note_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
+    def _record_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
         with self._lock:
             # Concurrent requests count as one failure.
             if start < self._failed_at:
@@ -200,7 +200,7 @@ class ServiceGuard:
         while self._breaker.has_tripped:
             with self._breaker.admit() as wait_s:
                 if not wait_s:
-                    request = self._answered(work)
+                    request = self._await_answer(work)
                     answer = await attempt_within(request, self.patience_s, silence)
                     if isinstance(answer, Failed):
                         with self._lock:

@@ -21,7 +21,7 @@ _ROOTS = (*_HTTP, "client", "mcp", "openai", "sse_starlette", "urllib3", "uvicor
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
 _CONNECTIONS = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
 """Loggers that libraries create at the first connection, after the filters were added."""
-_SILENT = re.compile(r"httpx2?")
+_ALWAYS_DROPPED = re.compile(r"httpx2?")
 """Loggers that are always dropped, because they log each address at INFO."""
 _ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
 _filtered = 0
@@ -62,7 +62,7 @@ def _filter(record: logging.LogRecord) -> bool:
     work = _WORK.get()
     if work is None:
         return True
-    if record.levelno < logging.WARNING or _SILENT.fullmatch(record.name):
+    if record.levelno < logging.WARNING or _ALWAYS_DROPPED.fullmatch(record.name):
         return False
     text = _ADDRESS.sub(r"\1\2", record.getMessage())
     if work:

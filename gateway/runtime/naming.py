@@ -68,7 +68,7 @@ def normalize_path(uri: str) -> str:
 
     The case of scheme and authority is kept, so that patterns match as they are written.
     """
-    return _PARTS.sub(_without_dots, _ESCAPES.sub(_unescape, uri), count=1)
+    return _PARTS.sub(_remove_dots, _ESCAPES.sub(_unescape, uri), count=1)
 
 
 def _unescape(escapes: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def _unescape(escapes: re.Match[str]) -> str:
     )
 
 
-def _without_dots(parts: re.Match[str]) -> str:
+def _remove_dots(parts: re.Match[str]) -> str:
     segments: list[str] = []
     for segment in parts[2].split("/"):
         if segment == ".." and segments not in ([], [""]):

@@ -36,7 +36,9 @@ Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
 """Returns the current values of gauges, keyed by metric and label. Called on any thread."""
 log = logging.getLogger("gateway.telemetry")
-_MISSING = "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
+_PROVIDER_FAILED = (
+    "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
+)
 
 
 class Telemetry:
@@ -97,7 +99,7 @@ class Telemetry:
         if not self._has_failed:
             self._has_failed = True
             # Only the type, because messages may contain secrets.
-            log.warning(_MISSING, type(answer.error).__name__)
+            log.warning(_PROVIDER_FAILED, type(answer.error).__name__)
         return default
 
     def operation(

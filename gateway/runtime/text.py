@@ -30,13 +30,13 @@ characters (fillers, variation selectors, tags)."""
 _LINE_ENDS = "\x0b\x0c\x85\u2028\u2029"
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 """Characters that are visible only through their effect on neighbours."""
-_SHAPED = (
+_SHAPED_SCRIPTS = (
     "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\ufb50-\ufdcf\ufe70-\ufefc"
 )
 """Scripts in which a joiner changes the shape of letters: Arabic, Syriac, Indic, Khmer,
 Mongolian."""
 _EMOJI = "\u00a9\u00ae\u203c-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-_ODD_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
@@ -50,7 +50,7 @@ _COMPOUND = r"""
     """
 _NEAR_CHARS = 256
 _DIGIT = re.compile(r"\d")
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """A usual argument name, too short and simple to contain an instruction."""
 
 
@@ -87,7 +87,7 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 def plain(names: Iterable[object]) -> list[str]:
     """Return the names that are too short and simple to contain an instruction."""
-    return [name for name in names if isinstance(name, str) and _PLAIN.fullmatch(name)]
+    return [name for name in names if isinstance(name, str) and _SIMPLE_NAME.fullmatch(name)]
 
 
 def visible(text: str) -> str:
@@ -100,23 +100,23 @@ def visible(text: str) -> str:
     * A lone surrogate becomes ``?``, so that the result can be written as UTF-8.
     """
     # Other texts are checked by their distinct characters, which are few.
-    if _ODD_ASCII.search(text) if text.isascii() else _odd().search("".join({*text})):
-        for odd, stand_in in _stand_ins():
-            text = odd.sub(stand_in, text)
+    if _CONTROL_ASCII.search(text) if text.isascii() else _removable().search("".join({*text})):
+        for pattern, replacement in _replacements():
+            text = pattern.sub(replacement, text)
     return text
 
 
 @cache
-def _odd() -> re.Pattern[str]:
+def _removable() -> re.Pattern[str]:
     return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_INVISIBLE}]")
 
 
 @cache
-def _stand_ins() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return pairs of a pattern and its replacement, in order of application."""
     joiners = re.compile(
         rf"""(?=[{_JOINERS}])(?!
-            (?<=[{_SHAPED}])[\u200c\u200d](?=[{_SHAPED}]|\W|\Z)
+            (?<=[{_SHAPED_SCRIPTS}])[\u200c\u200d](?=[{_SHAPED_SCRIPTS}]|\W|\Z)
           | (?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])
           | (?<=[{_EMOJI}])[\ufe0e\ufe0f]
           | (?<=[0-9#*])\ufe0f(?=\u20e3)
@@ -167,7 +167,7 @@ def estimate_tokens(text: str) -> int:
     of the o200k vocabulary on JSON schemas and English prose. Displays must say that it is an
     estimate.
     """
-    wide = 0 if text.isascii() else len(_wide().findall(text))
+    wide = 0 if text.isascii() else len(_wide_characters().findall(text))
     return wide + -(-(len(text) - wide) // 4)
 
 
@@ -177,7 +177,7 @@ def json_tokens(value: object) -> int:
 
 
 @cache
-def _wide() -> re.Pattern[str]:
+def _wide_characters() -> re.Pattern[str]:
     return re.compile(
         "[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
     )
@@ -209,7 +209,7 @@ def literals(text: str) -> tuple[str, ...]:
 
 
 def _literals(text: str) -> Iterator[str]:
-    for match in _literal().finditer(text):
+    for match in _literal_pattern().finditer(text):
         run = match["run"]
         # Words with a digit are ids, versions or dates. A single digit is a number.
         if run is None or _DIGIT.search(run, 1):
@@ -219,7 +219,7 @@ def _literals(text: str) -> Iterator[str]:
 
 
 @cache
-def _literal() -> re.Pattern[str]:
+def _literal_pattern() -> re.Pattern[str]:
     # Compiled on first use, because it is the slowest expression of a search to compile.
     return re.compile(
         rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail

@@ -17,7 +17,7 @@ Matrix = NDArray[np.float32]
 """Rows of numbers, shape (n, d)."""
 Vector = NDArray[np.float32]
 """Numbers, shape (d,)."""
-_FEW = 512
+_MAX_SORTED = 512
 """Maximum number of scores for which sorting all is faster than selecting the best."""
 
 
@@ -167,7 +167,7 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     count = min(limit, scores.shape[0])
     if count <= 0:
         return np.empty(0, dtype=np.intp)
-    if scores.shape[0] <= _FEW:
+    if scores.shape[0] <= _MAX_SORTED:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Includes all scores equal to the last one, so that ties are ordered by position.

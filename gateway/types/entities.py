@@ -67,7 +67,7 @@ class Hints:
 
 
 _NO_HINTS = Hints()
-_NOTHING: JsonObject = {}
+_EMPTY_OBJECT: JsonObject = {}
 """Shared empty object, which saves memory: few of a million definitions have details."""
 
 
@@ -85,7 +85,7 @@ class ToolDefinition:
     output_schema: JsonObject | None = None
     hints: Hints = _NO_HINTS
     kind: Kind = "tool"
-    details: JsonObject = field(default_factory=lambda: _NOTHING)
+    details: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
     """Further data of a resource or a prompt for listings; empty for a tool."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """``tool_changed`` and ``tool_suspicious``, added by the gateway, never by a source."""
@@ -116,7 +116,7 @@ class Entity:
     part of an approval."""
     parent: str = ""
     """Id of the parent entity, such as the server of a tool; empty without a parent."""
-    metadata: JsonObject = field(default_factory=lambda: _NOTHING)
+    metadata: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
     """Further data of a catalog entry."""
     generation: int = -1
     """Order in which the tool was first listed by its server; tools of one listing have the same

@@ -183,8 +183,8 @@ async def test_source_with_only_tools_refuses_resources(open_gateway: OpenGatewa
 
     with pytest.raises(InvalidRequestError, match="has no resources"):
         await gateway.read("gateway:/shelf/a://b")
-    assert not gateway.library.holds("shelf")
-    assert not gateway.library.holds("nobody")
+    assert not gateway.library.has_resources("shelf")
+    assert not gateway.library.has_resources("nobody")
 
 
 async def test_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
