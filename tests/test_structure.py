@@ -15,7 +15,7 @@ PACKAGES = ("gateway", "graphs", "benchmarks", "examples", "dashboards")
 MAX_LINES = 400
 MAX_TEST_LINES = 600
 MAX_FUNCTION_LINES = 40
-"""Maximum without docstring and signature."""
+"""Maximum number of lines of a function, without its docstring and signature."""
 
 
 def sources(*folders: str) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,7 @@ def kinds(kind: Kind) -> Filters:
 
 
 @pytest.fixture
-def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
+def setup(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
     """Return a gateway and two servers, which share a resource and a prompt."""
     common = (thing("resource", "a://both"), thing("prompt", "both", "Review the quarter."))
     first = Shop(
@@ -73,8 +73,8 @@ def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
     return gateway, first, second
 
 
-async def test_search_returns_only_the_requested_kinds(two: tuple[Gateway, Shop, Shop]) -> None:
-    gateway, *_ = two
+async def test_search_returns_only_the_requested_kinds(setup: tuple[Gateway, Shop, Shop]) -> None:
+    gateway, *_ = setup
     tools = await gateway.search("review both of the quarter")
     prompts = await gateway.search("review the quarter", filters=kinds("prompt"))
     resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
@@ -87,9 +87,9 @@ async def test_search_returns_only_the_requested_kinds(two: tuple[Gateway, Shop,
     assert ["both"] == [match.exposed_name for match in await gateway.list_tools()]
 
 
-async def test_only_tools_can_be_called(two: tuple[Gateway, Shop, Shop]) -> None:
+async def test_only_tools_can_be_called(setup: tuple[Gateway, Shop, Shop]) -> None:
     """A prompt may have the same name."""
-    gateway, *_ = two
+    gateway, *_ = setup
 
     assert "called both" == (await gateway.invoke("both")).text
     with pytest.raises(InvalidRequestError, match="unknown tool"):
@@ -107,9 +107,9 @@ async def test_only_tools_can_be_called(two: tuple[Gateway, Shop, Shop]) -> None
     ],
 )
 async def test_resource_is_read_by_id_address_or_unique_uri(
-    two: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
+    setup: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
 ) -> None:
-    gateway, *shops = two
+    gateway, *shops = setup
     (shop,) = [item for item in shops if item.server == server]
     shop.answer = {"contents": [{"uri": source_name, "text": "inner"}, "nothing", {"blob": "AA=="}]}
     read = await gateway.read(name)
@@ -129,15 +129,15 @@ async def test_resource_is_read_by_id_address_or_unique_uri(
     ],
 )
 async def test_unknown_or_ambiguous_resource_is_refused(
-    two: tuple[Gateway, Shop, Shop], name: str, message: str
+    setup: tuple[Gateway, Shop, Shop], name: str, message: str
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
-        await two[0].read(name)
+        await setup[0].read(name)
 
 
-async def test_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
+async def test_prompt_is_filled_in_by_its_server(setup: tuple[Gateway, Shop, Shop]) -> None:
     """Images and resources in it are complete."""
-    gateway, _, second = two
+    gateway, _, second = setup
     block = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
     second.answer = {
         "description": "a letter",
@@ -160,9 +160,9 @@ async def test_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]
     assert {"name": "both", "arguments": {}} == second.asked[-1][1]
 
 
-async def test_completions_are_requested_from_the_owner(two: tuple[Gateway, Shop, Shop]) -> None:
+async def test_completions_are_requested_from_the_owner(setup: tuple[Gateway, Shop, Shop]) -> None:
     """The request contains the owner's own name of the prompt or template."""
-    gateway, first, second = two
+    gateway, first, second = setup
     argument: Mapping[str, Any] = {"argument": {"name": "id", "value": "4"}}
     await gateway.library.complete("resource", "gateway:/one/a://mine/{id}", argument)
     await gateway.library.complete("prompt", "two/yours", argument)
