@@ -46,9 +46,9 @@ class DiscoveryOptions(OptionObject):
     """The part of the catalog that models see."""
 
     mode: Mode = "proxy"
-    """How found tools reach the model. ``proxy``: as tools. ``stable``: only in search results, so
-    the list of tools never changes. ``native``: through the tool search of the Responses API.
-    ``auto``: ``native`` if the service supports it, else ``proxy``."""
+    """Delivery of found tools to the model. ``proxy``: as tools. ``stable``: only in search
+    results, so the list of tools never changes. ``native``: through the tool search of the
+    Responses API. ``auto``: ``native`` if the service supports it, else ``proxy``."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
     """Name of the call meta-tool. This name and `search_name` are changed if the host has a tool
