@@ -1,7 +1,7 @@
 """The gateway: tool discovery for LLM agents.
 
-The names that most programs need. The others are in `gateway.types`, `gateway.options`,
-`gateway.errors`, `gateway.adapters` and `gateway.testing`.
+This module contains the names that most programs need. Further names are in `gateway.types`,
+`gateway.options`, `gateway.errors`, `gateway.adapters` and `gateway.testing`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`python -m gateway` is the `gateway` command."""
+"""Entry point of ``python -m gateway``, which runs the command ``gateway``."""
 
 from gateway.cli import main
 

@@ -1,27 +1,27 @@
-"""Every error the gateway raises, in one tree.
+"""All errors that the gateway raises, and functions that return errors as values.
 
     GatewayError
-    + ConfigError             an option, a file or a combination of both cannot work
+    + ConfigError             an option, a file or their combination is invalid
       + MissingExtraError     a feature needs a package that is not installed
-      + ModelFileError        the embedded model's files are not the ones we know
-    + InvalidRequestError     a caller's argument is outside what is allowed
-      + UnknownToolError      no such tool; carries the nearest names
-      + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
-      + NotApprovedError      the host did not allow the call; nothing was sent
-    + LimitExceededError      a policy allows no more calls for a while; nothing was sent
+      + ModelFileError        a file of the embedded model differs from the reviewed one
+    + InvalidRequestError     an argument of a caller is not allowed
+      + UnknownToolError      the tool does not exist; has similar names
+      + InvalidArgumentsError the arguments do not match the tool's schema; has the schema
+      + NotApprovedError      the host did not approve the call; nothing was sent
+    + LimitExceededError      a policy allows no more calls for now; nothing was sent
     + UpstreamError           a server or a function could not be listed or called
-      + UpstreamTimeoutError  it did not answer within its limit
-      + UpstreamFloodError    it sent more than its limits allow and was disconnected
-      + UpstreamUnavailableError  it failed too often and is left alone for a while
-      + CallerError           it asked its caller for what that cannot give; carries what
-      + SignInRequiredError   it wants the user's own sign-in; carries where to sign in
+      + UpstreamTimeoutError  the server or function did not answer in time
+      + UpstreamFloodError    the server sent more than its limits allow and was disconnected
+      + UpstreamUnavailableError  the circuit breaker of the server is open
+      + CallerError           the server needs client capabilities that the caller lacks
+      + SignInRequiredError   the user has to sign in to the server; has the address
     + StoreError              a store could not be read or written
-    + EmbeddingError          an embedder failed or gave unusable vectors
-    + LoopError               the conversation used up its turns
-    + ClosedError             the gateway was closed
+    + EmbeddingError          an embedder failed or returned unusable vectors
+    + LoopError               a conversation reached a limit
+    + ClosedError             the gateway is closed
 
-A leaf exists only where a caller would act differently. Messages name the thing and the mend;
-they never hold a secret, a query or an argument value.
+An error has its own class only if callers handle it differently. Messages name the problem and the
+remedy, and never contain secrets, queries or argument values.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ T = TypeVar("T")
 UpstreamFault = Literal[
     "config", "connect", "authorization", "lost", "flood", "late", "refused", "unavailable"
 ]
-"""Why a source failed: its configuration cannot work; it could not be reached; it wants other
-credentials; the connection ended under way; it sent too much; it stayed silent; it answered with
-an error or with nonsense; it failed so often that it is left alone."""
+"""Reason why a source failed. ``config``: its configuration is invalid. ``connect``: it could not
+be reached. ``authorization``: it requires other credentials. ``lost``: the connection ended during
+a request. ``flood``: it sent too much. ``late``: it did not answer in time. ``refused``: it
+answered with an error or an invalid message. ``unavailable``: its circuit breaker is open."""
 
 
 class GatewayError(Exception):
-    """Anything that this package raises on purpose."""
+    """Base class of all errors that this package raises deliberately."""
 
 
 class ConfigError(GatewayError):
-    """An option, a file or their combination cannot work."""
+    """An option, a file or their combination is invalid."""
 
 
 class MissingExtraError(ConfigError):
-    """A feature needs an optional package."""
+    """A feature needs an optional package that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
@@ -60,11 +61,11 @@ class MissingExtraError(ConfigError):
 
 
 class InvalidRequestError(GatewayError, ValueError):
-    """A caller's argument is outside what is allowed."""
+    """An argument of a caller is not allowed."""
 
 
 class UnknownToolError(InvalidRequestError, LookupError):
-    """No tool of that name may be called."""
+    """The tool does not exist, or the caller may not see it."""
 
     def __init__(self, name: str, near: tuple[str, ...], *, unlisted: int = 0) -> None:
         self.name = name
@@ -80,7 +81,7 @@ class UnknownToolError(InvalidRequestError, LookupError):
 
 
 class InvalidArgumentsError(InvalidRequestError):
-    """The arguments of a call do not fit the tool's JSON Schema."""
+    """The arguments of a call do not match the tool's JSON Schema."""
 
     def __init__(self, tool: str, faults: tuple[str, ...], schema: Mapping[str, object]) -> None:
         self.tool = tool
@@ -94,89 +95,96 @@ class NotApprovedError(InvalidRequestError):
 
 
 class LimitExceededError(GatewayError):
-    """A policy allows no more calls for a while; nothing was sent."""
+    """A policy allows no more calls for now. The call was not sent."""
 
     def __init__(self, rule: str, *, retry_after_s: float) -> None:
         self.rule = rule
         self.retry_after_s = retry_after_s
-        """In how many seconds a call is allowed again, at the earliest."""
+        """Minimum number of seconds until a call is allowed again."""
         super().__init__(
             f"the limit {rule!r} is reached: nothing was sent; try again in {ceil(retry_after_s)} s"
         )
 
 
 class UpstreamError(GatewayError):
-    """A source of tools failed."""
+    """A source of tools failed.
+
+    Attributes:
+        server: Name of the source.
+    """
 
     def __init__(
         self, server: str, detail: str, *, kind: UpstreamFault = "refused", sent: bool = True
     ) -> None:
         self.server = server
         self.detail = detail
-        """The message without the server's name."""
+        """Message without the server's name."""
         self.kind: UpstreamFault = kind
         self.status = 0
-        """The HTTP status by which it refused; 0 if it was something else."""
+        """HTTP status of the refusal; 0 if the source failed in another way."""
         self.sent = sent
-        """False if it is certain that no request left us: nothing can have run."""
+        """False if the request was certainly not sent, so the tool did not run."""
         self.stderr: tuple[str, ...] = ()
-        """What its program wrote last to standard error, for people: at most five short lines,
-        without control characters and secrets. Never for a model: a stranger wrote it."""
+        """Last lines that the server's program wrote to standard error: at most five, shortened,
+        without control characters and secrets. They are for people, never for a model, because the
+        server's author is not trusted."""
         super().__init__(f"{server!r}: {detail}")
 
     @property
     def with_stderr(self) -> str:
-        """The message, and behind it what the program wrote last."""
+        """Message, followed by the last lines of standard error."""
         return "; it wrote: ".join((str(self), *filter(None, [" | ".join(self.stderr)])))
 
 
 class UpstreamTimeoutError(UpstreamError):
-    """A source of tools did not answer within its limit."""
+    """A source of tools did not answer in time."""
 
     def __init__(self, server: str, detail: str, *, sent: bool = True) -> None:
         super().__init__(server, detail, kind="late", sent=sent)
 
 
 class UpstreamFloodError(UpstreamError):
-    """A server sent more than its limits allow, and was disconnected."""
+    """A server sent more than its limits allow and was disconnected."""
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(server, f"was disconnected: it {why}", kind="flood")
 
 
 class UpstreamUnavailableError(UpstreamError):
-    """A server failed too often in a row and is left alone for a while; nothing was sent."""
+    """A server failed too often in a row, so its circuit breaker is open. Nothing was sent."""
 
     def __init__(self, server: str, detail: str, *, retry_after_s: float) -> None:
         self.retry_after_s = retry_after_s
-        """When it may be used again."""
+        """Number of seconds until the server can be used again."""
         super().__init__(server, detail, kind="unavailable", sent=False)
 
 
 class CallerError(UpstreamError):
-    """A server asked its caller for something that the caller cannot give; the call ended."""
+    """A server asked its caller for something that the caller cannot provide, so the call
+    ended.
+    """
 
     def __init__(self, server: str, detail: str, *, needed: Mapping[str, object]) -> None:
         self.needed = needed
-        """The client capabilities that were missing; empty if it was something else."""
+        """Missing client capabilities; empty if the call ended for another reason."""
         super().__init__(server, detail)
 
 
 class SignInRequiredError(UpstreamError):
-    """A server is called with the credentials of each user, and has none of this one."""
+    """A server needs credentials of each user, and this user has not signed in."""
 
     def __init__(self, server: str, address: str, *, previous: str = "", fault: str = "") -> None:
         self.address = address
-        """Where the user signs in, with the token by which it uses the gateway; empty if the host
-        says no address."""
+        """URL at which the user signs in, with the token that the user has for the gateway. Empty
+        if the host has not configured a public URL."""
         self.previous = previous
-        """The sign-in that the server refused; empty if there was none."""
-        mend = (
+        """Id of the sign-in that the server refused; empty for a first sign-in."""
+        remedy = (
             f"sign in at {address} and call again"
             if address
             else "no sign-in is offered until the host sets public_url (GATEWAY_PUBLIC_URL)"
         )
-        detail = f"needs a sign-in of your own{fault and f' ({fault})'}: {mend}"
+        detail = f"needs a sign-in of your own{fault and f' ({fault})'}: {remedy}"
         super().__init__(server, detail, kind="authorization", sent=False)
 
 
@@ -185,20 +193,20 @@ class StoreError(GatewayError):
 
     def __init__(self, detail: str, *, rebuilt: bool = False) -> None:
         self.rebuilt = rebuilt
-        """True if the store has begun anew: the next call works."""
+        """True if the store was replaced by an empty one, so the next call works."""
         super().__init__(detail)
 
 
 class EmbeddingError(GatewayError):
-    """An embedder failed, or its vectors cannot be used."""
+    """An embedder failed or returned unusable vectors."""
 
 
 class ModelFileError(ConfigError):
-    """A file of the embedded model is not the one that was reviewed."""
+    """A file of the embedded model differs from the reviewed one."""
 
 
 class LoopError(GatewayError):
-    """A conversation reached a limit of `ChatOptions` before the model was done."""
+    """A conversation reached a limit of `ChatOptions` before the model finished."""
 
     def __init__(
         self,
@@ -210,12 +218,13 @@ class LoopError(GatewayError):
     ) -> None:
         self.turns = turns
         self.limit = limit
-        """The option that ended it."""
+        """Name of the exceeded option."""
         self.messages = messages
-        """What the conversation gained: the model's calls of our tools, each with its answer. Put
-        behind the host's own messages, they let it go on from there."""
+        """Messages added to the conversation: the model's calls of meta-tools, each with its
+        result. Append them to the host's messages to continue the conversation."""
         self.accounting = accounting
-        """What was done and spent; `gateway.accounting_of` returns it typed."""
+        """Turns, calls and tokens of the conversation; `gateway.accounting_of` returns them with
+        types."""
         super().__init__(
             f"the model was still calling tools after {turns} turns; "
             f"raise ChatOptions.{limit} or give the model a clearer task"
@@ -223,11 +232,17 @@ class LoopError(GatewayError):
 
 
 class ClosedError(GatewayError):
-    """The gateway was closed and cannot serve any more."""
+    """The gateway is closed and can no longer be used."""
 
 
 def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
-    """Return the error of *user*, a thing that needs the plugin *name*; or do *otherwise*."""
+    """Return an error for a missing plugin.
+
+    Args:
+        user: Feature that needs the plugin.
+        name: Name of the plugin.
+        otherwise: Second remedy, after loading the plugin; empty if there is only one.
+    """
     return ConfigError(
         f"{user} needs the plugin {name!r}, which is not loaded: add it to Options.plugins, "
         f"GATEWAY_PLUGINS or 'plugins' of mcp.json{otherwise and f', or {otherwise}'}"
@@ -235,9 +250,11 @@ def missing_plugin(user: str, name: str, otherwise: str = "") -> ConfigError:
 
 
 def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
-    """Return the message that *user* needs our own plugin that *error* names.
+    """Return a message for a plugin of this package that failed to import; else an empty text.
 
-    The message is empty if another module was not found.
+    Args:
+        user: Feature that needs the plugin.
+        error: Import error, which may also name another module.
     """
     _, _, module = (error.name or "").partition("gateway.plugins.")
     name = module.partition(".")[0]
@@ -247,28 +264,27 @@ def uninstalled_plugin(user: str, error: ModuleNotFoundError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What foreign code raised, as a value."""
+    """An exception of the host's code, as a value."""
 
     error: BaseException
 
     @property
     def reason(self) -> str:
-        """The cause: our own errors in full, foreign ones by type, since a foreign message
-        may hold a query or a secret.
+        """Message of a `GatewayError`; of other exceptions only the type, because their messages
+        may contain a query or a secret.
         """
-        own = isinstance(self.error, GatewayError)
-        return str(self.error) if own else type(self.error).__name__
+        is_ours = isinstance(self.error, GatewayError)
+        return str(self.error) if is_ours else type(self.error).__name__
 
 
 async def attempt(work: Awaitable[T]) -> T | Failed:
-    """Await code of the host, and return its exception as a value.
+    """Await code of the host and return its exception as a value.
 
-    With `attempt_call` the only broad ``except`` of the package: embedders, normalizers and tools
-    are the host's code and may raise anything, while a search or a conversation must go on.
-    ``SystemExit`` is a failure as any other (an ``argparse`` that refuses), as is any other
-    ``BaseException`` (a panic of a library in Rust), and a ``CancelledError`` that was not
-    asked for: a job of the host's own was cancelled. Cancellation of the caller passes, and so do
-    ``KeyboardInterrupt`` and ``GeneratorExit``.
+    Embedders, normalizers and tools may raise anything, but a search or a conversation has to go
+    on. Only `attempt` and `attempt_call` catch all exceptions. ``SystemExit`` (raised by
+    ``argparse``) and other ``BaseException`` classes (a panic in a Rust library) are returned too.
+    ``CancelledError`` is returned if the host's code cancelled a task, and raised if the caller was
+    cancelled. ``KeyboardInterrupt`` and ``GeneratorExit`` are always raised.
     """
     try:
         return await work
@@ -284,9 +300,9 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
 
 
 def attempt_call(work: Callable[[], T]) -> T | Failed:
-    """Call code of the host that is not awaited, and return its exception as a value.
+    """Call code of the host and return its exception as a value, as `attempt` does.
 
-    As `attempt`; a ``CancelledError`` cannot be the caller's, since nothing is awaited.
+    ``CancelledError`` is returned too, because nothing is awaited.
     """
     try:
         return work()
@@ -297,16 +313,16 @@ def attempt_call(work: Callable[[], T]) -> T | Failed:
 
 
 async def attempt_within(work: Awaitable[T], seconds: float, error: GatewayError) -> T | Failed:
-    """Await *work* as `attempt` does, but not for ever: what takes longer has failed as *error*.
+    """Await *work* as `attempt` does, with a timeout. Return `Failed(error)` on timeout.
 
     Args:
-        work: Cancelled when it takes too long; what it shares with others goes on for them.
-        seconds: >= 0; what is there at once is given even with none.
-        error: What it is that takes too long, and of which limit.
+        work: Cancelled on timeout. Work that it shares with other callers continues.
+        seconds: Timeout, >= 0. Results that are available at once are returned even with 0.
+        error: Error that names the operation and the timeout.
     """
     try:
         async with asyncio.timeout(seconds):
             return await attempt(work)
     except TimeoutError:
-        # No other comes out of `attempt`.
+        # `attempt` raises no other TimeoutError.
         return Failed(error)

@@ -1,8 +1,7 @@
-"""`Gateway`: the wiring of all parts. It ranks and decides nothing itself.
+"""The class `Gateway`, which connects the parts and contains no logic of its own.
 
-* One gateway serves async callers on any loop and, through `SyncGateway`, blocking callers on any
-  thread: sessions, builds and requests to models live on its own background loop.
-* Registering is immediate and touches no network; the first search lists and builds.
+Sessions, index builds and model requests run on the gateway's own background loop. Callers may use
+any event loop or, through `SyncGateway`, any thread.
 """
 
 from __future__ import annotations
@@ -61,34 +60,35 @@ from gateway.types.access import NO_ACCESS_RULE
 
 
 class Gateway:
-    """A searchable, callable catalog of tools.
+    """A catalog of tools that can be searched and called.
 
-    Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
-    it with ``async with`` or `aclose`. Blocking code calls `close`, and `SyncGateway` for the rest.
-
-    A gateway is composed of parts, such as `servers`; most of its methods are methods of a part.
+    Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`.
+    Close the gateway by ``async with`` or `aclose`; in blocking code, use `SyncGateway`.
 
     Args:
-        strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
-            by vectors first, with words and graph beside them.
-        embedder: ``"local"`` for the embedded multilingual model, the name that another plugin
-            registers, or any `Embedder`.
-        normalizer: A chat client of its own that rewrites queries in English; without one the
-            original query is used.
-        graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
-        options: Everything that has a number.
-        store: Where everything persists; None is SQLite files in the user's cache folder.
-        vector_store: Where vectors persist, if only these are to be kept elsewhere.
-        caches: Shared with other gateways; None makes its own.
-        clock: Seconds that only grow; cache lifetimes and retries read it.
-        tracer_provider: Where spans go; None is the process's own.
-        meter_provider: Where metrics go; None is the process's own.
-        progress: Called with a stage, how much is done and how much there is, during index builds.
+        strategy: Ranking. ``graph``: words and graph, without a model. ``embeddings``: only
+            vectors. ``auto``: vectors first, then words and graph.
+        embedder: ``"local"``, a name that a plugin registers, or an `Embedder`.
+        normalizer: Chat client that rewrites queries in English; None uses the original query.
+        graph: Markdown-LD documents of the host: a folder, a file, documents or a function.
+        options: Options of all parts.
+        store: Storage of all data; None is SQLite files in the user's cache folder.
+        vector_store: Storage of vectors only, in place of *store*.
+        caches: Caches shared with other gateways; None creates new ones.
+        clock: Monotonic clock in seconds, for cache lifetimes and retries.
+        tracer_provider, meter_provider: Receivers of spans and metrics; None is the process's.
+        progress: Called during index builds with the stage, the steps done and the steps in total.
 
     Raises:
-        ConfigError: If the strategy is unknown, an option cannot work or what is given is not of
-            its kind.
-        MissingExtraError: If the local model is wanted but not installed.
+        ConfigError: If an argument or an option is invalid.
+        MissingExtraError: If the local model is requested but not installed.
+
+    Example:
+        >>> gateway = Gateway()
+        >>> tool_id = gateway.add_tool(lambda: "Hello", name="greet", description="Greet a person")
+        >>> (await gateway.invoke(tool_id)).text
+        'Hello'
+        >>> await gateway.aclose()
     """
 
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
@@ -116,19 +116,19 @@ class Gateway:
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        self.caches = self._make_caches(clock) if caches is None else caches
+        if caches is None:
+            caches = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self.caches = caches
         self.store = resolve_store(self.options, store, vectors=vector_store)
         self.bridge = Bridge()
-        own = store is not None
         tables = self.plugins.tables
-        self.servers = Servers(self.bridge, self.store, self.options, tables, own=own, clock=clock)
-        own = own or vector_store is not None
-        index = self._make_index(source_of(graph), own, clock, progress)
+        self.servers = Servers(
+            self.bridge, self.store, self.options, tables, own=store is not None, clock=clock
+        )
+        custom = store is not None or vector_store is not None
+        index = self._make_index(source_of(graph), custom, clock, progress)
         self.searches = self._make_searches(index, normalizer, clock)
-        self._make_others()
-
-    def _make_caches(self, clock: Clock) -> Caches:
-        return Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self._make_other_parts()
 
     def _make_index(
         self, graph: GraphSource | None, own: bool, clock: Clock, progress: Progress | None
@@ -177,8 +177,7 @@ class Gateway:
             self.telemetry.observe(part.gauges)
         return searches
 
-    def _make_others(self) -> None:
-        """Make the parts that need a search or the index."""
+    def _make_other_parts(self) -> None:
         servers, snapshot, usage = self.servers, self.searches.snapshot, self.searches.cached.usage
         parts = {"options": self.options, "store": self.store, "telemetry": self.telemetry}
         hooks = self.plugins.objects("register_call_hooks", **parts)
@@ -210,7 +209,6 @@ class Gateway:
         self._end_watch = watch(self.store, servers.take_change)
 
     def __repr__(self) -> str:
-        """Return the strategy, the servers and, after the first build, the number of tools."""
         build, names = self.searches.latest, sorted(self.servers.registry.all().keys() - {ENTRIES})
         tools = "" if build is None else f", tools={build.report.tools}"
         return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
@@ -235,30 +233,33 @@ class Gateway:
         """Find tools.
 
         Args:
-            query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*, one for each step of a task. They take turns in the result.
-            limit: How many matches are wanted, 1 to 50; None is 5.
-            context: What else is known of the task, as JSON.
-            context_summary: The same, in words.
-            filters: What may be found; None is enabled, active tools that need no scope.
-            ranking: Weighs the evidence: the strategy, or a policy of `gateway.search.rank`.
-            diversify: Keep each kind from taking more than 0.6 of the places while others wait.
-            display_limit: Choose so many of *limit*, as `gateway.search.rank.display` does, and
-                return only them, with ``display_scores`` and without supplements; 0 returns
-                all. Not with several queries; without a query, the first so many.
-            caller: The party that it is for.
-            explain: Say why in ``scoring``, ``ranks``, ``filtered``, to *caller* or the one given.
+            query: Description of the task in any language; None or blank lists the catalog by name.
+            queries: One query for each step of a task, in place of *query*; the results alternate.
+            limit: Number of matches, 1 to 50; None is 5.
+            context: Further facts about the task, as JSON.
+            context_summary: Further facts about the task, in words.
+            filters: None finds active, enabled tools without required scopes.
+            ranking: The gateway's strategy, or a policy of `gateway.search.rank`.
+            diversify: Limit each kind to 0.6 of the matches while other kinds have candidates.
+            display_limit: Number of matches chosen from *limit* by `gateway.search.rank.display`,
+                without supplements; 0 returns all. Not allowed with several queries.
+            caller: The user for whom the search is made.
+            explain: Fill ``scoring``, ``ranks``, ``filtered``, for *caller* or the given `Caller`.
             wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
-            task: As for `invoke`; None keeps it out of what is noted.
+            task: As for `invoke`; None does not record the search.
 
         Returns:
-            A result in every case; what failed on the way is in its ``diagnostics``.
+            A result in every case; its ``diagnostics`` contain the problems of optional stages.
 
         Raises:
-            InvalidRequestError: If an argument is outside what is allowed.
-            ClosedError: After `aclose`.
+            InvalidRequestError, ClosedError: If an argument is invalid or the gateway is closed.
+
+        Example:
+            >>> result = await gateway.search("add numbers")
+            >>> [match.name for match in result.matches]
+            ['add']
         """
-        asked = SearchArguments(
+        arguments = SearchArguments(
             query,
             queries=queries,
             context=context,
@@ -271,7 +272,7 @@ class Gateway:
             caller=caller,
             explain=explain,
         )
-        request, notes = prepare(asked, self.options.search)
+        request, notes = prepare(arguments, self.options.search)
         return await self.searches.search(request, notes, wait=wait, task=task)
 
     def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
@@ -290,37 +291,39 @@ class Gateway:
         transforms: Sequence[Transform] = (),
         access: Access = NO_ACCESS_RULE,
     ) -> None:
-        """Register an MCP server; it is started or called when something needs its tools.
+        """Register an MCP server. It is started or connected when its tools are needed.
 
-        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
-        (a server object of the mcp package in this process).
+        Exactly one of *command*, *url* and *server* is required.
 
         Args:
-            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
-            command: The program, run without a shell.
-            args: Its arguments.
-            env: Added to a safe base environment.
-            cwd: Its working folder.
-            url: Where it listens.
-            headers: Sent with every request; keep secrets in the environment.
-            server: The object itself, or a `HttpServer` that signs in.
-            hints: More to find its tools by, by the names that are shown.
-            trusted: Whether the host stands in for what it says of its tools.
-            transforms: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
-            access: Whether what it has may be found, and by which callers.
+            name: Name of the server in the catalog: at most 64 characters of ``[A-Za-z0-9_.-]``.
+            command: Program to run over stdio, without a shell.
+            args: Arguments of the program.
+            env: Variables added to a safe base environment.
+            cwd: Working folder of the program.
+            url: Address of a server with streamable HTTP.
+            headers: Headers of every request; keep secrets in the environment.
+            server: A server object of the mcp package in this process, or an `HttpServer` that
+                signs in.
+            hints: Search hints, keyed by the exposed names of tools.
+            trusted: True if the host vouches for the server's statements about its tools.
+            transforms: Changes to the server's tools, such as ``Filter(deny=("delete_*",))``.
+            access: Visibility of the server and its tools, and required scopes.
 
         Raises:
-            ConfigError: If not exactly one of the three is given, or the name is taken or
-                illegal.
-            ClosedError: After `close`.
+            ConfigError: If an argument is invalid, or the name is already used.
+            ClosedError: If the gateway is closed.
+
+        Example:
+            >>> gateway.add_server("files", command="npx", args=["-y", "files-server"])
         """
         reached = {"command": command, "args": args, "env": env, "cwd": cwd}
         target = server_target(name, server, {**reached, "url": url, "headers": headers})
-        shown = tuple(transforms)
-        entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
+        transforms = tuple(transforms)
+        entry = Configured(target=target, transforms=transforms, access=access, trusted=trusted)
         self.servers.add(name, entry, hints)
 
-    # Methods of the parts, with their arguments and docstrings.
+    # Methods of the parts, with their signatures and docstrings.
     next_steps = async_call_of("searches", Searches.next_steps)
     list_tools = async_call_of("searches", Searches.list_tools)
     refresh = async_call_of("searches", Searches.refresh)
@@ -356,44 +359,42 @@ class Gateway:
 
     @property
     def usage(self) -> Any:
-        """The log of calls and searches, a `gateway.plugins.usage.history.UsageTracker`.
-
-        Raises:
-            ConfigError: The plugin ``usage`` is not loaded.
-        """
+        """Log of calls and searches. Raises `ConfigError` without the plugin ``usage``."""
         if self.searches.cached.usage is None:
             raise missing_plugin("Gateway.usage", "usage")
         return self.searches.cached.usage
 
     @property
     def gate(self) -> Any:
-        """The hook of policies, limits and the audit log: `gateway.hooks.named("access")` now."""
+        """Hook of policies, limits and the audit log. Deprecated: use
+        `gateway.hooks.named("access")`.
+        """
         warnings.warn('Gateway.gate is now hooks.named("access")', DeprecationWarning, stacklevel=2)
         return self.hooks.named("access")
 
     @property
     def index_builds(self) -> int:
-        """How many index builds there were."""
+        """Number of index builds so far."""
         return self.searches.index.builds
 
     def close(self) -> None:
-        """End every session, reap every child, stop the loop. Twice is harmless."""
+        """End all sessions and child processes, then stop the background loop. May be called
+        twice.
+        """
         self._end_watch()
         self.telemetry.close()
         self.bridge.finish(lambda: self.searches.index.finish(self.servers.close))
-        # What waits to be written in a forked child is the parent's.
+        # In a forked child, unwritten records belong to the parent process.
         if not self.bridge.is_left_behind:
             self.hooks.close()
         self.store.close()
 
     async def aclose(self) -> None:
-        """Do what `close` does without blocking the caller's loop."""
+        """Close the gateway without blocking the caller's event loop."""
         await asyncio.to_thread(self.close)
 
     async def __aenter__(self) -> Self:
-        """Return the gateway itself."""
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Close it."""
         await self.aclose()

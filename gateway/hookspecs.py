@@ -1,16 +1,15 @@
-"""The hooks by which plugins add to a gateway.
+"""Hooks through which plugins extend a gateway.
 
-A plugin is a module or an object with functions of these names, each marked by `hookimpl`. Hooks
-run when a gateway or an application is made, or when a person asks for what they register, never
-during a search or a call. Two objects with the same order come by name, so the order of
-installation decides nothing.
+A plugin is a module or an object with functions of these names, each decorated with `hookimpl`.
+Hooks run when a gateway or an application is created, or when a person requests the registered
+objects. They never run during a search or a call. Objects with the same order are sorted by name.
 
 Example:
-    from gateway.hookspecs import hookimpl
-
-    @hookimpl
-    def register_embedders():
-        return {"tiny": TinyEmbedder}
+    >>> from gateway.hookspecs import hookimpl
+    >>> from gateway.testing import HashingEmbedder
+    >>> @hookimpl
+    ... def register_embedders():
+    ...     return {"hashing": HashingEmbedder}
 """
 
 from __future__ import annotations
@@ -36,28 +35,29 @@ class PluginCommand:
     """A command of ``gateway``, or a group of commands."""
 
     summary: str
-    """One sentence for ``gateway --help``."""
+    """Description for ``gateway --help``: one sentence."""
     module: str
-    """Name of the module with the ``typer.Typer`` ``app``; imported when the command is typed."""
+    """Name of a module with a ``typer.Typer`` called ``app``. It is imported when the command
+    runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueSource:
-    """A source of issues that want a person's attention."""
+    """A source of issues for a person."""
 
     name: str
     find: Callable[[Any, Path | None], Iterable[Any]]
-    """Returns values of `gateway.attention.issues.Issue`. Called in a worker thread with the
-    newest `IndexBuild` and the folder of evaluation reports, or None."""
+    """Function that returns `gateway.attention.issues.Issue` values. It is called in a worker
+    thread with the newest `IndexBuild` and the folder of evaluation reports, or None."""
     order: int = 0
-    """Position among all sources; equal ones go by name."""
+    """Position among all sources; sources with the same position are sorted by name."""
 
 
 @hookspec
 def register_commands() -> Mapping[str, PluginCommand]:
-    """Return commands, keyed by the word that is typed after ``gateway``.
+    """Return commands, keyed by the word after ``gateway`` on the command line.
 
-    A command of this distribution wins over another one of its name.
+    The commands of this package take precedence over plugin commands with the same name.
     """
     raise NotImplementedError
 
@@ -66,26 +66,28 @@ def register_commands() -> Mapping[str, PluginCommand]:
 def register_databases() -> Mapping[str, Callable[..., object]]:
     """Return functions that open a `Store` in a database, keyed by the scheme of its address.
 
-    A function gets the whole address, and the `VectorStore` of the host or None. It connects to
-    nothing yet. It may raise `ConfigError` and `MissingExtraError`, which never show the address.
+    A function receives the whole address, and the host's `VectorStore` or None. It does not connect
+    yet. It may raise `ConfigError` and `MissingExtraError`, whose messages never contain the
+    address.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_edge_proposals() -> Mapping[str, Callable[..., object]]:
-    """Return the function behind `Gateway.propose_edges`, under the key ``propose``.
+    """Return the implementation of `Gateway.propose_edges`, under the key ``propose``.
 
-    It gets the snapshot, the proposer and the telemetry, and ``servers`` and ``caller`` by name.
+    The function receives the snapshot, the proposer and the telemetry, and the keyword arguments
+    ``servers`` and ``caller``.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_embedders() -> Mapping[str, Callable[[], Embedder]]:
-    """Return functions that make embedders, keyed by the name that a host gives to `Gateway`.
+    """Return functions that create embedders, keyed by the name to pass as ``Gateway(embedder=…)``.
 
-    A function is called when a gateway with that name is made. It may raise `MissingExtraError`.
+    A function is called when a gateway with that name is created. It may raise `MissingExtraError`.
     """
     raise NotImplementedError
 
@@ -98,54 +100,55 @@ def register_issues() -> Sequence[IssueSource]:
 
 @hookspec
 def register_meta_tools(gateway: object) -> Sequence[object]:
-    """Return tools that models see beside search and call.
+    """Return further tools for models, next to search and call.
 
-    Each is a `gateway.discovery.meta_tools.MetaTool`.
+    Each tool is a `gateway.discovery.meta_tools.MetaTool`.
 
     Args:
-        gateway: The `Gateway` that a chat client, an adapter or a server is made for.
+        gateway: `Gateway` of the chat client, adapter or server.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_query_forms() -> Mapping[str, Callable[[], Correct]]:
-    """Return functions that make forms of queries, keyed by the name of the form.
+    """Return functions that create forms of queries, keyed by the name of the form.
 
-    A search knows one form of plugins, ``corrected``: the query with its spelling corrected. The
-    function is called when a gateway is made whose `SearchOptions.spelling` is on.
+    Searches use one form of plugins, ``corrected``: the query with corrected spelling. The function
+    is called when a gateway with `SearchOptions.spelling` is created.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_rankings() -> Mapping[str, Callable[[], object]]:
-    """Return functions that make ranking policies, keyed by the name that a search gives.
+    """Return functions that create ranking policies, keyed by the argument ``ranking=`` of a
+    search.
 
-    Each makes a `gateway.search.rank.policies.CatalogRanking`. The function is called when a
-    gateway is made; the policy runs in each search that names it.
+    Each function returns a `gateway.search.rank.policies.CatalogRanking`. It is called when a
+    gateway is created. The policy runs in each search with that argument.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_routes(gateway: object) -> Mapping[str, object]:
-    """Return ASGI applications, keyed by the name under which ``/plugins/NAME`` serves them.
+    """Return ASGI applications, keyed by NAME in their path ``/plugins/NAME``.
 
-    The token of a request is checked as for the HTTP API; the scope then has the caller under
-    ``gateway.serve.auth.CALLER``. An application gets no lifespan events.
+    The HTTP server checks the token of each request, as for the HTTP API. The scope then contains
+    the caller under ``gateway.serve.auth.CALLER``. Applications receive no lifespan events.
 
     Args:
-        gateway: The `Gateway` that ``gateway serve --http`` serves.
+        gateway: `Gateway` served by ``gateway serve --http``.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_signals() -> Sequence[object]:
-    """Return terms of the score of the strategy `auto`.
+    """Return signals, which are terms of the score of the strategy `auto`.
 
-    Each is a `gateway.search.signals.signal.Signal`. It is asked in every search.
+    Each is a `gateway.search.signals.signal.Signal`, which is called in every search.
     """
     raise NotImplementedError
 
@@ -154,42 +157,43 @@ def register_signals() -> Sequence[object]:
 def register_sources() -> Mapping[str, ApiOpener]:
     """Return functions that open servers, keyed by the key of a server's entry in ``mcp.json``.
 
-    The gateway reads the key ``openapi``. A function makes a server object of the mcp package.
+    The gateway reads the key ``openapi``. A function returns a server object of the mcp package.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_usage_log() -> Mapping[str, Callable[..., object]]:
-    """Return the function that makes the log of calls, under the key ``usage``.
+    """Return a function that creates the log of calls, under the key ``usage``.
 
-    The log is a `gateway.search.learned.UsageLog`. The function is called when a gateway is made,
-    with the keywords ``options`` (`UsageOptions`), ``store`` (`Store`), ``telemetry``
-    (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature does not name these
-    types: their import takes long, and commands import this module.
+    The log is a `gateway.search.learned.UsageLog`. The function is called when a gateway is
+    created, with the keyword arguments ``options`` (`UsageOptions`), ``store`` (`Store`),
+    ``telemetry`` (`Telemetry`), ``clock`` (`Clock`) and ``submit`` (`Submit`). The signature omits
+    these types, because commands import this module and the import of the types is slow.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_visibility() -> Mapping[str, Callable[..., object]]:
-    """Return the `gateway.catalog.visibility.MakeVisibility` of a gateway, keyed by ``policies``.
+    """Return the `gateway.catalog.visibility.MakeVisibility` of a gateway, under the key
+    ``policies``.
 
-    Only one plugin may have this hook: two that decide would contradict each other.
+    Only one plugin may have this hook, because two could contradict each other.
     """
     raise NotImplementedError
 
 
 @hookspec
 def register_call_hooks(options: object, store: object, telemetry: object) -> Sequence[object]:
-    """Return hooks around the calls, reads and changes of one gateway.
+    """Return hooks that run around the calls, reads and changes of one gateway.
 
-    Each is a `gateway.call.hooks.CallHook`. The signatures of hooks do not name types whose import
-    takes long, since commands import this module.
+    Each is a `gateway.call.hooks.CallHook`. The signatures of hooks omit types with a slow import,
+    because commands import this module.
 
     Args:
-        options: The `Options` of the gateway.
-        store: The `Store` in which the gateway keeps everything.
-        telemetry: The `Telemetry` of the gateway.
+        options: `Options` of the gateway.
+        store: `Store` of the gateway.
+        telemetry: `Telemetry` of the gateway.
     """
     raise NotImplementedError

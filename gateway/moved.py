@@ -1,4 +1,4 @@
-"""The old names of modules that moved. They can be imported until version 0.4, with a warning."""
+"""Imports by the module names of version 0.2. They work until version 0.4, with a warning."""
 
 from __future__ import annotations
 
@@ -69,27 +69,28 @@ MOVED: Mapping[str, str] = {
     "gateway.usage.evaluation": "gateway.runtime.gains",
     "gateway.usage.rerank": "gateway.plugins.usage.step_evaluation",
 }
-"""New names, keyed by the names of version 0.2. A package stands for its modules too."""
+"""New module names, keyed by the old ones. A package also redirects its submodules."""
 
 
 class MovedModules:
-    """A finder and loader of `sys.meta_path`: an old name becomes another name of the new module.
+    """A finder and loader in `sys.meta_path` that maps an old module name to the new module.
 
-    The finder stands before the others: they would load a second copy of a moved package's modules.
+    It has to be the first finder. Others would load a second copy of the modules of a moved
+    package.
     """
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """Return how to load a module by its old name, and None for any other name."""
+        """Return a spec for an old module name, and None for other names."""
         return None if new_name(name) is None else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to the import system to make a module, which `exec_module` replaces."""
+        """Return None, so that Python creates an empty module. `exec_module` replaces it."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the moved module in the place of *module*, and warn."""
+        """Replace *module* in `sys.modules` by the new module, with a warning."""
         new = new_name(module.__name__) or ""
         warnings.warn(
-            f"{module.__name__} is now {new}; the old name ends with version 0.4",
+            f"{module.__name__} is now {new}; the old name works until version 0.4",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -97,7 +98,7 @@ class MovedModules:
 
 
 def new_name(name: str) -> str | None:
-    """Return the new name of a module, and None if it has not moved."""
+    """Return the new name of a module, and None if the module was not moved."""
     package, tail = name, ""
     while package.count("."):
         if package in MOVED:

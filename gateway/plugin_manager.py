@@ -1,4 +1,4 @@
-"""The plugins of a gateway: ours, and those of installed distributions."""
+"""Plugins of a gateway, from this package and from other installed packages."""
 
 from __future__ import annotations
 
@@ -29,54 +29,54 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     "spelling",
     "usage",
 )
-"""The plugins of this distribution. Each is a module ``gateway.plugins.NAME.plugin``.
+"""Names of this package's plugins. Each is a module ``gateway.plugins.NAME.plugin``.
 
-A folder that was deleted is a plugin that is not installed.
+A plugin whose folder was deleted is treated as not installed.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginInfo:
-    """One plugin that was found."""
+    """An installed plugin."""
 
     name: str
     distribution: str
     version: str
     hooks: tuple[str, ...] = ()
-    """Names of the hooks that it has, in alphabetical order."""
+    """Names of its hooks, sorted."""
     error: str = ""
-    """The reason why it could not be loaded; empty if it was."""
+    """Reason why the plugin could not be loaded; empty if it was loaded."""
 
     @property
     def remedy(self) -> str:
-        """What a person can do about the error; empty without one."""
+        """Advice for a person on how to fix the error; empty if the plugin was loaded."""
         if not self.error:
             return ""
         return f"update or uninstall {self.distribution}, or leave it out by GATEWAY_PLUGINS"
 
 
 class Plugins:
-    """The loaded plugins. Immutable after it is made; safe from any thread.
+    """The loaded plugins. Immutable and thread-safe.
 
     Args:
-        chosen: The names of the plugins to load; None is all that are installed.
+        chosen: Names of the plugins to load; None loads all installed plugins.
 
     Raises:
-        ConfigError: One of *chosen* is not installed.
+        ConfigError: If one of *chosen* is not installed.
     """
 
     def __init__(self, chosen: Sequence[str] | None = None) -> None:
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        found = installed()
-        if unknown := sorted(set(chosen or ()) - found.keys()):
+        points = installed()
+        if unknown := sorted(set(chosen or ()) - points.keys()):
             raise ConfigError(
                 f"the plugins {', '.join(unknown)} are not installed: install them, or remove them "
-                f"from the option plugins; installed are {', '.join(sorted(found))}"
+                f"from the option plugins; installed are {', '.join(sorted(points))}"
             )
-        names = found if chosen is None else chosen
+        names = points if chosen is None else chosen
         self.infos: tuple[PluginInfo, ...] = tuple(
-            self._load(name, found[name]) for name in sorted(names)
+            self._load(name, points[name]) for name in sorted(names)
         )
 
     def _load(self, name: str, point: EntryPoint) -> PluginInfo:
@@ -95,22 +95,27 @@ class Plugins:
             Diagnostic(
                 stage="catalog",
                 code="plugin_failed",
-                detail=f"plugin {each.name}: {each.error}; {each.remedy}",
+                detail=f"plugin {info.name}: {info.error}; {info.remedy}",
             )
-            for each in self.infos
-            if each.error
+            for info in self.infos
+            if info.error
         )
 
     def require(self, name: str, user: str) -> None:
-        """Raise a `ConfigError` if the plugin *name*, which *user* needs, is not loaded."""
-        if name not in {each.name for each in self.infos if not each.error}:
+        """Raise a `ConfigError` if the plugin *name* is not loaded.
+
+        Args:
+            name: Name of the plugin.
+            user: Feature that needs the plugin, for the message.
+        """
+        if name not in {info.name for info in self.infos if not info.error}:
             raise missing_plugin(user, name)
 
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
-        """Return one table of what all plugins return from *hook*, keyed by name.
+        """Call a hook of all plugins and merge the returned mappings into one.
 
         Raises:
-            ConfigError: Two plugins give the same name.
+            ConfigError: If two plugins return the same key.
         """
         merged: dict[str, Any] = {}
         for table in getattr(self._manager.hook, hook)(**arguments):
@@ -123,34 +128,39 @@ class Plugins:
         return merged
 
     def objects(self, hook: str, **arguments: object) -> list[Any]:
-        """Return the objects of all plugins from *hook*, sorted by ``order`` and ``name``."""
+        """Call a hook of all plugins and return all objects, sorted by ``order`` and
+        ``name``.
+        """
         lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
         return sorted(
-            (each for objects in lists for each in objects),
-            key=lambda each: (each.order, each.name),
+            (item for objects in lists for item in objects),
+            key=lambda item: (item.order, item.name),
         )
 
 
 @cache
 def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
-    """Return the `Plugins` of *chosen*, which all gateways with the same choice share."""
+    """Return the plugins named *chosen*. Gateways with the same names share one `Plugins`."""
     return Plugins(chosen)
 
 
 @cache
 def own_plugins() -> frozenset[str]:
-    """Return the names of the packages in ``gateway/plugins`` that are installed."""
+    """Return the names of the packages in ``gateway/plugins``."""
     folder = Path(__file__).with_name("plugins")
-    return frozenset(each.name for each in iter_modules([str(folder)]))
+    return frozenset(module.name for module in iter_modules([str(folder)]))
 
 
 @cache
 def installed() -> Mapping[str, EntryPoint]:
-    """Return the plugins that are installed, keyed by name; ours win over others of their name."""
-    others = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
-    own = {
+    """Return the entry points of all installed plugins, keyed by name.
+
+    This package's plugins replace other plugins with the same name.
+    """
+    foreign = {point.name: point for point in entry_points(group=PLUGIN_GROUP)}
+    bundled = {
         name: EntryPoint(name, f"gateway.plugins.{name}.plugin", PLUGIN_GROUP)
         for name in DEFAULT_PLUGINS
         if name in own_plugins()
     }
-    return others | own
+    return foreign | bundled

@@ -1,4 +1,6 @@
-"""The store of a gateway: the host's own, a database that a plugin opens, or files."""
+"""Selection of a gateway's store: an object of the host, a plugin's database, or SQLite
+files.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,23 @@ from gateway.storage.sqlite import SqliteVectorStore
 def resolve_store(
     options: Options, store: Store | None = None, *, vectors: VectorStore | None = None
 ) -> Store:
-    """Return the store of a gateway: the host's own, else the database or files of *options*.
+    """Return *store* if given, else the store that *options* configure.
 
     Args:
-        options: Where it is.
-        store: The host's store.
-        vectors: Where the host keeps vectors, and only them.
+        options: Address of the database, or paths of the files.
+        store: Store of the host.
+        vectors: Store of the host for vectors only.
 
     Raises:
-        ConfigError: Both are given, or one is no store, or the database has no usable address.
-        MissingExtraError: The package of the database is not installed.
+        ConfigError: If both stores are given, one has the wrong type, or the address is unusable.
+        MissingExtraError: If the database's package is not installed.
     """
     if vectors is not None:
         check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
-    # Not `or`: an empty store of the host may be falsy.
+    # `or` would replace an empty store of the host, which may be falsy.
     if store is not None:
         if vectors is not None:
-            raise ConfigError("store and vector_store say both where vectors persist: give one")
+            raise ConfigError("store and vector_store both store vectors: give only one")
         check_members("store", store, "a Store", "vectors", "entries", "listings", "close")
         return store
     if options.store:
@@ -44,11 +46,11 @@ def resolve_store(
 
 
 def own_vectors(options: Options) -> OwnVectors:
-    """Return where vectors are kept by *options*.
+    """Return the vector store that *options* configure.
 
     Raises:
-        ConfigError: The database has no usable address.
-        MissingExtraError: The package of the database is not installed.
+        ConfigError: If the address of the database is unusable.
+        MissingExtraError: If the database's package is not installed.
     """
     if not options.store:
         return SqliteVectorStore(vector_store_path(options))
@@ -66,11 +68,11 @@ def _open_database(options: Options, vectors: VectorStore | None) -> Store:
     databases = load_plugins(resolved(options).plugins).tables("register_databases")
     scheme = address.partition("://")[0]
     if scheme not in databases:
-        # The scheme is not shown: what stands before the colon may be a password.
-        schemes = ", ".join(f"{each}://" for each in sorted(databases)) or "none"
+        # The message omits the address's scheme, because it may be the start of a password.
+        schemes = ", ".join(f"{name}://" for name in sorted(databases)) or "none"
         raise ConfigError(
-            "no loaded plugin opens the address of the store: write one that begins with a scheme "
-            f"of theirs ({schemes}), or load the plugin 'postgres'"
+            "no loaded plugin can open the address of the store: use an address with one of these "
+            f"schemes ({schemes}), or load the plugin 'postgres'"
         )
     store: Store = databases[scheme](address, vectors)
     return store

@@ -1,4 +1,4 @@
-"""The blocking twin of `Gateway`. Delegates; decides nothing."""
+"""Blocking versions of `Gateway`, `Catalog` and `ResourceLibrary`. They only delegate."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ R = TypeVar("R")
 Core_co = TypeVar("Core_co", covariant=True)
 
 
-class _Twin(Generic[Core_co]):
-    """The blocking twin of *core*, whose methods are awaited on the loop behind *bridge*."""
+class _Blocking(Generic[Core_co]):
+    """Base class of the blocking versions, whose methods run on the loop of *bridge*."""
 
     def __init__(self, core: Core_co, bridge: Bridge) -> None:
         self._core = core
@@ -26,18 +26,18 @@ class _Twin(Generic[Core_co]):
 
 def _blocking(
     method: Callable[Concatenate[Core_co, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[_Twin[Core_co], P], R]:
-    """Return the blocking twin of *method*, with its signature and its docstring."""
+) -> Callable[Concatenate[_Blocking[Core_co], P], R]:
+    """Return a blocking version of *method*, with the same signature and docstring."""
 
     @wraps(method)
-    def call(self: _Twin[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
+    def call(self: _Blocking[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
         return self._bridge.call(lambda: method(self._core, *args, **named))
 
     return call
 
 
-class SyncCatalog(_Twin[Catalog]):
-    """A `Catalog` for code without an event loop."""
+class SyncCatalog(_Blocking[Catalog]):
+    """A `Catalog` with blocking methods."""
 
     put = _blocking(Catalog.put)
     remove = _blocking(Catalog.remove)
@@ -50,8 +50,8 @@ class SyncCatalog(_Twin[Catalog]):
     tags = _blocking(Catalog.tags)
 
 
-class SyncLibrary(_Twin[ResourceLibrary]):
-    """A `ResourceLibrary` for code without an event loop."""
+class SyncLibrary(_Blocking[ResourceLibrary]):
+    """A `ResourceLibrary` with blocking methods."""
 
     entities = _blocking(ResourceLibrary.entities)
     read = _blocking(ResourceLibrary.read)
@@ -59,13 +59,23 @@ class SyncLibrary(_Twin[ResourceLibrary]):
     complete = _blocking(ResourceLibrary.complete)
 
 
-class SyncGateway(_Twin[Gateway]):
-    """A `Gateway` for code without an event loop, on any thread.
+class SyncGateway(_Blocking[Gateway]):
+    """A `Gateway` with blocking methods, for any thread.
+
+    The methods raise the same errors as those of `Gateway`, and RuntimeError on the gateway's own
+    loop.
 
     Args:
-        gateway: The one that does the work; it may serve async callers at the same time.
+        gateway: Gateway that does the work. It can serve async callers at the same time.
 
-    Every method raises what its async twin raises, and RuntimeError on the gateway's own loop.
+    Example:
+        >>> from gateway import Gateway, SyncGateway
+        >>> core = Gateway()
+        >>> tool_id = core.add_tool(lambda: "hello", name="greet", description="Greet.")
+        >>> with SyncGateway(core) as gateway:
+        ...     text = gateway.invoke(tool_id).text
+        >>> text
+        'hello'
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -73,17 +83,16 @@ class SyncGateway(_Twin[Gateway]):
         self.gateway = gateway
 
     def __repr__(self) -> str:
-        """Return the name of the class and its gateway."""
         return f"SyncGateway({self.gateway!r})"
 
     @property
     def catalog(self) -> SyncCatalog:
-        """The blocking twin of `Gateway.catalog`."""
+        """Blocking version of `Gateway.catalog`."""
         return SyncCatalog(self.gateway.catalog, self.gateway.bridge)
 
     @property
     def library(self) -> SyncLibrary:
-        """The blocking twin of `Gateway.library`."""
+        """Blocking version of `Gateway.library`."""
         return SyncLibrary(self.gateway.library, self.gateway.bridge)
 
     search = _blocking(Gateway.search)
@@ -108,13 +117,11 @@ class SyncGateway(_Twin[Gateway]):
     sign_in = _blocking(Gateway.sign_in)
 
     def close(self) -> None:
-        """See `Gateway.close`."""
+        """Close the gateway, as `Gateway.close` does."""
         self.gateway.close()
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Close the gateway."""
         self.close()

@@ -1,4 +1,4 @@
-"""What all tests share: a cache folder of their own, and gateways that are closed at the end."""
+"""Fixtures of all tests: a cache folder, and gateways that are closed at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
 from tests.postgres_server import PostgresServer, running_server
 
-# How fast the machine is, no test may ask. Half of the usual examples: all tests must end in time.
+# Without deadlines, because machines differ. Half of the usual examples keeps the tests short.
 settings.register_profile("patient", deadline=None, max_examples=50, derandomize=False)
 settings.load_profile("patient")
 
@@ -33,9 +33,9 @@ CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the collector of garbage from what all tests are: thousands of objects that stay.
+    """Exclude the test objects from garbage collection.
 
-    It would look at them again and again, while they are made and in each test.
+    There are thousands of them, and each collection would scan them all.
     """
     gc.disable()
     try:
@@ -47,30 +47,30 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the cache folder of whoever runs it.
+    """Use a temporary cache folder instead of the user's.
 
-    What tests share remembers no entry: it would be in every other test's catalog. Nor what a
-    registry answered: the next test's may listen on the same port.
+    Tests must not leave entries in the shared catalog store, which all other tests would see, nor
+    answers of a registry, whose port another test may use.
     """
     folder = tmp_path_factory.mktemp("gateway-cache")
-    # Encoders are converted once for all processes of pytest-xdist: each has its own base folder.
+    # The processes of pytest-xdist have separate base folders, but share the converted encoders.
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
-    before = {name: os.environ.pop(name) for name in own if name in os.environ}
-    os.environ |= own
+    variables = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
+    before = {name: os.environ.pop(name) for name in variables if name in os.environ}
+    os.environ |= variables
     yield
-    left = SqlCatalog.in_files(catalog_store_path(Options()))
-    assert not left.rows(), f"a test left entries in the store of all: {left.rows().keys()}"
+    store = SqlCatalog.in_files(catalog_store_path(Options()))
+    assert not store.rows(), f"a test left entries in the store of all: {store.rows().keys()}"
     assert not (folder / "registries").exists(), "a test kept a registry's answer for all"
-    for name in own:
+    for name in variables:
         del os.environ[name]
     os.environ |= before
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A server for all tests that need one; each takes a schema of its own."""
+    """Yield a PostgreSQL server for all tests. Each test uses its own schema."""
     with running_server() as server:
         yield server
 
@@ -79,32 +79,34 @@ PATIENT = Options(
     search=SearchOptions(query_timeout_s=120),
     upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120, max_listing_cpu_s=120),
 )
-"""On a busy machine a program or a model is long in starting, and work takes twice as long
-where coverage is noted."""
+"""Options with long timeouts, for busy machines and slow runs with coverage."""
 
 
 @pytest.fixture
 def open_gateway() -> Iterator[OpenGateway]:
-    """Make gateways: `open_gateway(definitions, **options)`; vectors live in memory."""
-    made: list[Gateway] = []
+    """Return a function that creates gateways: `open_gateway(definitions, **options)`.
+
+    Vectors are in memory, and the gateways are closed at the end.
+    """
+    gateways: list[Gateway] = []
 
     def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
         options.setdefault("vector_store", MemoryVectorStore())
         options.setdefault("options", PATIENT)
         gateway = Gateway(**options)  # type: ignore[arg-type]  # passed on as they came
-        made.append(gateway)
-        given = tuple(tools)
-        if given:
-            gateway.add_source(ListSource("shelf", given))
+        gateways.append(gateway)
+        definitions = tuple(tools)
+        if definitions:
+            gateway.add_source(ListSource("shelf", definitions))
         return gateway
 
     yield build
-    for gateway in made:
+    for gateway in gateways:
         gateway.close()
 
 
 def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
-    """Make gateways whose entries and approvals are in *folder*."""
+    """Return a function that creates gateways with entries and approvals in *folder*."""
     own_options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
 
     def build(*tools: object, **options: object) -> Gateway:
@@ -115,7 +117,7 @@ def with_own_store(open_gateway: OpenGateway, folder: Path) -> OpenGateway:
 
 @pytest.fixture
 def catalog() -> tuple[ToolDefinition, ...]:
-    """A catalog of a dozen tools that one can hold in mind."""
+    """Return a small catalog of twelve tools."""
     return (
         tool("send_email", "Send an e-mail to somebody."),
         tool("read_email", "Read the newest e-mail of the inbox."),
@@ -134,19 +136,19 @@ def catalog() -> tuple[ToolDefinition, ...]:
 
 @pytest.fixture(scope="session")
 def catalog_of() -> CatalogOf:
-    """Give catalogs of any size up to 3,000 distinct tools."""
+    """Return a function that creates catalogs of up to 3,000 distinct tools."""
     return definitions
 
 
 @pytest.fixture(scope="session")
 def big_shelf() -> Shelf:
-    """Three thousand tools, listed once for all tests that only read them."""
+    """Return 3,000 tools, listed once for all tests that only read them."""
     return Shelf(definitions(3000))
 
 
 @pytest.fixture(scope="session")
 def big(big_shelf: Shelf) -> Iterator[Gateway]:
-    """A gateway over three thousand tools, for tests that change nothing."""
+    """Return a gateway with 3,000 tools, for tests that change nothing."""
     gateway = Gateway(
         strategy="auto",
         embedder=HashingEmbedder(),
@@ -160,7 +162,7 @@ def big(big_shelf: Shelf) -> Iterator[Gateway]:
 
 @pytest.fixture
 def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallPlugin]:
-    """Return a function that installs a distribution with one plugin, by its name and source."""
+    """Return a function that installs a package with one plugin, given its name and source."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def forget() -> None:

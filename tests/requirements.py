@@ -1,7 +1,7 @@
-"""The requirements of auto search: the eleven business rules, and the negative and edge cases.
+"""Requirements of automatic search: eleven business rules, and negative and edge cases.
 
-A test says which it holds: ``@pytest.mark.requirement("auto:rule-8")``. `test_requirements.py`
-fails on a requirement without a test, and on a mark that names none.
+A test names its requirement by ``@pytest.mark.requirement("auto:rule-8")``. `test_requirements.py`
+fails if a requirement has no test, or if a mark is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ CASES = "seed 004, Negative And Edge Cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One thing that the product must do."""
+    """A required behaviour of the product."""
 
     source: str
-    """Where it is demanded."""
+    """Source of the requirement."""
     behavior: str
-    """What must be seen, in our words."""
+    """Required behaviour, in our words."""
 
 
 def _rule(number: int, behavior: str) -> tuple[str, Requirement]:
@@ -33,78 +33,76 @@ def _case(name: str, behavior: str) -> tuple[str, Requirement]:
 
 REQUIREMENTS: Mapping[str, Requirement] = dict(
     (
-        _rule(1, "Without being told, a gateway searches by the graph and needs no embedder."),
-        _rule(2, "With usable query vectors, auto ranks by vectors before anything else."),
+        _rule(1, "By default, a gateway searches by the graph and needs no embedder."),
+        _rule(2, "With usable query vectors, `auto` ranks by vectors first."),
         _rule(
             3,
-            "The graph never changes the order of auto's matches, least of all for multilingual "
-            "or noisy queries.",
+            "The graph never changes the order of the matches of `auto`, in particular for "
+            "multilingual or noisy queries.",
         ),
         _rule(
             4,
-            "Once vectors have ranked, the graph may raise a match's confidence and may add "
-            "related tools and next steps; nothing else.",
+            "After a ranking by vectors, the graph may only raise a match's confidence and add "
+            "related tools and next steps.",
         ),
         _rule(
-            5,
-            "Where query vectors are missing, fail or cannot be used, the graph ranks, this "
-            "request alone.",
+            5, "If query vectors are missing, unusable or fail, the graph ranks in this request."
         ),
         _rule(
             6,
-            "A query that was rewritten in English is embedded in both forms, the original one "
-            "and the English one.",
+            "A query that was rewritten in English is embedded in its original and its English "
+            "form.",
         ),
         _rule(
             7,
-            "The graph reads the English form of a query that was rewritten; beside the query "
-            "itself if the two contradict.",
+            "The graph uses the English form of a rewritten query, and also the original form if "
+            "the two contradict each other.",
         ),
         _rule(
             8,
-            "What the graph adds to auto's matches comes from the head of the vector candidates, "
-            "bounded by rank and by score, in a catalog of any size.",
+            "Supplements of `auto` come from the best vector candidates, limited by rank and by "
+            "score, in a catalog of any size.",
         ),
         _rule(
             9,
-            "The model sees two meta-tools first, then the latest found tools: matches, then "
-            "what the graph added to them.",
+            "The model sees two meta-tools first, then the latest found tools: first matches, then "
+            "supplements.",
         ),
         _rule(
             10,
-            "Searches and index builds can be observed: duration, ranking behaviour and tokens "
-            "of embeddings, as spans and metrics.",
+            "Spans and metrics show the duration, ranking and embedding tokens of searches and "
+            "index builds.",
         ),
         _rule(
             11,
-            "Over a large catalog the work of one search is bounded: no index build, at most one "
-            "embedding request, no walk through the whole graph.",
+            "In a large catalog, a search builds no index, sends at most one embedding request and "
+            "does not traverse the whole graph.",
         ),
-        _case("empty-query-browses", "No query and no context gives the mode `browse`."),
-        _case("empty-catalog-is-empty", "No tools at all gives the mode `empty`."),
+        _case("empty-query-browses", "A search without query and context has the mode `browse`."),
+        _case("empty-catalog-is-empty", "A search without tools has the mode `empty`."),
         _case(
             "no-normalizer-keeps-the-query",
-            "Without a normalizer the query as it was said serves vectors and graph.",
+            "Without a normalizer, vectors and graph use the original query.",
         ),
         _case(
             "failed-normalizer-keeps-the-query",
-            "A normalizer that fails costs the rewrite, not the search.",
+            "If the normalizer fails, the search uses the original query.",
         ),
         _case(
             "no-embeddings-fall-back-to-graph",
-            "Without query embeddings auto answers by the graph and raises nothing.",
+            "Without query embeddings, `auto` ranks by the graph and raises no error.",
         ),
         _case(
             "no-graph-keeps-vectors",
-            "Without a usable graph auto still gives what vectors rank, and does not fail.",
+            "Without a usable graph, `auto` ranks by vectors and raises no error.",
         ),
         _case(
             "graph-noise-never-displaces-vectors",
-            "A tool that only the graph's words favour does not push out a strong vector match.",
+            "A tool that only the graph's words match does not displace a strong vector match.",
         ),
         _case(
             "outside-window-is-no-proxy",
-            "What the graph adds from outside the semantic window never becomes a direct tool.",
+            "Supplements from outside the window never become proxies.",
         ),
     )
 )

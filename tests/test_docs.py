@@ -1,4 +1,4 @@
-"""The documents say what the code says."""
+"""Comparison of the documentation with the code."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ OPTION_CLASSES = (
 
 
 def rows(name: str) -> dict[str, str]:
-    """The table rows of a document, by their first cell without its backticks."""
+    """Return the table rows of a page, keyed by the first cell without backticks."""
     lines = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
     cells = (line.split("|", 2) for line in lines if line.startswith("| `"))
-    return {first.strip().strip("`"): rest for _, first, rest in cells}
+    return {first.strip().strip("`"): text for _, first, text in cells}
 
 
 def _default(field: dataclasses.Field[object]) -> object:
@@ -58,7 +58,6 @@ def _default(field: dataclasses.Field[object]) -> object:
 
 
 def test_every_option_and_its_default_are_documented() -> None:
-    """An option that nobody can read about does not exist for its user."""
     expected = {
         f"{owner.__name__}.{field.name}": repr(_default(field)).strip("'")
         for owner in OPTION_CLASSES
@@ -66,14 +65,14 @@ def test_every_option_and_its_default_are_documented() -> None:
     }
 
     documented = {
-        name: rest.split("|")[0].strip().strip("`").strip("'\"")
-        for name, rest in rows("options.md").items()
+        name: text.split("|")[0].strip().strip("`").strip("'\"")
+        for name, text in rows("options.md").items()
         if "Options." in name or name.startswith("CustomKind.")
     }
     assert expected == documented
 
 
-def test_every_hook_and_every_plugin_of_ours_is_documented() -> None:
+def test_every_hook_and_every_plugin_is_documented() -> None:
     hooks = {name for name in vars(hookspecs) if name.startswith("register_")}
     documented = {name.partition("(")[0] for name in rows("plugins.md")}
 
@@ -81,20 +80,18 @@ def test_every_hook_and_every_plugin_of_ours_is_documented() -> None:
 
 
 def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
-    """Codes are for people too: the table in the code and the one in the document are one."""
     documented = rows("diagnostics.md")
     expected = {
         code: f" {meaning} | {'yes' if code in types.DEGRADING else 'no'} |"
         for code, meaning in types.CODES.items()
     }
 
-    assert expected == {code: rest for code, rest in documented.items() if code.islower()}
+    assert expected == {code: text for code, text in documented.items() if code.islower()}
 
 
 def test_every_code_has_a_meaning_and_is_used() -> None:
-    """A type checker knows a misspelt code; a code that nobody emits is a promise not kept."""
     home = ROOT / "gateway" / "types" / "diagnostics.py"
-    written = {
+    used = {
         node.value
         for path in (ROOT / "gateway").rglob("*.py")
         if path != home
@@ -103,20 +100,18 @@ def test_every_code_has_a_meaning_and_is_used() -> None:
     }
 
     assert get_args(types.Code) == tuple(types.CODES)
-    assert set() == set(types.CODES) - written
+    assert set() == set(types.CODES) - used
 
 
 def test_every_error_is_documented() -> None:
-    """A caller learns from the document which errors to expect."""
-    found = (value for value in vars(errors).values() if isinstance(value, type))
-    names = {value.__name__ for value in found if issubclass(value, errors.GatewayError)}
+    classes = (value for value in vars(errors).values() if isinstance(value, type))
+    names = {value.__name__ for value in classes if issubclass(value, errors.GatewayError)}
 
     assert names - {"GatewayError"} <= set(rows("diagnostics.md"))
 
 
 @pytest.mark.requirement("auto:rule-10")
-def test_every_metric_is_documented_as_it_is() -> None:
-    """Dashboards are built from the document."""
+def test_metrics_match_their_documentation() -> None:
     expected = {
         name: [metric.kind, f"`{metric.unit}`", metric.description]
         for name, metric in METRICS.items()
@@ -126,8 +121,7 @@ def test_every_metric_is_documented_as_it_is() -> None:
     assert expected == rows_of
 
 
-def test_the_glossary_has_each_word_once_in_alphabetical_order() -> None:
-    """A word that is looked up is found."""
+def test_glossary_lists_each_word_once_in_alphabetical_order() -> None:
     lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
     words = [
         line.split("|")[1].strip().strip("`").casefold()
@@ -140,13 +134,12 @@ def test_the_glossary_has_each_word_once_in_alphabetical_order() -> None:
 
 
 def _prose(document: Path) -> str:
-    """The text of a document without its code."""
+    """Return the text of a page without its code."""
     text = document.read_text(encoding="utf-8")
     return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    """A link that leads nowhere costs its reader's trust."""
+def test_links_between_pages_have_targets() -> None:
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     broken = [
         f"{document.name}: {target}"
@@ -158,8 +151,7 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert [] == broken
 
 
-def test_the_guide_for_contributors_names_files_that_exist() -> None:
-    """A file that was moved or renamed would send its reader nowhere."""
+def test_contributing_guide_names_existing_files() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     paths = re.findall(r"`((?:gateway|tests|docs|examples)/[^`]*|\.ci/run)`", text)
     missing = [path for path in paths if not any(ROOT.glob(path))]
@@ -169,8 +161,7 @@ def test_the_guide_for_contributors_names_files_that_exist() -> None:
 
 
 @pytest.mark.parametrize("entrance", ["README.md", "docs/README.md"])
-def test_an_entrance_leads_to_every_page(entrance: str) -> None:
-    """A page that nobody is led to is read by nobody."""
+def test_readmes_link_every_page(entrance: str) -> None:
     start = ROOT / entrance
     links = re.findall(r"\]\(([^)#:]+\.md)", start.read_text(encoding="utf-8"))
     linked = {(start.parent / link).resolve() for link in links}
@@ -179,12 +170,11 @@ def test_an_entrance_leads_to_every_page(entrance: str) -> None:
 
 
 def _decisions() -> list[Path]:
-    """The pages of the decisions, without their index."""
+    """Return the pages of the decisions, without their index."""
     return sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 
 
-def test_the_index_of_decisions_has_each_title() -> None:
-    """A decision that is missing in the index is overlooked."""
+def test_index_of_decisions_has_each_title() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|", index, re.MULTILINE)
     titles = (page.read_text(encoding="utf-8").splitlines()[0] for page in _decisions())
@@ -196,8 +186,7 @@ def test_the_index_of_decisions_has_each_title() -> None:
     assert expected == listed
 
 
-def test_each_decision_keeps_to_the_form() -> None:
-    """One decision a page: what was decided, what was not, and which test holds it."""
+def test_decisions_have_the_required_sections() -> None:
     headings = ["Status", "Context", "Decision", "Rejected", "Consequences", "Confirmation"]
     for page in _decisions():
         text = page.read_text(encoding="utf-8")
@@ -207,47 +196,47 @@ def test_each_decision_keeps_to_the_form() -> None:
 
 
 def examples(page: str = "README.md") -> list[str]:
-    """The Python blocks of a page."""
+    """Return the Python blocks of a page."""
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-_GIVEN = {"gateway", "source", "secret"}
-"""What a page may speak of without having made it: its text says what that is."""
+_INTRODUCED = {"gateway", "source", "secret"}
+"""Names that a page may use without defining them, because its text introduces them."""
 
 
-def test_what_the_pages_show_says_where_its_names_come_from() -> None:
-    """Whoever copies a block must not have to look for its imports."""
+def test_examples_define_their_names() -> None:
+    """Readers must be able to run a copied block."""
     unknown = [
         f"{page.name}: {name}"
         for page in sorted((ROOT / "docs").glob("*.md"))
         for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-        for name in sorted(_unknown(block) - _GIVEN - {*dir(gateway)})
+        for name in sorted(_unknown(block) - _INTRODUCED - {*dir(gateway)})
     ]
 
     assert [] == unknown
 
 
 def _unknown(block: str) -> set[str]:
-    """The names that a program reads and neither imports nor makes."""
+    """Return the names that a program reads but neither imports nor defines."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
     read: set[str] = set()
-    made = set(vars(builtins))
+    defined = set(vars(builtins))
     for node in ast.walk(compile(block, "block", "exec", flags)):
         if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+            (read if isinstance(node.ctx, ast.Load) else defined).add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made.add(node.name)
+            defined.add(node.name)
         elif isinstance(node, ast.arg):
-            made.add(node.arg)
+            defined.add(node.arg)
         elif isinstance(node, ast.Import):
-            made |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            defined |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names, module = {alias.name for alias in node.names}, node.module or ""
             ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")
             lacking = names - set(dir(import_module(module))) if ours else set()
-            made |= names - lacking
+            defined |= names - lacking
             read |= lacking
-    return read - made
+    return read - defined
 
 
 def _invoice(request: ModelRequest) -> Turn:
@@ -258,15 +247,13 @@ def _invoice(request: ModelRequest) -> Turn:
     )(request)
 
 
-def test_the_first_example_of_the_readme_is_short() -> None:
-    """Whoever has ten minutes reads it whole."""
+def test_first_example_of_the_readme_is_short() -> None:
     code = [line for line in examples()[0].splitlines() if line]
 
     assert 20 > len(code)
 
 
-def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:
-    """What a user copies works: real client, real catalog, real server, scripted model."""
+def test_first_example_of_the_readme_runs(tmp_path: Path) -> None:
     with ScriptedModel(_invoice, model="gpt-5.4-mini") as model:
         out = _run(examples()[0], tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="none")
 
@@ -274,8 +261,7 @@ def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert 3 == out.count("TokenUsage(input=")
 
 
-def test_the_example_without_a_framework_runs(tmp_path: Path) -> None:
-    """The default strategy needs no model, no key and no extra."""
+def test_example_without_a_framework_runs(tmp_path: Path) -> None:
     assert "20.0 USD in EUR\n" == _run(examples("docs/adapters.md")[-1], tmp_path)
 
 
@@ -290,7 +276,7 @@ def _run(program: str, folder: Path, **variables: str) -> str:
         "PYTHONPATH": str(ROOT),
         **variables,
     }
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(path)],
         env=environment,
         capture_output=True,
@@ -299,5 +285,5 @@ def _run(program: str, folder: Path, **variables: str) -> str:
         check=False,
     )
 
-    assert 0 == done.returncode, done.stderr
-    return done.stdout
+    assert 0 == completed.returncode, completed.stderr
+    return completed.stdout

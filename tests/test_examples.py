@@ -1,4 +1,4 @@
-"""Requests that a tool serves: each way to give them, and what finds by them."""
+"""Examples of tools (requests that a tool serves): where they are declared, and their effect."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 
 REQUESTS = ("it is freezing in here", "make it cosy before the guests come")
-SAID = "Moves the value of a loop."
+DESCRIPTION = "Moves the value of a loop."
 
 
 def with_hints(gateway: Gateway, _: Path) -> None:
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(examples=REQUESTS)},
     )
 
 
 def with_a_rule(gateway: Gateway, _: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     gateway.set_rules({"house/set_*": Access(examples=REQUESTS)})
 
 
 def with_a_file(gateway: Gateway, folder: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     file = folder / "mcp.json"
     rules = {"house/set_point": {"examples": REQUESTS}}
     file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
@@ -42,29 +42,29 @@ def with_a_file(gateway: Gateway, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto", "embeddings"])
-@pytest.mark.parametrize("way", [with_hints, with_a_rule, with_a_file])
-async def test_a_tool_is_found_by_a_request_like_those_it_serves(
+@pytest.mark.parametrize("declare", [with_hints, with_a_rule, with_a_file])
+async def test_search_finds_tool_by_its_examples(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     tmp_path: Path,
     strategy: str,
-    way: Any,
+    declare: Any,
 ) -> None:
-    """By words and by vectors; its description stays as it is."""
+    """The description does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
-    way(gateway, tmp_path)
+    declare(gateway, tmp_path)
 
-    found = await gateway.search("freezing, make it cosy")
+    result = await gateway.search("freezing, make it cosy")
 
-    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
-    assert "guests" not in repr(found)
+    assert ("set_point", DESCRIPTION) == (result.matches[0].name, result.matches[0].description)
+    assert "guests" not in repr(result)
 
 
-async def test_requests_of_rules_and_hints_add_up(open_gateway: OpenGateway) -> None:
-    """And those that are taken back find nothing any more."""
+async def test_examples_of_rules_and_hints_are_united(open_gateway: OpenGateway) -> None:
+    """Removed examples have no effect."""
     gateway = open_gateway()
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(examples=REQUESTS[:1])},
     )
     gateway.set_rules({"*": Access(examples=("warm",)), "house/*": Access(examples=REQUESTS[1:])})
@@ -75,10 +75,9 @@ async def test_requests_of_rules_and_hints_add_up(open_gateway: OpenGateway) -> 
     assert [] == names(await gateway.search("cosy"))
 
 
-async def test_only_requests_that_are_new_are_embedded(
+async def test_only_new_examples_are_embedded(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Each is a text of its own, and the tool's stay as they were."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     counts = []
     for texts in ((), REQUESTS, (*REQUESTS, "warm"), REQUESTS):
@@ -88,12 +87,12 @@ async def test_only_requests_that_are_new_are_embedded(
     assert [24, 2, 1, 0] == counts
 
 
-def test_a_vector_leans_the_more_the_more_requests_there_are() -> None:
-    """One counts half of what many do; without any it stays as it is."""
-    own, other = np.eye(2, dtype=np.float32)
-    turned = [lean_to_examples(own, [other] * count) for count in (0, 1, 3, 1000)]
+def test_more_examples_move_the_vector_further() -> None:
+    """One example has half the effect of many. Without examples the vector does not change."""
+    vector, other = np.eye(2, dtype=np.float32)
+    turned = [lean_to_examples(vector, [other] * count) for count in (0, 1, 3, 1000)]
 
-    np.testing.assert_array_equal(own, turned[0])
+    np.testing.assert_array_equal(vector, turned[0])
     assert turned == sorted(turned, key=lambda row: float(row[1]))
     assert [row[1] / row.sum() for row in turned] == pytest.approx(
         [EXAMPLE_SHARE * share for share in (0, 1 / 2, 3 / 4, 1000 / 1001)]
@@ -101,8 +100,7 @@ def test_a_vector_leans_the_more_the_more_requests_there_are() -> None:
     np.testing.assert_allclose(np.linalg.norm(turned, axis=1), 1, atol=1e-6)
 
 
-def test_a_file_with_requests_that_are_no_texts_is_refused() -> None:
-    """As with any fault in its rules."""
+def test_config_file_with_invalid_examples_is_refused() -> None:
     with pytest.raises(Exception, match=r"'rules'.*examples"):
         parse_manifest({"mcpServers": {}, "rules": {"*": {"examples": [1]}}})
     with pytest.raises(TypeError, match="Access: examples must be a collection of texts"):

@@ -1,4 +1,4 @@
-"""Tests that need a program which is not installed."""
+"""Lookup of programs for tests."""
 
 from __future__ import annotations
 

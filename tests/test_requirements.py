@@ -1,4 +1,4 @@
-"""Every requirement has a test, and every mark names a requirement."""
+"""Comparison of the requirements with the marks of tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 
 def marks(tree: ast.Module) -> Iterator[str]:
-    """Find the ids in the `requirement` marks of test functions."""
+    """Return the ids in the `requirement` marks of test functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
             "test_"
@@ -26,22 +26,22 @@ def _ids(decorator: ast.expr) -> Iterator[str]:
     if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Attribute):
         return
     if decorator.func.attr == "requirement":
-        for given in decorator.args:
-            yield str(given.value) if isinstance(given, ast.Constant) else ast.unparse(given)
+        for argument in decorator.args:
+            yield (
+                str(argument.value) if isinstance(argument, ast.Constant) else ast.unparse(argument)
+            )
 
 
 @cache
 def marked() -> set[str]:
-    """Find the ids in all test files."""
+    """Return the ids in all test files."""
     files = sorted(HERE.rglob("test_*.py"))
-    return {found for file in files for found in marks(ast.parse(file.read_text("utf-8")))}
+    return {mark for file in files for mark in marks(ast.parse(file.read_text("utf-8")))}
 
 
 def test_every_requirement_has_a_test() -> None:
-    """A rule that nothing holds is a wish."""
     assert [] == sorted(REQUIREMENTS.keys() - marked())
 
 
 def test_every_mark_names_a_requirement() -> None:
-    """A misspelt id would count for nothing."""
     assert [] == sorted(marked() - REQUIREMENTS.keys())

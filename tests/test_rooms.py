@@ -1,4 +1,6 @@
-"""Rooms have faces: tests import the package of a room, so that the room can be rebuilt."""
+"""Imports of tests: they import packages instead of inner modules, so that these can be
+changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house rules that a machine can see."""
+"""Rules about the structure of the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES = ("gateway", "graphs", "benchmarks", "examples", "dashboards")
 MAX_LINES = 400
 MAX_TEST_LINES = 600
 MAX_FUNCTION_LINES = 40
-"""Of code: the docstring and the signature are free."""
+"""Maximum number of lines of a function, without its docstring and signature."""
 
 
 def sources(*folders: str) -> Iterator[tuple[str, str]]:
@@ -24,8 +24,7 @@ def sources(*folders: str) -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
-def test_no_module_is_too_long_to_be_read_in_one_go() -> None:
-    """A second idea wants a room of its own."""
+def test_modules_have_at_most_400_lines() -> None:
     long = [name for name, text in sources(*PACKAGES) if len(text.splitlines()) > MAX_LINES]
     long += [name for name, text in sources("tests") if len(text.splitlines()) > MAX_TEST_LINES]
 
@@ -33,15 +32,14 @@ def test_no_module_is_too_long_to_be_read_in_one_go() -> None:
 
 
 def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its signature and docstring."""
+    """Return the number of lines of a function without its signature and docstring."""
     body = node.body[1:] if ast.get_docstring(node) else node.body
     if not body or node.end_lineno is None:
         return 0
     return node.end_lineno - body[0].lineno + 1
 
 
-def test_no_function_is_too_long() -> None:
-    """Aim at 8 lines, never over 40."""
+def test_functions_have_at_most_40_lines() -> None:
     long = [
         f"{name}:{node.lineno} {node.name}"
         for name, text in sources(*PACKAGES)
@@ -54,7 +52,7 @@ def test_no_function_is_too_long() -> None:
 
 
 def catches_everything(handler: ast.ExceptHandler) -> bool:
-    """Whether it names no error, or all of them: alone, dotted or among others."""
+    """Return whether a handler names no error or a base class of all errors."""
     if handler.type is None:
         return True
     names = (
@@ -65,8 +63,8 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
     return not {"Exception", "BaseException"}.isdisjoint(names)
 
 
-def test_one_module_catches_everything() -> None:
-    """Foreign code runs through `attempt` or `attempt_call`; elsewhere exceptions are named."""
+def test_only_one_module_catches_all_exceptions() -> None:
+    """Other modules run foreign code through `attempt` or `attempt_call`."""
     broad = [
         name
         for name, text in sources("gateway", "graphs")
@@ -80,14 +78,14 @@ def test_one_module_catches_everything() -> None:
 
 
 def imported(text: str) -> set[str]:
-    """The modules that a source imports anywhere."""
-    found: set[str] = set()
+    """Return the modules that a source imports anywhere."""
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+            modules.add(node.module)
+    return modules
 
 
 HOMES = {
@@ -175,19 +173,19 @@ HOMES = {
     "yaml": ("gateway/plugins/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}
-"""The libraries whose types cross our borders."""
+"""Libraries whose types every room may use."""
 
 
-def test_each_outside_library_has_one_home() -> None:
-    """A library that is everywhere cannot be replaced."""
-    found = {
+def test_each_library_is_imported_by_one_room() -> None:
+    """A library that all rooms import cannot be replaced."""
+    imports = {
         (module.split(".")[0], name)
         for name, text in sources("gateway", "graphs")
         for module in imported(text)
     }
     outside = {
         (library, name)
-        for library, name in found
+        for library, name in imports
         if library in HOMES
         or library not in {*sys.stdlib_module_names, *EVERYWHERE, "gateway", "graphs"}
     }
@@ -196,14 +194,14 @@ def test_each_outside_library_has_one_home() -> None:
         home
         for library, homes in HOMES.items()
         for home in homes
-        if not any(library == each and name.startswith(home) for each, name in outside)
+        if not any(library == other and name.startswith(home) for other, name in outside)
     ]
 
     assert ([], []) == (sorted(strays), empty)
 
 
 def at_home(library: str, name: str) -> bool:
-    """Whether the module *name* may import *library*."""
+    """Return whether the module *name* may import *library*."""
     return name.startswith(HOMES.get(library, ("nowhere",)))
 
 
@@ -215,34 +213,33 @@ def at_home(library: str, name: str) -> bool:
     ],
     ids=["the environment is read in one place", "no shell is started"],
 )
-def test_what_is_dangerous_has_one_home_or_none(words: tuple[str, ...], homes: list[str]) -> None:
-    """One document can list what the environment decides; a command is a list of arguments."""
+def test_dangerous_calls_are_limited_to_their_modules(
+    words: tuple[str, ...], homes: list[str]
+) -> None:
     texts = sources("gateway", "graphs")
 
     assert homes == [name for name, text in texts if any(word in text for word in words)]
 
 
 POLLS = ["tests/core/mcp/conftest.py"]
-"""Its `until` asks again and again, since no event comes from another process."""
+"""Exception: its `until` polls, because another process sends no events."""
 
 
 def sleeps(text: str) -> bool:
-    """Whether a source waits for time to pass; to give way once, ``sleep(0)``, is no sleep."""
+    """Return whether a source sleeps; ``sleep(0)`` does not count."""
     return any(
         isinstance(node, ast.Call)
         and ast.unparse(node.func).split(".")[-1] in {"sleep", "sleep_until", "sleep_forever"}
-        and [ast.unparse(each) for each in node.args] != ["0"]
+        and [ast.unparse(argument) for argument in node.args] != ["0"]
         for node in ast.walk(ast.parse(text))
     )
 
 
-def test_no_test_sleeps() -> None:
-    """A test that sleeps is slow or flaky: it waits for an event."""
+def test_tests_do_not_sleep() -> None:
     assert POLLS == [name for name, text in sources("tests") if sleeps(text)]
 
 
-def test_no_test_patches() -> None:
-    """One that patches tests the patch."""
+def test_tests_do_not_patch() -> None:
     words = ("unittest.mock", "monkeypatch.setattr", "mocker.")
     bad = [
         f"{name}: {word}"
@@ -256,7 +253,7 @@ def test_no_test_patches() -> None:
 
 
 def test_packages_with_weights_are_pinned() -> None:
-    """Each has one maintainer: a new version is looked at before it is taken."""
+    """Each has one maintainer, so new versions are reviewed first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     local = [text.split(";")[0] for text in project["project"]["optional-dependencies"]["local"]]
     pinned = {text.partition("==")[0] for text in local if "==" in text}

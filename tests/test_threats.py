@@ -1,4 +1,4 @@
-"""Every threat has tests that there are, and its row in the document."""
+"""Comparison of the table of threats with the tests and the documentation."""
 
 from __future__ import annotations
 
@@ -13,28 +13,26 @@ HERE = Path(__file__).parent
 
 
 def functions(file: str) -> set[str]:
-    """The names of all functions in a test file."""
+    """Return the names of all functions in a test file."""
     tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
-def test_there_are_31_in_order() -> None:
-    """None is lost, and each has a number."""
+def test_threats_are_numbered_from_1_to_31() -> None:
     assert list(range(1, 32)) == [int(name.split("-")[0]) for name in THREATS]
 
 
 @pytest.mark.parametrize("name", THREATS)
-def test_a_threat_has_tests_that_exist(name: str) -> None:
-    """A promise that a renamed test held is held by none."""
+def test_tests_of_threats_exist(name: str) -> None:
     ids = [test.split("::") for test in THREATS[name].tests]
 
     assert ids
     assert [] == [(file, test) for file, test in ids if test not in functions(file)]
 
 
-def test_the_document_ends_with_the_table() -> None:
-    """`python -m tests.threats` writes it."""
+def test_security_page_ends_with_the_table() -> None:
+    """`python -m tests.threats` prints the table."""
     text = (HERE.parent / "docs" / "security.md").read_text(encoding="utf-8")
 
     assert text.endswith(f"\n\n{render()}")

@@ -1,4 +1,4 @@
-"""A copy of the package without plugins, or without one of them, finds, calls and serves tools."""
+"""Copies of the package without plugins, or without one of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = next(
     )
     if "asyncio.run(main())" in text
 )
-"""The program of the page of adapters that needs neither a key nor a model."""
+"""Program in docs/adapters.md that needs neither a key nor a model."""
 HTTP_PROGRAM = """
 from gateway import Gateway
 from gateway.serve.api.app import api_routes
@@ -64,9 +64,9 @@ INITIALIZE = {
 
 
 def copy_without(folder: Path, names: Sequence[str]) -> Path:
-    """Copy the package into *folder*, without the plugins called *names*."""
+    """Copy the package into *folder* without the plugins *names*."""
     for package in ("gateway", "graphs"):
-        # What is compiled is copied too: nothing imports that of a deleted module.
+        # Compiled files are copied too. Those of deleted modules are not imported.
         shutil.copytree(ROOT / package, folder / package)
     for name in names:
         shutil.rmtree(folder / "gateway" / "plugins" / name)
@@ -75,13 +75,13 @@ def copy_without(folder: Path, names: Sequence[str]) -> Path:
 
 
 def environment_of(copy: Path) -> dict[str, str]:
-    """Return the variables with which a process imports the copy."""
-    # What the first process compiles, the others read.
-    own = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
+    """Return environment variables for a process that imports the copy."""
+    # Processes share the files that the first one compiles.
+    variables = {"PYTHONPATH": str(copy), "GATEWAY_CACHE_DIR": str(copy / "cache")}
     inherited = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     }
-    return inherited | own
+    return inherited | variables
 
 
 def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,15 +97,18 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def check_program(copy: Path) -> None:
-    done = run(copy, "-c", f"{PROGRAM}\nimport gateway\nprint(gateway.__file__)")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["20.0 USD in EUR", str(copy / "gateway" / "__init__.py")]
+    completed = run(copy, "-c", f"{PROGRAM}\nimport gateway\nprint(gateway.__file__)")
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [
+        "20.0 USD in EUR",
+        str(copy / "gateway" / "__init__.py"),
+    ]
 
 
 def check_search(copy: Path) -> None:
-    done = run(copy, "-m", "gateway", "search", "an e-mail", "--json", "--strategy", "graph")
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["result"]["matches"] == []
+    completed = run(copy, "-m", "gateway", "search", "an e-mail", "--json", "--strategy", "graph")
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["result"]["matches"] == []
 
 
 def check_serve(copy: Path) -> None:
@@ -127,57 +130,59 @@ def check_serve(copy: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy without any plugin."""
+    """Return a copy without any plugin."""
     return copy_without(tmp_path_factory.mktemp("bare"), PLUGINS)
 
 
-def test_core_stands_without_any_plugin(bare: Path) -> None:
+def test_core_works_without_any_plugin(bare: Path) -> None:
     check_program(bare)
     check_search(bare)
     check_serve(bare)
-    shown = run(bare, "-m", "gateway", "--help")
-    assert "search" in shown.stdout
+    listing = run(bare, "-m", "gateway", "--help")
+    assert "search" in listing.stdout
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_each_plugin_alone_can_be_deleted(tmp_path: Path, name: str) -> None:
+def test_gateway_works_without_each_single_plugin(tmp_path: Path, name: str) -> None:
     copy = copy_without(tmp_path, [name])
     check_program(copy)
     check_search(copy)
     check_serve(copy)
 
 
-def test_the_log_of_calls_is_shown_without_tools_for_the_graph(tmp_path: Path) -> None:
-    done = run(copy_without(tmp_path, ["graph_tools"]), "-m", "gateway", "usage", "show", "--json")
+def test_call_log_is_shown_without_graph_tools(tmp_path: Path) -> None:
+    completed = run(
+        copy_without(tmp_path, ["graph_tools"]), "-m", "gateway", "usage", "show", "--json"
+    )
 
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["tools"] == []
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["tools"] == []
 
 
-def test_catalog_is_searched_by_words_without_rankings(tmp_path: Path) -> None:
+def test_search_ranks_by_words_without_rankings(tmp_path: Path) -> None:
     copy = copy_without(tmp_path, ["rankings"])
 
-    found = run(
+    completed = run(
         copy, "-m", "gateway", "search", "mail", "--kind", "server", "--strategy", "graph", "--json"
     )
-    named = run(copy, "-c", RANKED_PROGRAM)
+    ranked = run(copy, "-c", RANKED_PROGRAM)
 
-    assert found.returncode == 1, found.stderr
-    assert json.loads(found.stdout)["result"]["matches"] == []
-    default, search, fusion = named.stdout.splitlines()
+    assert completed.returncode == 1, completed.stderr
+    assert json.loads(completed.stdout)["result"]["matches"] == []
+    default, search, fusion = ranked.stdout.splitlines()
     need = "needs the plugin 'rankings', which is not loaded"
     assert default == "lexical"
     assert search.startswith(f"InvalidRequestError ranking 'hybrid' {need}")
     assert fusion.startswith(f"ConfigError SEARCH_FUSION_METHOD=legacy {need}")
 
 
-def test_http_server_stands_without_any_plugin(bare: Path) -> None:
-    done = run(bare, "-c", HTTP_PROGRAM)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["/ask", "/attention", "/activity", "no", "audit"]
+def test_http_server_works_without_any_plugin(bare: Path) -> None:
+    completed = run(bare, "-c", HTTP_PROGRAM)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.split() == ["/ask", "/attention", "/activity", "no", "audit"]
 
 
-def test_plugin_that_is_missing_is_named(bare: Path) -> None:
+def test_error_names_the_missing_plugin(bare: Path) -> None:
     command = run(bare, "-m", "gateway", "eval", "run", "--json")
     assert command.returncode == 2
     message = json.loads(command.stdout)["error"]["message"]

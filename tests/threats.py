@@ -1,7 +1,6 @@
-"""The threats and faults that the gateway is tested against: what it promises, and which tests hold
-it to that.
+"""Threats and faults that the gateway is tested against: its promises, and the tests of each.
 
-`docs/security.md` ends with the table that `render` writes, and `test_threats.py` compares the two.
+`docs/security.md` ends with the table that `render` returns. `test_threats.py` compares the two.
 
     python -m tests.threats
 """
@@ -15,22 +14,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threat:
-    """One thing that others may do, or that may fail."""
+    """An attack or a failure."""
 
     event: str
-    """What may happen."""
+    """Possible event."""
     promise: str
-    """What the gateway does then."""
+    """Behaviour of the gateway in this event."""
     held: str
-    """The number that the tests hold, as they count it."""
+    """Figure that the tests check, as they count it."""
     tests: tuple[str, ...]
-    """Ids of tests: the file below ``tests/``, and the function."""
+    """Ids of tests: file below ``tests/`` and name of the function."""
 
 
 def _threat(
     name: str, event: str, promise: str, held: str, tests: Mapping[str, str]
 ) -> tuple[str, Threat]:
-    """Return a threat under its id; *tests* are the names of functions by file, without `test_`."""
+    """Return the id and the threat. *tests* are names of functions without `test_`, keyed by
+    file.
+    """
     ids = tuple(
         f"{file}::test_{function}" for file, names in tests.items() for function in names.split()
     )
@@ -49,8 +50,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/quality/test_injection_scanner.py": "scanner_flags_most_seeded_attacks "
                 "scanner_flags_most_poisoned_definitions "
                 "scanner_flags_no_honest_definitions",
-                "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
-                "ten_thousand_cleaned_texts_hold_nothing_unseen",
+                "core/runtime/test_text.py": "cleaned_text_is_short_and_visible "
+                "ten_thousand_cleaned_texts_are_visible",
                 "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
                 "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
@@ -135,7 +136,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "secrets_of_requests_are_not_in_logs_of_the_http_server "
                 "secrets_are_not_in_the_output_of_commands",
                 "core/mcp/test_servers.py": "repr_of_a_server_contains_no_secret",
-                "core/runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
+                "core/runtime/test_telemetry.py": "queries_arguments_and_results_are_not_exported",
                 "plugins/provision/test_steps.py": "arguments_and_secrets_reach_the_server_but_not_"
                 "the_audit",
             },
@@ -163,7 +164,7 @@ THREATS: Mapping[str, Threat] = dict(
             "consent.",
             "14 of 14 hostile names and 10 of 10 unsafe inputs refused",
             {
-                "test_structure.py": "what_is_dangerous_has_one_home_or_none",
+                "test_structure.py": "dangerous_calls_are_limited_to_their_modules",
                 "plugins/provision/test_policy.py": "invalid_package_names_are_refused "
                 "missing_or_unsafe_inputs_are_refused",
                 "plugins/provision/test_steps.py": "question_shows_complete_commands "
@@ -212,9 +213,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Texts are cut, patterns of servers never run, and checks have a step budget.",
             "at most 16 times the CPU of an eighth for 17 texts of 1 MB",
             {
-                "core/runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
-                "a_megabyte_costs_what_its_letters_cost "
-                "cleaning_reads_only_the_head_of_a_giant",
+                "core/runtime/test_text.py": "literals_of_a_long_word_do_not_backtrack "
+                "literals_take_linear_time "
+                "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
                 "search_of_a_long_text_costs_no_more_than_its_used_part",
                 "core/catalog/test_identity.py": "malicious_template_is_matched_quickly",
@@ -288,7 +289,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
-                "threads_and_tasks_get_what_a_serial_run_gets",
+                "concurrent_searches_return_the_results_of_a_serial_run",
             },
         ),
         _threat(
@@ -333,7 +334,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
                 "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
-                "a_backend_that_hangs_or_raises_holds_no_search",
+                "failing_backend_does_not_affect_searches",
             },
         ),
         _threat(
@@ -371,7 +372,7 @@ THREATS: Mapping[str, Threat] = dict(
             "3 of 3 exact versions, 3 of 3 reviewed SHA-256",
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
-                "each_outside_library_has_one_home",
+                "each_library_is_imported_by_one_room",
                 "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
                 "missing_or_changed_file_is_an_error_at_the_first_use",
                 "plugins/local/test_encoders.py": "file_of_another_format_is_refused",

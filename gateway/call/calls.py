@@ -1,4 +1,4 @@
-"""From a name and arguments to a tool's answer."""
+"""Calls of tools: check of the arguments, hooks, source, result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.sources.registry import Registry
 from gateway.types import ANYONE, Caller, Content, InvokeResult, JsonObject
 from gateway.types.caller import filters_for
 
-_EVERYTHING = filters_for(None)
+_HOST_FILTERS = filters_for(None)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -26,10 +26,10 @@ class Calls:
     """The calls of one gateway.
 
     Args:
-        snapshot: Returns the index as it is now.
-        registry: The sources of tools.
+        snapshot: Returns the current snapshot.
+        registry: Sources of tools.
         telemetry: Traces each call.
-        hooks: Are told of each call.
+        hooks: Hooks around each call.
     """
 
     snapshot: Callable[[], Awaitable[Snapshot]]
@@ -38,22 +38,22 @@ class Calls:
     hooks: CallHook
 
     async def find(self, tool: str, caller: Caller, arguments: JsonObject) -> Call:
-        """Return the call of *tool* for *caller*; see `resolve` for what *tool* may be.
+        """Return the `Call` of *tool* for *caller*; see `resolve` for the accepted names.
 
-        An attempt to call what *caller* may not see is noted.
+        An attempt to call a hidden tool is recorded.
 
         Raises:
-            InvalidRequestError, UnknownToolError: As `resolve`; a hidden tool is unknown.
-            StoreError: The audit log cannot be written, and calls are refused then.
+            InvalidRequestError, UnknownToolError: As `resolve`; a hidden tool counts as unknown.
+            StoreError: If the audit log cannot be written and calls are then refused.
         """
         snapshot = await self.snapshot()
-        seen = snapshot.visibility
-        call_of = partial(Call, arguments=arguments, caller=caller, visibility=seen)
+        visibility = snapshot.visibility
+        call_of = partial(Call, arguments=arguments, caller=caller, visibility=visibility)
         try:
             return call_of(entity=resolve(snapshot, tool, caller.filters()))
         except GatewayError:
             with suppress(GatewayError):
-                hidden = resolve(snapshot, tool, _EVERYTHING)
+                hidden = resolve(snapshot, tool, _HOST_FILTERS)
                 await self.hooks.note_unsent("denied", call_of(entity=hidden))
             raise
 
@@ -70,25 +70,31 @@ class Calls:
         """Call a tool, at most once.
 
         Args:
-            tool: Its canonical id, its exposed name, or its own name if only one tool has it.
-            arguments: Checked against its schema before anything is sent.
+            tool: Canonical id, exposed name, or the name at its source if only one tool has it.
+            arguments: Arguments, which are checked against the tool's schema before sending.
             call_id: The model's id of the call, for telemetry.
-            caller: The party that it is for. Its tenant is noted as a digest, if calls are noted.
-            task: Any label of what the call belongs to, such as one user request; noted likewise.
-            approved: Whether a person, or the host, approved it, where a policy wants that.
+            caller: The user for whom the call is made. Only a digest of its tenant is recorded.
+            task: Label of the task of this call, such as one user request. Only a digest is
+                recorded.
+            approved: True if a person or the host approved the call, for policies that require it.
 
         Returns:
-            The tool's answer, without what policies hide; ``is_error`` if the tool says that it
-            failed.
+            The tool's result, without parts that policies hide. ``is_error`` is True if the tool
+            reported an error.
 
         Raises:
-            UnknownToolError: No enabled tool of that name; near names are listed.
-            InvalidArgumentsError: The arguments do not fit; nothing was sent.
-            NotApprovedError: A policy wants an approval; nothing was sent.
-            LimitExceededError: A policy allows no more calls for a while; nothing was sent.
-            StoreError: The audit log cannot be written; nothing was sent.
-            UpstreamError: The tool's source failed, or did not answer in time.
-            ClosedError: After `aclose`.
+            UnknownToolError: If the tool is unknown or disabled; the error has similar names.
+            InvalidArgumentsError: If the arguments are invalid. Nothing was sent.
+            NotApprovedError: If a policy requires an approval. Nothing was sent.
+            LimitExceededError: If a policy allows no more calls for now. Nothing was sent.
+            StoreError: If the audit log cannot be written. Nothing was sent.
+            UpstreamError: If the tool's source failed or did not answer in time.
+            ClosedError: If the gateway is closed.
+
+        Example:
+            >>> result = await gateway.invoke("add", {"a": 1, "b": 2})
+            >>> result.text
+            '3'
         """
         from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
 
@@ -96,7 +102,7 @@ class Calls:
         try:
             call = await self.find(tool, caller, arguments)
         except GatewayError:
-            # What a model wrote instead of a tool's name is content.
+            # An unknown name is text of the model, so it counts as content.
             with self.telemetry.tool_call(OTHER, call_id=call_id):
                 raise
         call = replace(call, call_id=call_id, task=task, approved=approved)
@@ -107,11 +113,11 @@ class Calls:
                 raise UnknownToolError(tool, ())
             result = await self.hooks.around(call, self._send)
             if result.is_error:
-                # The convention's name for a tool that answered with an error.
+                # Value of the conventions for a tool that returned an error.
                 trace.fail("tool_error")
             if self.telemetry.capture_content and trace.is_recording:
-                shown = self.hooks.shown_arguments(call, arguments)
-                trace.describe(_content_of(shown, result))
+                traced = self.hooks.shown_arguments(call, arguments)
+                trace.describe(_content_of(traced, result))
         return result
 
     async def _send(self, call: Call) -> InvokeResult:
@@ -127,7 +133,7 @@ def _content_of(arguments: object, result: InvokeResult) -> Mapping[str, str]:
 
 
 def _clean(result: InvokeResult) -> InvokeResult:
-    """Return *result* without what no reader can see; see `visible`."""
+    """Return *result* without invisible characters; see `visible`."""
     blocks = (
         Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
         for block in result.content

@@ -1,4 +1,4 @@
-"""Hooks around each call: one may refuse it, change its answer, or note how it ended."""
+"""Hooks around calls, which can refuse a call, change its result or record its outcome."""
 
 from __future__ import annotations
 
@@ -15,93 +15,95 @@ from gateway.types import ANYONE, Caller, Entity, InvokeResult, JsonObject
 
 Action: TypeAlias = Literal["call", "read", "prompt"]
 Unsent: TypeAlias = Literal["denied", "asked", "approved", "refused"]
-"""What was decided about a call that is not sent, or not yet: its caller may not see the tool, the
-host is asked, or the host answered."""
+"""Decision about a call that is not sent, or not yet. ``denied``: the caller may not see the tool.
+``asked``: the host is asked. ``approved`` and ``refused``: answers of the host."""
 
 Change: TypeAlias = AbstractAsyncContextManager[None]
-"""A context around an administrative change."""
+"""A context manager around an administrative change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of a tool, one read of a resource, or one prompt that is filled in."""
+    """One call of a tool, read of a resource, or request for a prompt."""
 
     action: Action = "call"
     entity: Entity
-    """The tool, resource or prompt. Its caller may see it."""
+    """The tool, resource or prompt, which the caller may see."""
     arguments: JsonObject
     caller: Caller = ANYONE
     visibility: Visibility
-    """What callers may see and do at the time of this call."""
+    """Visibility rules at the time of the call."""
     call_id: str = ""
-    """The model's id of the call; empty without one."""
+    """The model's id of the call; may be empty."""
     task: str = ""
-    """The host's label of the task that the call belongs to."""
+    """The host's label of the task of this call."""
     approved: bool = False
-    """Whether a person, or the host, approved it."""
+    """True if a person or the host approved the call."""
 
 
 Proceed: TypeAlias = Callable[[Call], Awaitable[InvokeResult]]
-"""Does the rest of a call: the hooks inside this one, then the source."""
+"""Continues a call with the inner hooks, then the source."""
 
 
 class CallHook:
-    """A part of a gateway around its calls and changes. A subclass overrides what it needs.
+    """Base class of hooks around calls and changes. Subclasses override the methods they need.
 
     Example:
-        class Guardrail(CallHook):
-            name = "guardrail"
-
-            async def around(self, call, proceed):
-                check(call.arguments)
-                return await proceed(call)
+        >>> from gateway.call.hooks import CallHook
+        >>> class Guardrail(CallHook):
+        ...     name = "guardrail"
+        ...     async def around(self, call, proceed):
+        ...         if "password" in call.arguments:
+        ...             raise ValueError("passwords are not allowed")
+        ...         return await proceed(call)
     """
 
     name: str = ""
     order: int = 0
-    """Hooks with lower numbers are further outside; those with the same number go by name."""
+    """Position among the hooks. The lowest number is outermost; equal numbers are sorted by
+    name."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
-        """Do the call by awaiting *proceed*, at most once, and return its answer.
+        """Await *proceed* at most once and return the result, or refuse the call by an error.
 
-        The answer to a read or a prompt is the server's own JSON, in ``structured``.
+        The result of a read or a prompt has the server's JSON in ``structured``.
 
         Raises:
-            GatewayError: The call is refused, or failed.
+            GatewayError: If the call is refused or fails.
         """
         return await proceed(call)
 
     async def note_unsent(self, decision: Unsent, call: Call, detail: str = "") -> None:
-        """Note a decision about a call that is not sent, or not yet.
+        """Record a decision about a call that is not sent, or not yet.
 
         Raises:
-            StoreError: It cannot be noted, and has to be.
+            StoreError: If the decision cannot be recorded but must be.
         """
 
     def shown_arguments(self, _: Call, arguments: object) -> object:
-        """Return the arguments of a call without the parts that traces must not show."""
+        """Return arguments of a call without parts that traces must not contain."""
         return arguments
 
     def change(self, action: str, *entities: str, detail: str = "") -> Change:
-        """Return a context around a change of the gateway, such as ``catalog.put`` of entities.
+        """Return a context manager around a change, such as ``catalog.put`` of entities.
 
-        Entering it raises `StoreError` if the change cannot be noted, and has to be.
+        Entering it raises `StoreError` if the change cannot be recorded but must be.
         """
         del action, entities, detail
         return nullcontext()
 
     def close(self) -> None:
-        """Keep what is not kept yet: the gateway ends."""
+        """Write pending data when the gateway is closed."""
 
 
 @dataclass(frozen=True, eq=False)
 class CallHooks(CallHook):
-    """All hooks of a gateway as one, the outermost first."""
+    """All hooks of a gateway as one hook, outermost first."""
 
     hooks: Sequence[CallHook] = ()
 
     def named(self, name: str) -> CallHook | None:
-        """Return the hook of this name, and None if there is none."""
+        """Return the hook with this name, and None if it does not exist."""
         return next((hook for hook in self.hooks if hook.name == name), None)
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
@@ -136,12 +138,12 @@ class CallHooks(CallHook):
 
 
 def all_hooks(hooks: Sequence[CallHook], options: AuditOptions) -> CallHooks:
-    """Return the *hooks* of a gateway as one.
+    """Combine *hooks* into one.
 
     Raises:
-        ConfigError: An audit log is wanted, and none of the hooks keeps one.
+        ConfigError: If the options require an audit log but the hook ``access`` is missing.
     """
-    found = CallHooks(hooks)
-    if options.record == "on" and found.named("access") is None:
+    combined = CallHooks(hooks)
+    if options.record == "on" and combined.named("access") is None:
         raise missing_plugin("audit.record", "access", "turn it off")
-    return found
+    return combined

@@ -1,4 +1,4 @@
-"""Which of the things in a catalog the name of a resource or prompt may mean. Pure."""
+"""Lookup of resources and prompts by name."""
 
 from __future__ import annotations
 
@@ -13,46 +13,49 @@ from gateway.types import Entity, Kind
 def candidates(
     entities_of_kind: Sequence[Entity], kind: Kind, name: str
 ) -> tuple[Sequence[Entity], bool]:
-    """Return what *name* may mean, and whether it says so exactly: by id or exposed name."""
-    exact = [each for each in entities_of_kind if name in {each.id, each.exposed_name}]
+    """Return the entities that *name* may mean, and True if it is an exact id or exposed
+    name.
+    """
+    exact = [entity for entity in entities_of_kind if name in {entity.id, entity.exposed_name}]
     if exact:
         return exact, True
-    own = [each for each in entities_of_kind if each.name == name]
-    like = own or [
-        each
-        for each in entities_of_kind
-        if kind == "resource" and matches_template(each.name, name)
+    equal_names = [entity for entity in entities_of_kind if entity.name == name]
+    like = equal_names or [
+        entity
+        for entity in entities_of_kind
+        if kind == "resource" and matches_template(entity.name, name)
     ]
     return like, False
 
 
 def entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
-    """Return the entities of one server by position; the others are not looked at."""
+    """Return the entities of one server, keyed by position in the snapshot."""
     positions = snapshot.eligibility.of_server(server).tolist()
-    return {at: snapshot.entities[at] for at in positions}
+    return {position: snapshot.entities[position] for position in positions}
 
 
 def described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
-    """Return the positions of what a server says of *uri*; one of each list must be open.
+    """Return lists of positions of entries that describe *uri*. One entry of each list must be
+    visible.
 
     Args:
-        names: The URIs, templates and skills of the server, by position.
-        uri: As the client wrote it. What is listed in other spellings counts, each one, unless
-            this one is listed too.
+        names: URIs, templates and skills of the server, keyed by position.
+        uri: URI as written by the client. If it is not listed exactly, each equivalent spelling
+            counts.
     """
-    wanted = canonical_uri(uri)
-    spellings = {at: canonical_uri(name) for at, name in names.items()}
-    files = [at for at, name in spellings.items() if is_file_of(name, wanted)]
-    same = [at for at, name in names.items() if name == uri]
+    canonical = canonical_uri(uri)
+    spellings = {position: canonical_uri(name) for position, name in names.items()}
+    files = [position for position, name in spellings.items() if is_file_of(name, canonical)]
+    same = [position for position, name in names.items() if name == uri]
     if same:
         return [[*same, *files]]
-    if equal := [at for at, name in spellings.items() if name == wanted]:
-        return [[at] for at in equal]
+    if equal := [position for position, name in spellings.items() if name == canonical]:
+        return [[position] for position in equal]
     heads = {
-        at: len(name.partition("{")[0])
-        for at, name in spellings.items()
-        if matches_template(name, wanted)
+        position: len(name.partition("{")[0])
+        for position, name in spellings.items()
+        if matches_template(name, canonical)
     }
-    # Of several templates the narrowest is meant.
-    templates = [at for at, head in heads.items() if head == max(heads.values())]
+    # Of several templates, the most specific one counts.
+    templates = [position for position, head in heads.items() if head == max(heads.values())]
     return [files or templates] if files or templates else []

@@ -1,6 +1,7 @@
-"""What servers have besides tools: resources to read, prompts to fill in, and their completions.
+"""Resources and prompts of servers, and completions of their arguments.
 
-A thing is named by its id, by its address here, or as its own server calls it, if only one does.
+A resource or prompt is named by its id, by its address at the gateway, or by its name at the server
+if that is unique.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
-"""The kinds whose names are addresses at their server."""
+"""Kinds whose names are addresses at their server."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,10 +54,10 @@ class ResourceLibrary:
     """The resources and prompts of one gateway.
 
     Args:
-        registry: The sources.
-        snapshot: Gives the index as it is now.
-        capabilities: What servers may ask clients for.
-        hooks: Are told of everything that is read.
+        registry: Sources of tools, resources and prompts.
+        snapshot: Returns the current snapshot.
+        capabilities: Client capabilities that servers may use.
+        hooks: Hooks around each read and prompt.
     """
 
     registry: Registry
@@ -65,66 +66,70 @@ class ResourceLibrary:
     hooks: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* on any thread when the catalog may differ; give what ends that."""
+        """Call *changed* on any thread when the catalog may have changed. Return a function to stop
+        that.
+        """
         return self.registry.watch(changed)
 
-    def holds(self, server: str) -> bool:
-        """Whether *server* may have more than tools."""
+    def has_resources(self, server: str) -> bool:
+        """Return whether *server* can also offer resources, prompts or skills."""
         return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Return the server whose names the answers of a tool hold; empty if it has only tools."""
+        """Return the server whose resource names a tool's results contain; empty if it has only
+        tools.
+        """
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
         if isinstance(source, VirtualSource):
             server = source.behind.get(tool_id, "")
-        return server if self.holds(server) else ""
+        return server if self.has_resources(server) else ""
 
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
-        """Return what there is of *kind* and *caller* may see, by address."""
+        """Return the entities of *kind* that *caller* may see, sorted by address."""
         return (await self.snapshot()).visible(caller.filters(Filters(kinds=frozenset({kind}))))
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.
 
         Args:
-            resource: Its id, its address here, or its URI; also one that a template describes.
-            caller: The party that reads.
+            resource: Id, address at the gateway, or URI, which may also match a template.
+            caller: The user for whom the resource is read.
 
         Raises:
-            InvalidRequestError: No server has it, or several do.
-            UpstreamError: The server failed.
+            InvalidRequestError: If no server or more than one has the resource.
+            UpstreamError: If the server failed.
         """
         owner = await self.owner("resource", resource, caller=caller)
         result = await self.read_contents(owner, caller=caller)
         return tuple(
-            Content(type="resource", text=as_text(each.get("text")), data=each)
-            for each in as_objects(result.get("contents"))
+            Content(type="resource", text=as_text(item.get("text")), data=item)
+            for item in as_objects(result.get("contents"))
         )
 
     async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
-        """Ask the server of a resource for it; a file of a skill must be as the skill lists it.
+        """Read a resource at its server. Check files of skills against the skill's listing.
 
         Raises:
-            LimitExceededError: A policy allows *caller* no more reads for a while.
-            UpstreamError: The server failed, or the file is another.
+            LimitExceededError: If a policy allows *caller* no more reads for now.
+            UpstreamError: If the server failed, or the file differs from the listing.
         """
         return await self._with_hooks("read", owner, caller, {}, partial(self._read, owner, caller))
 
     async def _read(self, owner: tuple[str, str], caller: Caller) -> JsonObject:
         server, uri = owner
         result = await self._ask("resources/read", owner, {"uri": uri}, caller)
-        wanted = canonical_uri(uri)
+        canonical = canonical_uri(uri)
         for entity in entities_of(await self.snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
             if not isinstance(files, list):
                 continue
-            listed = [file for file in files if canonical_uri(file["uri"]) == wanted]
+            listed = [file for file in files if canonical_uri(file["uri"]) == canonical]
             contents = as_objects(result.get("contents"))
-            if listed and not all(is_as_listed(each, listed[0]) for each in contents):
+            if listed and not all(is_as_listed(content, listed[0]) for content in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
-        # Not before: a digest is of what the server sent.
+        # Cleaned last, because digests are of the unchanged contents.
         return visible_json(result)
 
     async def prompt(
@@ -133,13 +138,14 @@ class ResourceLibrary:
         """Fill in a prompt.
 
         Args:
-            prompt: Its id, its full name here, or its own name.
-            arguments: What it wants, by name.
-            caller: The party that asks.
+            prompt: Id, exposed name, or name at the server.
+            arguments: Arguments of the prompt, keyed by name.
+            caller: The user for whom the prompt is requested.
 
         Raises:
-            InvalidRequestError: No server has it, or several do, or it wants other arguments.
-            UpstreamError: The server failed.
+            InvalidRequestError: If no server or more than one has the prompt, or arguments are
+                wrong.
+            UpstreamError: If the server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
         result = await self.fill_prompt(owner, arguments or {}, caller=caller)
@@ -151,7 +157,7 @@ class ResourceLibrary:
     async def fill_prompt(
         self, owner: tuple[str, str], arguments: Mapping[str, str] | None, *, caller: Caller
     ) -> JsonObject:
-        """Ask the server of a prompt to fill it in; None sends no arguments.
+        """Request a prompt from its server. None sends no arguments.
 
         Raises:
             LimitExceededError, UpstreamError: As `read_contents`.
@@ -168,16 +174,16 @@ class ResourceLibrary:
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
     ) -> JsonObject:
-        """Return the answer of *work*, as the hooks around it let it pass."""
+        """Run *work* inside the hooks and return the result that they let pass."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
 
         async def send(call: Call) -> InvokeResult:
             return InvokeResult(tool_id=call.entity.id, structured=await work())
 
-        seen = snapshot.visibility
+        visibility = snapshot.visibility
         call = Call(
-            action=action, entity=entity, arguments=arguments, caller=caller, visibility=seen
+            action=action, entity=entity, arguments=arguments, caller=caller, visibility=visibility
         )
         return as_object((await self.hooks.around(call, send)).structured)
 
@@ -190,7 +196,15 @@ class ResourceLibrary:
         *,
         caller: Caller = ANYONE,
     ) -> JsonObject:
-        """Send *method* to the server of a thing, whose own name goes under *key*."""
+        """Send *method* to the owner's server.
+
+        Args:
+            method: MCP method.
+            owner: Server, and the name at the server.
+            key: Parameter that contains the name.
+            more: Further parameters.
+            caller: The user for whom the request is made.
+        """
         params = {key: owner[1], **(more or {})}
         return visible_json(await self._ask(method, owner, params, caller))
 
@@ -198,18 +212,18 @@ class ResourceLibrary:
         self, method: str, owner: tuple[str, str], params: JsonObject, caller: Caller
     ) -> JsonObject:
         with acting_for(caller):
-            return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)
+            return await resources_of(self._inner_source(owner[0]), owner[0]).ask(method, params)
 
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
     ) -> JsonObject:
-        """Ask what an argument of a prompt or of a template may be.
+        """Return completions for an argument of a prompt or a template.
 
         Args:
             kind: ``prompt`` or ``resource``.
-            name: As `read` and `prompt` take it.
-            params: ``argument`` and perhaps ``context``, as the protocol writes them.
-            caller: The party that asks.
+            name: Name, as for `read` and `prompt`.
+            params: ``argument`` and optionally ``context``, as in the protocol.
+            caller: The user for whom the request is made.
         """
         owner = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": owner[1]}
@@ -219,95 +233,104 @@ class ResourceLibrary:
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""
-        await watchable(self._below(owner[0]), *owner).watch(owner[1], callbacks)
+        await watchable(self._inner_source(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
-        """Return the server of a thing, and what it calls that itself.
+        """Return the server of a resource or prompt, and its name there.
 
-        The first way that leads anywhere counts:
+        *name* is tried in this order:
 
-        1. A resource's address here, also of what is in no list: templates and links lead there.
-        2. A thing's id or exposed name, whichever of the two.
-        3. What its own server calls it.
-        4. A URI that a template describes.
+        1. Address at the gateway, even if it is not listed, because templates and links contain it.
+        2. Id or exposed name.
+        3. Name at its server.
+        4. URI that matches a template.
 
-        Where several things are meant they must be one: an alias and what it stands for are.
+        Several matches must have the same owner, such as an alias and its original.
 
         Raises:
-            InvalidRequestError: No server has it, it is hidden, or it could be any of several.
+            InvalidRequestError: If the name is unknown, hidden or ambiguous.
         """
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self.registry and kind == "resource":
-            return await self._real_visible(*placed, caller, name)
+            return await self._visible_original(*placed, caller, name)
         matches, exact = candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
             raise _missing(kind, name)
         owners = set()
-        for each in matches:
-            own = each.name if exact else name
+        for match in matches:
+            source_name = match.name if exact else name
             if kind == "resource" and not exact:
-                owners.add(await self._real_visible(each.server, own, caller, name))
+                owners.add(await self._visible_original(match.server, source_name, caller, name))
             else:
-                owners.add(await self._real(kind, each.server, own))
+                owners.add(await self._original(kind, match.server, source_name))
         if len(owners) > 1:
-            names = ", ".join(sorted(each.exposed_name for each in matches))
+            names = ", ".join(sorted(match.exposed_name for match in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
-    async def _real_visible(
+    async def _visible_original(
         self, server: str, uri: str, caller: Caller, name: str
     ) -> tuple[str, str]:
-        """Return what `_real` does, of a resource that may be seen here and where it is."""
+        """Return `_original` of a resource that is visible here and at its original server."""
         await self._check_visible(server, uri, caller, name)
-        real = await self._real("resource", server, uri)
+        real = await self._original("resource", server, uri)
         if real[0] != server:
             await self._check_visible(*real, caller, name)
         return real
 
     async def _check_visible(self, server: str, uri: str, caller: Caller, name: str) -> None:
-        """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill.
+        """Raise an error if all entities that describe a resource are hidden, such as a file of a
+        skill.
 
-        One that is in no list is refused as well where the caller lacks the scopes of a resource of
-        its server, or of all that it has: else the refusal would tell which of the two it is.
+        An unlisted resource is refused too if the caller lacks scopes of a resource of the server,
+        or sees none of its entities. Otherwise the error would reveal whether a hidden resource is
+        listed.
 
-        Other spellings of a URI are refused with it, since its server may read them as one.
+        Equivalent spellings of a URI are refused too, because the server may treat them as equal.
         """
         snapshot = await self.snapshot()
-        # Entries are called by their ids; their namespace may be the name of a server.
-        known = entities_of(snapshot, server)
-        own = {
-            at: each
-            for at, each in known.items()
-            if each.exposed_name != each.id or FRONT in each.definition.details
+        # Excludes entries, which are named by their ids, and whose namespace may equal a server's
+        # name.
+        entities = entities_of(snapshot, server)
+        listed = {
+            position: member
+            for position, member in entities.items()
+            if member.exposed_name != member.id or FRONT in member.definition.details
         }
-        filters = Filters(kinds=SERVER_KINDS.union(each.kind for each in own.values()))
-        seen = snapshot.mask(caller.filters(filters))
+        filters = Filters(kinds=SERVER_KINDS.union(member.kind for member in listed.values()))
+        visible = snapshot.mask(caller.filters(filters))
         entity = _entity_at(snapshot, "resource", server, uri)
         is_denied = snapshot.visibility.decide(entity, caller).action == "deny"
-        names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
+        names = {
+            position: member.name for position, member in listed.items() if member.kind in _READABLE
+        }
         if described := described_by(names, uri):
-            is_open = all(seen[positions].any() for positions in described)
+            is_open = all(visible[positions].any() for positions in described)
         else:
             every = frozenset({ALL_SCOPES})
             in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
-            # A server may have nothing that is listed.
-            itself = [at for at, each in known.items() if each.id == f"{each.kind}:{server}"]
+            # The server's own entity, because the server may list nothing else.
+            itself = [
+                position
+                for position, member in entities.items()
+                if member.id == f"{member.kind}:{server}"
+            ]
             registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
-            is_shut |= not caller.holds(access.scopes) or not seen[itself].all()
-            is_shut |= bool(own and not seen[[*own]].any())
-            is_open = not (in_use[[*names]] & ~seen[[*names]]).any() and not is_shut
+            is_shut |= not caller.holds(access.scopes) or not visible[itself].all()
+            is_shut |= bool(listed and not visible[[*listed]].any())
+            is_open = not (in_use[[*names]] & ~visible[[*names]]).any() and not is_shut
         if not is_open or is_denied:
             raise _missing("resource", name)
 
-    async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
-        """Return the server and its own name of what is shown as *name*, or of what an alias means.
+    async def _original(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
+        """Return the server and name behind an exposed name, or the original of an alias.
 
-        An alias is of the server's own name already, whatever its transforms show.
+        An alias already contains the name at the server, independent of transforms.
         """
         source = self._source(server)
-        if _configured(source):
+        if _is_configured(source):
             return server, source.original_name(kind, name)
         if not isinstance(source, VirtualSource):
             return server, name
@@ -321,19 +344,21 @@ class ResourceLibrary:
         registration = self.registry.all().get(server)
         return registration.source if registration is not None else None
 
-    def _below(self, server: str) -> Source | None:
-        """Return the source that `owner` gives names of."""
+    def _inner_source(self, server: str) -> Source | None:
+        """Return the source whose names `owner` returns, without the server's transforms."""
         source = self._source(server)
-        return source.inner if _configured(source) else source
+        return source.inner if _is_configured(source) else source
 
 
-def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
-    """Whether the transforms are those of a server; to the host's own source they belong."""
+def _is_configured(source: Source | None) -> TypeGuard[TransformedSource]:
+    """Return whether the transforms were configured for a server, instead of by the host's own
+    source.
+    """
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 
 def _entity_at(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
-    """Return the entity that policies are asked about, also about one that is in no list."""
+    """Return the entity for policies, created if it is not in the catalog."""
     key = entity_id(kind, server, name)
     if (place := snapshot.eligibility.by_id.get(key)) is not None:
         return snapshot.entities[place]

@@ -1,9 +1,9 @@
-"""Option objects.
+"""Options of a gateway.
 
-* Frozen, keyword-only, one for each subsystem. Every default is visible here and listed in
-  docs/options.md.
-* All faults of an object are reported at once.
-* Numbers carry their unit in their name; ``limit`` and ``max_…`` are counts.
+* Option objects are frozen and keyword-only, one for each subsystem. docs/options.md lists all
+  defaults.
+* A `ConfigError` names all invalid values of an object at once.
+* Names of numbers contain their unit; ``limit`` and ``max_…`` are counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gateway.types import Access
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128
-"""How many tools a Chat Completions request may carry."""
+"""Maximum number of tools in a Chat Completions request."""
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 
@@ -43,53 +43,58 @@ Confirm = Literal["never", "destructive", "not_read_only", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryOptions(OptionObject):
-    """What the model sees of the catalog."""
+    """The part of the catalog that models see."""
 
     mode: Mode = "proxy"
-    """How found tools reach the model: as tools of their own (``proxy``); in the result alone, so
-    that the list of tools never changes (``stable``); loaded by the Responses API's own tool
-    search (``native``); or native where the service takes it, else proxy (``auto``)."""
+    """Delivery of found tools to the model. ``proxy``: as tools. ``stable``: only in search
+    results, so the list of tools never changes. ``native``: through the tool search of the
+    Responses API. ``auto``: ``native`` if the service supports it, else ``proxy``."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
-    """The names of the two meta-tools. If the host has a tool of such a name, ours gets another."""
+    """Name of the call meta-tool. This name and `search_name` are changed if the host has a tool
+    with the name."""
     route_name: str = ""
-    """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
+    """Name of a third meta-tool that finds servers; empty omits it."""
     next_name: str = ""
-    """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
+    """Name of a meta-tool that returns next steps from the graph; empty omits it."""
     programs: bool = False
-    """Whether the model may write programs over the found tools; see `ProgramsOptions`."""
+    """True lets the model write programs that call found tools; see `ProgramsOptions`."""
     run_name: str = "run_program"
-    """The name of the meta-tool that runs them."""
+    """Name of the meta-tool that runs programs."""
     min_tools: Count = 0
-    """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
+    """Minimum number of tools for meta-tools. A smaller catalog is sent to the model
+    completely."""
     context_share: Share = 0.0
-    """So does a catalog whose definitions take at most this share of ``context_tokens``."""
+    """A catalog is also sent completely if its definitions take at most this share of
+    ``context_tokens``."""
     context_tokens: PositiveCount = 128_000
     preselect: Count = 0
-    """How many tools are found for each user message before the model is asked; 0 leaves finding to
-    the model."""
+    """Number of tools found for each user message before the first request to the model; 0 turns
+    this off."""
     strict: bool = False
-    """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
+    """True marks the schema of a proxy as strict if it follows the rules of strict schemas."""
     proxies_per_search: PositiveCount = 8
     proxies_per_conversation: PositiveCount = 24
     max_tools: Annotated[int, Meta(ge=3)] = MODEL_TOOL_LIMIT
-    """No request carries more tools than this, the host's own included."""
+    """Maximum number of tools in a request, including the host's."""
     prerequisite_proxies: bool = False
-    """Make proxies of declared prerequisites outside the semantic window too."""
+    """True makes proxies of declared prerequisites outside the window too."""
     result_token_budget: Annotated[int, Meta(ge=100)] = 1200
-    """The most tokens (estimated) that one search result takes of the conversation."""
+    """Maximum number of tokens (estimated) of a search result."""
     schema_token_budget: Annotated[int, Meta(ge=100)] = 1500
-    """The same for a search result that carries parameters: in mode ``stable`` and over MCP."""
+    """Maximum number of tokens (estimated) of a search result with parameters: in mode ``stable``
+    and over MCP."""
     digest_token_budget: Count = 300
-    """The most tokens (estimated) that the search tool's digest of the catalog takes."""
+    """Maximum number of tokens (estimated) of the catalog summary in the search tool's
+    description."""
     description_chars: Annotated[int, Meta(ge=32)] = 1024
-    """How much is kept of a proxy's description."""
+    """Maximum length of a proxy's description."""
     next_steps: Count = 0
-    """How many likely next tools the answer to a tool call names; 0 names none."""
+    """Number of likely next tools named after a tool call; 0 turns this off."""
 
     @property
     def reserved(self) -> frozenset[str]:
-        """The names that no tool may have."""
+        """Names of the search and call meta-tools, which other tools cannot have."""
         return frozenset({self.search_name, self.call_name})
 
     def _fault(self) -> str:
@@ -101,106 +106,111 @@ class DiscoveryOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions(OptionObject):
-    """How far the loop around the model goes on its own."""
+    """Limits of a conversation, and approval of calls."""
 
     max_turns: PositiveCount = 40
-    """Requests to the model within one call of the wrapper."""
+    """Maximum number of requests to the model in one call of the chat client."""
     max_seconds: Timeout | None = None
-    """No request goes out this long after the call began; None sets no limit."""
+    """Time after which no further request is sent to the model; None sets no limit."""
     max_tokens: PositiveCount | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them;
-    estimated where it does not, as in most streams."""
+    """Number of used tokens after which no further request is sent, as reported by the service, or
+    estimated (most streams). None sets no limit."""
     max_consecutive_errors: Count = 3
-    """Turns in a row in which every call failed; 0 sets no limit."""
+    """Number of consecutive turns with only failed calls that raises a `LoopError`; 0 sets no
+    limit."""
     max_parallel_calls: PositiveCount = 8
-    """Tool calls of one turn that run at the same time."""
+    """Maximum number of tool calls of one turn that run at the same time."""
     max_result_chars: Annotated[int, Meta(ge=1000)] = 60_000
-    """A longer tool result is cut in the conversation, and says so."""
+    """Maximum length of a tool result in the conversation. A longer one is cut, with a note."""
     confirm: Confirm = "destructive"
-    """Which calls the host's ``approve`` is asked about: none, tools that may destroy (of a server
-    that is not trusted, all), all that may write, or all. Without ``approve`` they are refused; but
-    of what may destroy, only tools that say so."""
+    """Calls that need the host's ``approve``: ``never``; ``destructive``: calls of possibly
+    destructive tools, including all tools of untrusted servers; ``not_read_only``: calls that may
+    write; ``all``. Without ``approve``, these calls are refused. Under ``destructive``, only calls
+    of tools that declare themselves destructive are then refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamOptions(OptionObject):
-    """How much time and memory a server may take, and how its session is kept."""
+    """Timeouts, limits and sessions of servers."""
 
     connect_timeout_s: Timeout = 30.0
     list_timeout_s: Timeout = 20.0
     call_timeout_s: Timeout = 60.0
     ask_timeout_s: Timeout = 300.0
-    """How long a client may take to answer what a tool asks for; `call_timeout_s` rests then."""
+    """Timeout for a client to answer a tool's request. `call_timeout_s` pauses meanwhile."""
     retry_after_s: Seconds = 30.0
-    """A source that could not be listed is tried again after this long, at the next search."""
+    """Time after a failed listing before a search tries again."""
     listing_ttl_s: Seconds = 3600.0
-    """A tool list older than this is listed again in the background, by the next search."""
+    """Age of a tool list after which the next search refreshes it in the background."""
     cleanup_s: Seconds = 300.0
-    """How often a search deletes, in the background, lists that were not used for a month."""
+    """Interval at which searches delete, in the background, tool lists that were unused for a
+    month."""
     max_stale_s: Seconds = 7 * 24 * 3600.0
-    """A stored list that is older than `listing_ttl_s` by more than this is read anew before it
-    serves."""
+    """Age beyond `listing_ttl_s` after which a stored list is refreshed before use."""
     first_listing_s: Timeout = 10.0
-    """How long the first search waits for a server that was never listed; it comes in later."""
+    """Time that the first search waits for a server without a stored list. Its tools are added
+    later."""
     failure_ttl_s: Seconds = 0.0
-    """A server that was never listed, and by a failure cost an earlier process a second or more, is
-    not tried at the first search if that was no longer ago than this; commands take 600."""
+    """Time for which a first search skips a new server that failed in an earlier process after a
+    second or more. Commands use 600."""
     stored_only: bool = False
-    """Whether stored tool lists serve at any age, and no server is started or asked to list its
-    tools; one that was never listed has none."""
+    """True uses stored tool lists of any age, and neither starts nor lists servers. A server
+    without a stored list has no tools."""
     connect_attempts: PositiveCount = 3
-    """How many times a server is tried before connecting has failed."""
+    """Number of connection attempts."""
     backoff_s: Seconds = 0.2
     backoff_max_s: Seconds = 5.0
-    """The pause between attempts: from the first of these, doubling, to the second, with jitter."""
+    """Maximum pause between attempts. The pause starts at `backoff_s` and doubles, with
+    jitter."""
     breaker_failures: PositiveCount = 5
-    """After so many failures in a row a server is left alone …"""
+    """Number of consecutive failures that open the circuit breaker."""
     breaker_s: Seconds = 2.0
     breaker_max_s: Seconds = 60.0
-    """… for the first of these, doubling, up to the second, with jitter; then one use probes it.
-    After the second without a failure the times begin anew."""
+    """Maximum time for which the breaker is open. The time starts at `breaker_s` and doubles, with
+    jitter; then one use probes the server. After this time without a failure, it starts at
+    `breaker_s` again."""
     lifecycle: Lifecycle = "keep_alive"
-    """When a session ends by itself: never (``keep_alive``), when it was not used for a while
-    (``idle``), or after each use (``ephemeral``)."""
+    """End of a session: ``keep_alive`` (never), ``idle`` (after `idle_timeout_s`) or ``ephemeral``
+    (after each use)."""
     idle_timeout_s: Seconds = 300.0
-    """How long that while is."""
+    """Time without use after which an ``idle`` session ends."""
     max_in_flight: PositiveCount = 64
-    """Requests to one server at the same time; more wait for their turn."""
+    """Maximum number of simultaneous requests to one server; more wait."""
     max_pages: PositiveCount = 100
     max_tools: PositiveCount = 5000
     max_resources: Count = 1000
-    """Resources and prompts of one server, together."""
+    """Maximum number of resources and prompts of one server, in total."""
     max_description_chars: Annotated[int, Meta(ge=64)] = 8000
-    """What is kept of a tool's description; the rest is never read."""
+    """Maximum length of a tool's description; the rest is cut."""
     max_schema_bytes: Annotated[int, Meta(ge=1024)] = 256 * 1024
-    """A tool whose schemas are larger is left out."""
+    """Maximum size of a tool's schemas. Larger tools are left out."""
     max_listing_bytes: PositiveCount = 8 * _MIB
-    """If the tools of one server are larger together, the rest is left out."""
+    """Maximum total size of a server's tools. The rest is left out."""
     max_listing_cpu_s: Timeout = 4.0
-    """The same if they take longer to check."""
+    """Maximum CPU time for checking a server's tools. The rest is left out."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 8 * _MIB
-    """A longer message of a server is never held in memory."""
+    """Maximum size of a server's message. Longer messages are never in memory."""
     max_message_values: PositiveCount = 250_000
-    """A message of more JSON values is never parsed."""
+    """Maximum number of JSON values in a message. Larger messages are not parsed."""
     max_messages_per_s: PositiveCount = 500
-    """Messages that no request asked for: a server that sends more, or four seconds' worth of them
-    at once, is disconnected."""
+    """Maximum rate of unsolicited messages, with bursts of four seconds' worth. Faster servers are
+    disconnected."""
     max_bytes_per_s: Annotated[int, Meta(ge=64 * 1024)] = 32 * _MIB
-    """A server that sends faster is read more slowly."""
+    """Maximum rate of bytes. Faster servers are read more slowly."""
     max_result_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
-    """A larger answer of a tool is an error that says so."""
+    """Maximum size of a tool's result. Larger results become errors."""
     on_change: Policy = "warn"
-    """What happens to a tool, or a configured command line, that is not as it was approved: the
-    result says so (``warn``), or it is left out until it is approved (``block``)."""
+    """Handling of a tool, or a configured command line, that differs from the approved one.
+    ``warn`` reports it in results. ``block`` leaves it out until it is approved."""
     on_suspicion: Policy = "warn"
-    """The same for a tool whose definition looks like an attack on a model."""
+    """Handling of a tool whose definition looks like an attack on a model, with the same
+    values."""
     max_user_sessions: PositiveCount = 100
-    """Sessions to one server whose credentials are the users': one more ends the one that was not
-    used for longest. Each ends when it was not used for ``idle_timeout_s``."""
+    """Maximum number of sessions to one server with credentials of each user. A further one ends
+    the least recently used. Each ends after ``idle_timeout_s`` without use."""
     private_hosts: tuple[str, ...] = ()
-    """Host names, addresses or networks (``10.0.0.0/8``) of servers in the host's own network: they
-    may be private and speak plain HTTP. Loopback needs no entry; metadata services never get
-    one."""
+    """Host names, addresses or networks (``10.0.0.0/8``) of your own servers, which may be private
+    and use plain HTTP. Loopback is always allowed, and metadata services never."""
 
     def _fault(self) -> str:
         floors = {
@@ -216,43 +226,43 @@ class UpstreamOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions(OptionObject):
-    """The rules that derive edges. The host's own documents override them."""
+    """Rules that derive edges between tools. Documents of the host override them."""
 
     groups: bool = True
-    """Tools of one server that share a word of their names, or a category."""
+    """Group tools of one server that share a word of their names, or a category."""
     phases: bool = True
-    """What finds or makes a thing comes before what inspects it, then comes what acts on it."""
+    """Order tools for one kind of thing: first find or create, then inspect, then act."""
     suppliers: bool = True
-    """A tool that needs nothing and gets X feeds a required argument called X."""
+    """A tool that returns X without required arguments supplies a required argument called X."""
     calendar: bool = True
-    """What tells the current date or time feeds required arguments written as one."""
+    """A tool that returns the current date or time supplies required date arguments."""
     checks: bool = True
-    """What validates X comes before what needs an X."""
+    """A tool that validates X comes before tools that need X."""
     sign_in: bool = True
-    """What signs in to something comes before what uses it."""
+    """A tool that signs in to a service comes before tools that use the service."""
     connection: bool = True
-    """What tells whether the machine is online comes before signing in."""
+    """A tool that tests the internet connection comes before signing in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions(OptionObject):
-    """Indexes that outlive the process, so that the next start reads what this one made."""
+    """Storage of indexes. A saved index makes the next start faster."""
 
     rows: Literal["memory", "pgvector"] = "memory"
-    """Where the vectors of entities are: in each process, or in the PostgreSQL database of the
-    store, which needs the extension ``vector`` (pgvector). Such indexes are not saved."""
+    """Place of the vectors: ``memory`` of each process, or ``pgvector``, the PostgreSQL database of
+    the store with its extension ``vector``. Indexes with ``pgvector`` are not saved."""
     saved: bool = True
-    """Whether they are saved and read. If the host gives a vector store of its own, they are only
-    if ``Options.index_path`` says where."""
+    """True saves and reads indexes. With a vector store of the host, this also needs
+    ``Options.index_path``."""
     min_tools: PositiveCount = 200
-    """An index of fewer tools is not saved: it is made fast enough."""
+    """Minimum number of tools of a saved index. Smaller indexes are built quickly."""
     kept: PositiveCount = 4
-    """How many are kept; those that were not used for longest are deleted."""
+    """Number of saved indexes. The least recently used ones are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOptions(OptionObject):
-    """Process-local caches: how many values, for how long. A size of 0 turns a cache off."""
+    """Sizes and lifetimes of the process-local caches. Size 0 turns a cache off."""
 
     normalized_items: Count = 2048
     normalized_ttl_s: Seconds = 1800.0
@@ -264,35 +274,41 @@ class CacheOptions(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKind(OptionObject):
-    """A kind of entries that the host declares."""
+    """A kind of catalog entries that the host declares."""
 
     searchable: tuple[str, ...] = ()
-    """The parts of the metadata that entries are found by, as dot paths; the others are kept and
-    shown alone."""
+    """Searchable metadata, as dot paths. Other metadata is only stored and shown."""
     max_entries: PositiveCount = 10_000
-    """The most entries of it."""
+    """Maximum number of entries of this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOptions(OptionObject):
-    """What the catalog holds besides what servers list."""
+    """Entities of the catalog other than tools of servers."""
 
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
-    """Kinds of your own, by name. An entry of an undeclared kind is found by its name and
-    its texts, not by its metadata."""
+    """Kinds of the host, keyed by name. Metadata of other, undeclared kinds is not searched, only
+    names and texts."""
     max_entries: PositiveCount = 100_000
-    """The most entries of all kinds."""
+    """Maximum number of entries of all kinds."""
     servers: bool = True
-    """Whether every MCP server is an entity beside its tools."""
+    """True makes every MCP server an entity."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """Status, tags, scopes, search texts and examples by a pattern of names, ``server/name``:
-    ``{"*/delete_*": Access(scopes={"admin"})}``. A server itself is ``server``. All that match
-    count, the later ones last."""
+    """Rules for visibility and search, keyed by a pattern ``server/name``: ``{"*/delete_*":
+    Access(scopes={"admin"})}``. The pattern ``server`` matches the server itself. All matching
+    rules apply, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionObject):
-    """All options of a gateway."""
+    """All options of a gateway.
+
+    Example:
+        >>> from gateway import Options
+        >>> from gateway.options import SearchOptions
+        >>> Options(search=SearchOptions(limit=8)).search.limit
+        8
+    """
 
     search: SearchOptions = field(default_factory=SearchOptions)
     graph: GraphOptions = field(default_factory=GraphOptions)
@@ -305,31 +321,34 @@ class Options(OptionObject):
     programs: ProgramsOptions = field(default_factory=ProgramsOptions)
     audit: AuditOptions = field(default_factory=AuditOptions)
     policies: tuple[AccessPolicy, ...] = ()
-    """Which caller may find and call what; those of a configuration come after these."""
+    """Rules for who may find and call which tools. Policies of a configuration file follow
+    these."""
     plugins: tuple[str, ...] | None = None
-    """Names of the plugins to load; None is all that are installed. The variable
-    ``GATEWAY_PLUGINS`` gives them too: names separated by commas, or ``none``."""
+    """Names of the plugins to load; None loads all installed plugins. The variable
+    ``GATEWAY_PLUGINS`` also sets them: names separated by commas, or ``none``."""
     capture_content: bool = False
-    """Put queries, results and arguments on spans. Off by default: they are content."""
+    """True adds queries, results and arguments to spans."""
     store: str = field(default="", repr=False)
-    """A PostgreSQL database in place of the files of vectors, catalog and calls, which many
-    processes may share: ``postgresql://…``, or a reference to that such as ``env:NAME``."""
+    """PostgreSQL database for vectors, catalog and calls, which several processes can share:
+    ``postgresql://…``, or a reference such as ``env:NAME``. Empty uses files."""
     host_key: str = field(default="", repr=False)
-    """A secret of 32 characters or more from which the keys of a shared store are derived, or a
-    reference to it. Several, separated by commas: the first one encrypts, all decrypt."""
+    """Secret of at least 32 characters from which the keys of a shared store are derived, or a
+    reference to it. If several are given, separated by commas, the first encrypts and all decrypt.
+    """
     installation: str = ""
-    """What approvals of configuration files belong to instead of their paths: a name that all
-    replicas have. One for each configuration in a store."""
+    """Name that all replicas share. Approvals of configuration files then belong to it instead of
+    to the files' paths. Each configuration in a store needs its own name."""
     public_url: str = ""
-    """Where users reach ``gateway serve --http``, such as ``https://gateway.example``: they sign in
-    below it to servers whose credentials are theirs. On loopback it is known without."""
+    """Address of ``gateway serve --http`` for users, such as ``https://gateway.example``. Users
+    sign in below it to servers that need their own credentials. On loopback it is set
+    automatically."""
     vector_store_path: Path | None = None
-    """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
+    """File of vectors; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None
-    """Where tool lists and approvals persist; None is ``catalog.sqlite3`` in the same folder."""
+    """File of tool lists and approvals; None is ``catalog.sqlite3`` in the same folder."""
     index: IndexOptions = field(default_factory=IndexOptions)
     index_path: Path | None = None
-    """The folder where indexes are saved; None is ``index`` in the same folder."""
+    """Folder of saved indexes; None is ``index`` in the same folder."""
 
     def _fault(self) -> str:
         url = urlsplit(self.public_url)

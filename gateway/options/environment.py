@@ -1,8 +1,8 @@
-"""The process environment, and the paths that follow from it.
+"""Environment variables of the gateway, and the paths of its files.
 
-No other module of the package reads it. It is read each time that a value is needed. A path that
-the host names in its options wins; the others lie in the cache folder. Variables of the libraries
-below (OpenAI's client, an HTTP client before its proxy) are theirs.
+Only this module reads the environment, each time that a value is needed. Paths in the options take
+precedence; other files are in the cache folder. Libraries read further variables (OpenAI's client,
+an HTTP client before its proxy).
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from gateway.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The values of the process environment."""
+    """Values of the gateway's environment variables."""
 
     cache_dir: Path
     """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
     encoder_dir: Path
     """``GATEWAY_ENCODER_DIR``, else ``encoders`` in the cache folder."""
     capture_content: bool
-    """``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for content on spans."""
+    """True if ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` requests content on
+    spans."""
     openai_configured: bool
-    """``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
+    """True if ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
     openai_model: str
     """``GATEWAY_MODEL``: the chat model of the demo."""
     normalizer_url: str
-    """``GATEWAY_NORMALIZE_BASE_URL``: the service that `--normalize` asks; empty is OpenAI's."""
+    """``GATEWAY_NORMALIZE_BASE_URL``: address of the model service of `--normalize`; empty is
+    OpenAI's."""
     normalizer_key: str = field(repr=False)
-    """``GATEWAY_NORMALIZE_API_KEY``: its key."""
+    """``GATEWAY_NORMALIZE_API_KEY``: API key of the model service of `--normalize`."""
     plugins: tuple[str, ...] | None
-    """``GATEWAY_PLUGINS``: the plugins to load, or ``none``; None is all that are installed."""
+    """``GATEWAY_PLUGINS``: names of the plugins to load; None loads all installed plugins."""
     fusion: str
-    """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
+    """``SEARCH_FUSION_METHOD``: ranking of searches over HTTP, ``rrf`` or ``legacy``."""
 
 
 def environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """Read the variables of this package, as they are now.
+    """Read the gateway's environment variables.
 
     Args:
-        variables: The variables to read; None is the process's own.
+        variables: Variables to read; None is the process environment.
     """
     values = os.environ if variables is None else variables
     folder = values.get("GATEWAY_CACHE_DIR", "").strip()
@@ -62,16 +64,16 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
         normalizer_url=values.get("GATEWAY_NORMALIZE_BASE_URL", "").strip(),
         normalizer_key=values.get("GATEWAY_NORMALIZE_API_KEY", "").strip(),
-        plugins=_plugins(values.get("GATEWAY_PLUGINS", "").strip()),
+        plugins=_parse_plugins(values.get("GATEWAY_PLUGINS", "").strip()),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 
 
 def resolved(options: Options) -> Options:
-    """Fill in the options that the environment decides.
+    """Return *options* with the values that environment variables set.
 
     Raises:
-        ConfigError: *options* is another object.
+        ConfigError: If *options* has the wrong type.
     """
     if not isinstance(options, Options):
         raise ConfigError(f"options must be an Options(…), got {options!r}")
@@ -83,55 +85,55 @@ def resolved(options: Options) -> Options:
     )
 
 
-def _plugins(text: str) -> tuple[str, ...] | None:
+def _parse_plugins(text: str) -> tuple[str, ...] | None:
     if text == "none":
         return ()
     return tuple(name.strip() for name in text.split(",") if name.strip()) or None
 
 
 def vector_store_path(options: Options) -> Path:
-    """Return where vectors persist."""
+    """Return the path of the vector store."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
 
 
 def catalog_store_path(options: Options) -> Path:
-    """Return where tool lists and approvals persist."""
+    """Return the path of the store of tool lists and approvals."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
 def settings_dir(application: str) -> Path:
-    """Return where *application* keeps this user's settings."""
+    """Return the folder of this user's settings of *application*."""
     import platformdirs  # noqa: PLC0415  (as for the cache folder)
 
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
 
 
 def ledger_path(options: Options) -> Path:
-    """Return where calls are noted: beside the catalog."""
+    """Return the path of the log of calls, next to the catalog store."""
     return catalog_store_path(options).with_name("usage.sqlite3")
 
 
 def audit_path(options: Options) -> Path:
-    """Return where the audit log is: beside the catalog."""
+    """Return the path of the audit log, next to the catalog store."""
     return catalog_store_path(options).with_name("audit.sqlite3")
 
 
 def tokens_path(options: Options) -> Path:
-    """Return the folder in which the tokens of sign-ins persist: beside the catalog."""
+    """Return the folder of sign-in tokens, next to the catalog store."""
     return catalog_store_path(options).parent / "tokens"
 
 
 def approval_key_path(options: Options) -> Path:
-    """Return where the key of approvals persists: beside the catalog."""
+    """Return the path of the key that signs approvals, next to the catalog store."""
     return catalog_store_path(options).with_name("approvals.key")
 
 
 def index_path(options: Options, *, own_store: bool) -> Path | None:
-    """Return where indexes are saved; None if they are not.
+    """Return the folder of saved indexes; None if indexes are not saved.
 
     Args:
-        options: The options of the host.
-        own_store: Whether the host keeps vectors in a store of its own.
+        options: Options of the host.
+        own_store: True if the host has its own vector store.
     """
     is_saved = options.index.saved and options.index.rows == "memory"
     if not is_saved or (own_store and options.index_path is None):
@@ -140,7 +142,7 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:
-    """Return those of the *needed* environment variables that are set."""
+    """Return the environment variables in *needed* that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}
 
 
@@ -150,13 +152,13 @@ def variable_names(prefix: str) -> frozenset[str]:
 
 
 def complete_telemetry() -> bool:
-    """Set what the OpenTelemetry SDK's variables leave open, as a distribution of it does.
+    """Set defaults for OpenTelemetry variables that are not set.
 
-    An endpoint alone asks for traces and metrics, or for those of its own signal. OTLP goes over
-    HTTP, which is its default by the specification and not by the SDK.
+    If an OTLP endpoint is set, its traces and metrics are exported. OTLP uses HTTP, which is the
+    specification's default, but not the SDK's.
 
     Returns:
-        Whether the variables ask for an export.
+        True if the variables request an export.
     """
     for signal in ("TRACES", "METRICS"):
         names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
@@ -170,9 +172,9 @@ def complete_telemetry() -> bool:
 
 
 def proxy_of(scheme: str, host: str) -> str:
-    """Return the URL of the proxy that the environment, or the system, puts before *host*.
+    """Return the URL of the environment's or system's proxy for *host*; empty without one.
 
-    Empty if there is none. ``ALL_PROXY`` counts for nothing here.
+    ``ALL_PROXY`` is ignored.
     """
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
 

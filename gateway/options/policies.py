@@ -1,4 +1,4 @@
-"""Policies: which caller may find and call what, what is asked first, hidden or limited."""
+"""Access policies and the options of the audit log."""
 
 from __future__ import annotations
 
@@ -16,47 +16,56 @@ Amount = Annotated[float, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy(OptionObject):
-    """One rule. It applies where everything matches that it names; what is empty matches all.
+    """A rule for calls and searches. It applies if all given fields match; empty fields match
+    everything.
 
-    Patterns are those of a shell, case counts, and ``*`` goes over slashes.
+    Patterns use shell wildcards, are case-sensitive, and their ``*`` also matches slashes.
+
+    Example:
+        >>> from gateway import Options
+        >>> from gateway.options import AccessPolicy
+        >>> rule = AccessPolicy(action="deny", tools=("github/delete_*",), users=("guest",))
+        >>> options = Options(policies=(rule,))
     """
 
     action: PolicyAction
-    """The first matching ``allow``, ``deny`` or ``ask`` decides. Every matching ``redact`` and
-    ``limit`` applies besides."""
+    """Effect of the rule. The first matching ``allow``, ``deny`` or ``ask`` decides. All matching
+    ``redact`` and ``limit`` rules apply too."""
     name: str = ""
-    """How the audit log and errors call it; empty is its place, as ``policy 3``."""
+    """Name in the audit log and in errors; empty is the rule's position, such as ``policy
+    3``."""
     tools: tuple[str, ...] = ()
-    """Patterns of ids: ``server/name`` of tools, ``kind:server/name`` of all else."""
+    """Patterns of ids: ``server/name`` for tools, ``kind:server/name`` for other kinds."""
     servers: tuple[str, ...] = ()
-    """Patterns of names."""
+    """Patterns of server names."""
     tags: tuple[str, ...] = ()
-    """One of these, compared without case."""
+    """Tags; an entity needs one of them. Case is ignored."""
     kinds: tuple[str, ...] = ()
     hints: tuple[PolicyHint, ...] = ()
-    """One of these: it says that it destroys, or reaches the open world; or it only reads, as the
-    host or a trusted server says, or not."""
+    """Behaviours; a tool needs one of them. ``destructive`` and ``open_world``: declared by the
+    tool. ``read_only``: declared by the host or a trusted server; all other tools are
+    ``not_read_only``."""
     users: tuple[str, ...] = ()
-    """Patterns of the caller's user; an empty one is a caller without any."""
+    """Patterns of the caller's user; an empty pattern matches a caller without a user."""
     tenants: tuple[str, ...] = ()
-    """The same of its tenant."""
+    """Patterns of the caller's tenant; an empty pattern matches a caller without a tenant."""
     scopes: tuple[str, ...] = ()
-    """It holds one of these."""
+    """Scopes; a caller needs one of them."""
     paths: tuple[str, ...] = ()
-    """What ``redact`` hides: members of JSON objects, as ``customer.email``; ``*`` is any name, and
-    lists are looked into."""
+    """JSON members that ``redact`` hides, as dot paths such as ``customer.email``. ``*`` matches
+    any name, and lists are searched."""
     secrets: bool = False
-    """Whether ``redact`` hides what looks like a secret."""
+    """True lets ``redact`` hide texts that look like secrets."""
     calls: Count | None = None
-    """How many calls ``limit`` allows in each period."""
+    """Maximum number of calls in each period, for ``limit``."""
     cost: Amount | None = None
-    """What they may cost together, in any unit."""
+    """Maximum total cost in each period, for ``limit``, in any unit."""
     call_cost: Amount = 1.0
-    """What one call costs. Limits of one name count together, each at its own cost."""
+    """Cost of one call. Limits with the same name count together, each with its own cost."""
     per: Period = "minute"
-    """The period, which slides."""
+    """Length of the period, which is a sliding window."""
     by: tuple[LimitedBy, ...] = ("user",)
-    """What is counted apart; without any all calls together."""
+    """Properties that are counted separately; empty counts all calls together."""
 
     def _fault(self) -> str:
         if self.action == "redact" and not (self.paths or self.secrets):
@@ -72,12 +81,12 @@ class AccessPolicy(OptionObject):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions(OptionObject):
-    """The log of decisions and changes."""
+    """Options of the log of decisions and changes."""
 
     record: Literal["auto", "on", "off"] = "auto"
-    """Whether they are recorded; ``auto``: by ``gateway serve --http`` and by commands that change
-    something, and not in a program."""
+    """Recording of decisions and changes. ``auto`` records in ``gateway serve --http`` and in
+    commands that change something, but not in programs."""
     on_failure: Literal["refuse", "continue"] = "refuse"
-    """What happens to a call, or a change, that cannot be recorded first."""
+    """Effect on a call or change whose row cannot be written first."""
     keep_days: PositiveCount = 400
-    """Older rows are deleted."""
+    """Age in days after which rows are deleted."""

@@ -1,4 +1,4 @@
-"""The options of programs that a model writes over tools."""
+"""Options of programs that a model writes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ Wrapper = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramsOptions(OptionObject):
-    """What a program may take, and what it may call."""
+    """Limits and permissions of a program."""
 
     seconds: Timeout = 2.0
-    """Computing time of one program; what it waits for its calls is not counted."""
+    """Maximum computing time, without waiting for calls."""
     wall_s: Timeout = 30.0
-    """How long a program may take with its calls, and with waiting for its turn; but not with
-    waiting for an approval."""
+    """Maximum elapsed time, including calls and the queue, but not approvals."""
     memory_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
     calls: PositiveCount = 50
-    """Calls that one program may make."""
+    """Maximum number of calls of one program."""
     output_chars: Annotated[int, Meta(ge=1000)] = 20_000
-    """The most that a program's answer takes of the conversation: its value and what it printed."""
+    """Maximum length of a program's answer: its value and its printed text."""
     max_code_chars: PositiveCount = 20_000
     processes: PositiveCount = 4
-    """Programs at the same time, also those that wait for their calls, but not for an approval;
-    more wait for their turn."""
+    """Maximum number of programs at the same time, including programs that wait for calls, but not
+    for approvals. More programs wait in a queue."""
     wrapper: Wrapper = "auto"
-    """Whether the processes of programs are shut in by bubblewrap besides: where that works, always
-    (programs are refused elsewhere), or never."""
+    """Additional isolation by bubblewrap: if it works (``auto``), always (``required``; else
+    programs are refused), or ``none``."""
     destructive: bool = False
-    """Whether programs may call tools that say that they destroy. They are asked about as
-    `ChatOptions.confirm` says."""
+    """True lets programs call tools that declare themselves destructive. `ChatOptions.confirm`
+    applies to these calls."""
     keep_s: Seconds = 24 * 3600.0
-    """How long a value, or a program that waits for an approval, is kept."""
+    """Time for which stored values and programs that wait for approval are kept."""

@@ -1,4 +1,4 @@
-"""Options of provisioning: what it may fetch, trust and install, and how long it may take."""
+"""Options of provisioning: registry, trust, installation and limits."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionOptions(OptionObject):
-    """Where servers outside the catalog are searched, and the policy that lets them in."""
+    """Sources of new servers, and the policy for installing them."""
 
     registry: str = ""
     """Base URL of an MCP registry (API v0.1); empty fetches nothing."""
     known: bool = True
-    """Use the bundled list of well-known servers."""
+    """True searches the bundled list of well-known servers."""
     namespaces: tuple[str, ...] = ()
-    """Trusted names of a registry: ``namespace/*``, or one ``namespace/name``."""
+    """Trusted names in a registry: ``namespace/*`` or ``namespace/name``."""
     indexes: tuple[str, ...] = ()
-    """Addresses of package indexes that an entry may name: those that this machine uses."""
+    """Addresses of package indexes that an entry may name: the indexes that this machine
+    uses."""
     enough: Share = 0.9
-    """A local tool of this confidence serves: nothing outside is searched."""
+    """Confidence of a local tool at which servers outside the catalog are not searched."""
     min_confidence: Share = 0.9
-    """A server below this is never taken without asking a person."""
+    """Minimum confidence for installing a server without asking a person."""
     candidates: PositiveCount = 5
-    """Servers that a result lists."""
+    """Maximum number of servers in a result."""
     max_ranked: PositiveCount = 500
-    """Of more entries, words preselect so many; the gateway's own strategy ranks those."""
+    """Maximum number of entries that the gateway's strategy ranks. Words preselect them."""
     cache_s: Seconds = 24 * 3600.0
-    """How long a registry's answer serves before it is fetched again."""
+    """Lifetime of a registry's answer."""
     fetch_timeout_s: Timeout = 60.0
-    """For all pages together."""
+    """Timeout for all pages together."""
     max_pages: PositiveCount = 300
     max_page_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     max_entries: PositiveCount = 30_000
     install_timeout_s: Timeout = 600.0
-    """For each command of an install."""
+    """Timeout for each command of an installation."""
     folder: Path | None = None
-    """The folder of packages and the audit; None is ``servers`` in the user's data folder."""
+    """Folder of packages and the audit; None is ``servers`` in the user's data folder."""
 
     def _fault(self) -> str:
         for pattern in self.namespaces:

@@ -1,4 +1,4 @@
-"""How a search looks, and what it learns from calls."""
+"""Options of searches and of the use of past calls."""
 
 from __future__ import annotations
 
@@ -25,50 +25,54 @@ Learn = Literal["off", "on", "auto"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(OptionObject):
-    """How a search looks and how much it may find."""
+    """Size and behaviour of searches."""
 
     limit: PositiveCount = 5
-    """How many matches a search gives unless its caller says."""
+    """Default number of matches."""
     max_limit: PositiveCount = 50
-    """How many matches a caller may ask for."""
+    """Maximum number of matches that a caller may request."""
     max_query_chars: Annotated[int, Meta(ge=16)] = 4096
-    """A longer query is cut here, with a diagnostic."""
+    """Maximum length of a query. Longer queries are cut, with a diagnostic."""
     max_queries: PositiveCount = 8
-    """How many queries one search may have."""
+    """Maximum number of queries in one search."""
     first_search: First = "auto"
-    """Whether searches by the strategy `auto` wait until new tools are embedded (``wait``), or are
-    answered by ``words`` and the vectors there are, with ``index_building``; ``auto``: those of a
-    program wait, those of a model do not. `Gateway.report()` waits."""
+    """Waiting for new tools, with strategy `auto`. ``wait``: searches wait until new tools are
+    embedded. ``words``: words and existing vectors answer, with the diagnostic ``index_building``.
+    ``auto``: searches of programs wait, searches of models do not. `Gateway.report()` always waits.
+    """
     query_timeout_s: Timeout = 10.0
-    """How long a search waits for the vectors of its query, for its rewriting, and for the next
-    vector of the catalog; then it goes on without."""
+    """Timeout for embedding the query, for rewriting it, and for the next vector of the catalog.
+    Then the search continues without them."""
     pool_factor: Count = 20
     pool_min: PositiveCount = 200
-    """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
+    """Minimum number of candidates that are scored again: max(pool_min, pool_factor x limit)."""
     window_factor: Count = 4
     window_min: PositiveCount = 8
-    """Supplements come from the first max(window_min, window_factor x limit) entities …"""
+    """Minimum number of candidates from which supplements come: max(window_min, window_factor x
+    limit)."""
     window_margin: Share = 0.5
-    """… whose cosine is at least this share of the way from the catalog's mean to the best; of
-    fewer than 60 eligible entities the share is less in proportion."""
+    """Minimum cosine of these candidates, as a share of the way from the catalog's mean to the
+    best. With fewer than 60 eligible entities, the share is proportionally lower."""
     max_related: Count = 6
     max_next_steps: Count = 6
     max_prerequisites: Count = 9
-    """The three supplement lists, each with a budget of its own."""
+    """Maximum number of prerequisites. The limits of the three supplement lists are
+    independent."""
     prerequisites: Prerequisites = "derived"
-    """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
-    window; beside them those that sure rules derive for the first match, from anywhere
-    (``derived``); only those inside the ``window``; or none (``off``)."""
+    """Listed prerequisites. ``declared``: declared ones, and derived ones inside the window.
+    ``derived``: also those that reliable rules derive for the first match. ``window``: only those
+    inside the window. ``off``: none."""
     min_confidence: Share = 0.5
-    """If the best match is below this, the result says ``low_confidence_results``."""
+    """If the best match has less confidence, the result has the diagnostic
+    ``low_confidence_results``."""
     no_match_confidence: Share = 0.0
-    """If the best match is below this, the result is empty and says ``no_match`` and what is
-    nearest. 0 never empties a result; nor does a policy of ``ranking=``."""
+    """If the best match has less confidence, the result is empty, with the diagnostic ``no_match``
+    and the nearest entities. 0 turns this off, as does a policy of ``ranking=``."""
     spelling: bool = True
-    """Mend misspelt words of a query, without a model; the words as typed count as well."""
+    """True corrects misspelt words of a query, without a model. The original words count too."""
     lexical_weight: Annotated[float, Meta(ge=0, le=100)] = 0.3
-    """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
-    100."""
+    """Maximum weight of a standard deviation in words, relative to one in vectors, for strategy
+    `auto`; 0 to 100."""
 
     def _fault(self) -> str:
         is_valid = self.max_limit >= self.limit
@@ -76,55 +80,58 @@ class SearchOptions(OptionObject):
 
     @property
     def models_wait(self) -> bool:
-        """Whether searches of models wait until new tools are embedded."""
+        """True if searches of models wait until new tools are embedded."""
         return self.first_search == "wait"
 
     def pool(self, limit: int) -> int:
-        """How many candidates may be re-scored for *limit* matches."""
+        """Return the maximum number of candidates that are scored again for *limit* matches."""
         return max(limit, self.pool_min, self.pool_factor * limit)
 
     def window(self, limit: int) -> int:
-        """From how many of the first candidates supplements may come for *limit* matches."""
+        """Return the number of best candidates from which supplements may come, for *limit*
+        matches.
+        """
         return max(self.window_min, self.window_factor * limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageOptions(OptionObject):
-    """What is noted of calls, and what that may change. All of it is off at first."""
+    """Recording of calls, and its effects on searches. All are off by default."""
 
     record: bool = False
-    """Note how each call ended, and count searches, in a ledger on this machine; never a value of
-    an argument."""
+    """True records the outcome of each call and counts searches, in a ledger on this machine.
+    Argument values are never recorded."""
     record_queries: bool = False
-    """Keep the texts of searches too, without secrets, 30 days: requests for `gateway eval`."""
+    """True also records the texts of searches for 30 days, without secrets, for `gateway
+    eval`."""
     rerank: Rerank = "off"
-    """What calls do to rankings: swap what is about equally good without them (``bounded``), or
-    that where its gain is measured (``auto``)."""
+    """Effect of past calls on rankings. ``bounded``: swap tools of nearly equal score. ``auto``:
+    the same, but only after a measured gain."""
     learn: Learn = "off"
-    """Suggest what was called after a tool in the same task: if the history foretells itself
-    (``on``), or where besides the gain is measured (``auto``)."""
+    """Suggestion of tools that were called next in past tasks. ``on``: if the history predicts
+    itself. ``auto``: also only after a measured gain."""
     refresh_s: Seconds = 60.0
-    """How long what the ledger says is believed before it is read again."""
+    """Interval between two reads of the ledger."""
 
     def _fault(self) -> str:
         return "record_queries needs record" if self.record_queries and not self.record else ""
 
     @property
     def reads(self) -> bool:
-        """Whether anything asks what the ledger says."""
+        """True if an option needs the contents of the ledger."""
         return (self.rerank, self.learn) != ("off", "off")
 
     @property
     def measures(self) -> bool:
-        """Whether a gain is measured."""
+        """True if an option needs a measured gain."""
         return "auto" in {self.rerank, self.learn}
 
 
 def check_strategy(strategy: Strategy) -> Strategy:
-    """Return *strategy* back, checked.
+    """Return *strategy* if it is valid.
 
     Raises:
-        ConfigError: If there is no such strategy.
+        ConfigError: If the strategy is unknown.
     """
     if strategy not in get_args(Strategy):
         choices = ", ".join(get_args(Strategy))

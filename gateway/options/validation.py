@@ -1,7 +1,7 @@
-"""Validation of what a host passes in: option objects, hints, and objects of its own classes.
+"""Validation of values from the host: option objects, hints, and objects of the host's classes.
 
-The types and ranges of an option are those of its annotation. All faults are raised at once.
-msgspec checks them: pydantic would take longer to load than all else that a start needs.
+Annotations define the types and ranges of options. All faults are reported at once. The validator
+is msgspec, because pydantic would take longer to load than the rest of a start.
 """
 
 from __future__ import annotations
@@ -24,29 +24,34 @@ PositiveCount: TypeAlias = Annotated[int, Meta(ge=1)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Timeout: TypeAlias = Annotated[float, Meta(ge=0.001)]
-"""Seconds that something may take."""
+"""Maximum duration in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionObject:
-    """Validates the fields of a dataclass when it is made.
+    """Base class of option dataclasses, which validates the fields.
 
     Raises:
-        ConfigError: If a value is not of its type or outside its range.
+        ConfigError: If a value has the wrong type or is out of range.
     """
 
     def __post_init__(self) -> None:
-        """Validate the fields, then how they go together."""
+        """Validate each field, then the combination of fields."""
         if faults := "; ".join(field_faults(self)) or self._fault():
             raise ConfigError(f"{type(self).__name__}: {faults}")
 
     def _fault(self) -> str:
-        """Return why fields that are valid each do not go together; empty if they do."""
+        """Return the reason why valid fields cannot be combined; empty if they can."""
         return ""
 
 
 def hints_fault(name: str, hints: object) -> str:
-    """Return what is wrong with *hints*, which are called *name*; empty if nothing is."""
+    """Return the fault of *hints*; empty if they are valid.
+
+    Args:
+        name: Name for the message.
+        hints: Value to check.
+    """
     if not isinstance(hints, Hints):
         return f"{name} must be a Hints(…), got {type(hints).__name__}"
     faults = field_faults(hints)
@@ -54,13 +59,20 @@ def hints_fault(name: str, hints: object) -> str:
 
 
 def check_hints(owner: str, hints: object) -> None:
-    """Raise a `ConfigError` if the *hints* of *owner* are no `Hints` or hold a wrong type."""
+    """Raise a `ConfigError` if the *hints* of *owner* are not valid `Hints`."""
     if fault := hints_fault(f"hints of {owner!r}", hints):
         raise ConfigError(fault)
 
 
 def check_members(name: str, value: object, expected: str, *members: str) -> None:
-    """Raise a `ConfigError` if an object of the host's is a class, or lacks one of *members*."""
+    """Raise a `ConfigError` if *value* is a class instead of an object, or lacks one of *members*.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: Object of the host.
+        expected: Required type, for the message.
+        members: Names of required attributes.
+    """
     missing = [member for member in members if not hasattr(value, member)]
     if isinstance(value, type):
         raise ConfigError(f"{name} must be {expected}, got the class {value.__name__}")
@@ -71,7 +83,7 @@ def check_members(name: str, value: object, expected: str, *members: str) -> Non
 
 @cache
 def option_types(kind: Any) -> Mapping[str, Any]:
-    """Return the annotated type of each field of a dataclass, by name."""
+    """Return the annotated type of each field of a dataclass, keyed by field name."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -79,27 +91,27 @@ _SWITCHES: Mapping[str, str] = {"on": "true", "yes": "true", "off": "false", "no
 
 
 def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
-    """Return *raw* as a value of the annotated type *expected*.
+    """Convert *raw* to the annotated type *expected*.
 
     Args:
         raw: Parsed JSON.
-        expected: The type.
-        is_text: *raw* was typed: ``on`` and ``off`` are booleans, commas separate a list, and
-            ``none`` is an empty list.
+        expected: Annotated type of the option.
+        is_text: True if *raw* is text that a person typed: ``on`` and ``off`` are booleans, commas
+            separate list items, and ``none`` is an empty list.
 
     Raises:
-        ConfigError: It is of another type or outside the range; the message has no name.
+        ConfigError: If the value has the wrong type or is out of range. The message omits its name.
     """
     value = raw
     if is_text and isinstance(raw, str):
-        if tuple in {get_origin(each) for each in (expected, *get_args(expected))}:
+        if tuple in {get_origin(kind) for kind in (expected, *get_args(expected))}:
             value = [] if raw == "none" else [part.strip() for part in raw.split(",")]
         elif expected is bool:
             value = _SWITCHES.get(raw.lower(), raw)
     try:
         return convert(value, expected, strict=not is_text, dec_hook=_read_path)
     except ValidationError:
-        raise ConfigError(f"expected {_described(expected)}, got {raw!r}") from None
+        raise ConfigError(f"expected {_describe(expected)}, got {raw!r}") from None
 
 
 def _read_path(kind: type, raw: object) -> object:
@@ -109,36 +121,36 @@ def _read_path(kind: type, raw: object) -> object:
 
 
 def field_faults(value: Any) -> list[str]:
-    """Return which fields of a dataclass are of another type, and what each must be.
+    """Return one message for each field of a dataclass with the wrong type.
 
-    Values of fields that the repr leaves out are left out.
+    Messages omit the values of fields that are hidden in the repr.
     """
     types = option_types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
     for field in fields(value):
         expected, option = types[field.name], getattr(value, field.name)
-        if not _fits(option, expected):
-            got = f", got {option!r}" if field.repr else ""
-            faults.append(f"{field.name}: expected {_described(expected)}{got}")
+        if not _has_type(option, expected):
+            actual = f", got {option!r}" if field.repr else ""
+            faults.append(f"{field.name}: expected {_describe(expected)}{actual}")
     return faults
 
 
-def _fits(value: Any, expected: Any) -> bool:
-    """Return whether *value* is of the annotated type *expected*, without being converted."""
+def _has_type(value: Any, expected: Any) -> bool:
+    """Return whether *value* has the annotated type *expected*, without conversion."""
     try:
         return bool(convert(value, expected) == value)
     except ValidationError:
         return False
 
 
-def _described(expected: Any) -> str:
-    """Write an annotated type for a message."""
+def _describe(expected: Any) -> str:
+    """Describe an annotated type for a message."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin is Annotated:
         limits = [f" {word} {limit:g}" for word, limit in _limits(parts[1]) if limit is not None]
         return f"{parts[0].__name__}{''.join(limits)}"
     if origin in {Literal, Union, UnionType}:
-        return " or ".join(map(repr if origin is Literal else _described, parts))
+        return " or ".join(map(repr if origin is Literal else _describe, parts))
     return str(expected) if parts else str(expected.__name__).replace("NoneType", "None")
 
 

@@ -1,6 +1,7 @@
-"""What every room stands on: the background loop, caches, telemetry, text and vectors."""
+"""Shared code of all packages: background loop, caches, telemetry, texts and vectors."""
 
 VERSION = "0.3.0"
-"""As in `pyproject.toml`; asking the installed package for it would cost a start more."""
+"""Version as in `pyproject.toml`. Reading the metadata of the installed package would slow down a
+start."""
 PLUGIN_GROUP = "tool_gateway.plugins"
-"""The group of entry points by which other distributions add plugins."""
+"""Group of entry points for plugins in other packages."""

@@ -1,7 +1,7 @@
-"""The one way to write a file: as a whole or not at all, and for its owner alone.
+"""Creation and atomic replacement of files that only their owner can read.
 
-What is new gets no permissions for others, whatever the umask says. What is there keeps those that
-it has.
+New files and folders have no permissions for others, regardless of the umask. Existing ones keep
+their permissions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ FILE_MODE = 0o600
 
 
 def make_private_folder(path: Path) -> None:
-    """Make *path* and each folder above it that is missing.
+    """Create the folder *path* and its missing parents.
 
     Raises:
-        OSError: It cannot be made, or is no folder.
+        OSError: If a folder cannot be created.
     """
     if path.is_dir():
         return
@@ -28,13 +28,13 @@ def make_private_folder(path: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file at *path*, and its folder, if they are missing.
+    """Create an empty file at *path*, and its folder, if they are missing.
 
-    A file that is there is not opened: to close it would give up the locks that this process has
-    on it, such as SQLite's.
+    An existing file is not opened, because closing it would release the locks that this process
+    holds on it, such as SQLite's.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: If the file cannot be created.
     """
     make_private_folder(path.parent)
     with suppress(FileExistsError):
@@ -42,25 +42,25 @@ def make_private_file(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
-    """Replace *path* with *content*; a reader sees the old file or the new one, never a part.
+    """Replace *path* by *content*. Readers see the old or the new content, never a part.
 
-    The text is UTF-8 and its line ends are written as they are. A link is followed: the file that
-    it leads to is replaced.
+    Texts are written in UTF-8 with unchanged line ends. If *path* is a link, its target is
+    replaced.
 
     Args:
-        path: The file. Its folder is made, readable by its owner alone, if it is missing.
-        content: The whole of it.
-        mode: The permissions of the new file; None keeps those of the old one. A file that is new
-            can be read by its owner alone.
+        path: The file. A missing folder is created for the owner only.
+        content: Complete new content.
+        mode: Permissions of the file; None keeps those of the old file. A new file is readable only
+            by its owner.
 
     Raises:
-        OSError: It cannot be written; then the old file is as it was and nothing is left over.
+        OSError: If the file cannot be written. The old file is then unchanged, without leftovers.
     """
     import tempfile  # noqa: PLC0415  (it loads three libraries of compression)
 
     path = path.resolve()
     make_private_folder(path.parent)
-    # A file of `mkstemp` can be read by its owner alone from the first moment.
+    # `mkstemp` creates the file with permissions for its owner only.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)
     try:

@@ -1,13 +1,12 @@
-"""One background event loop that any thread and any loop may use.
+"""A background event loop that any thread and any event loop can use.
 
-* The loop starts with the first piece of work and ends with `close`.
-* What is submitted runs to its end even if the caller who asked first goes away, unless that
-  caller's own future is cancelled: shared work is shielded by its owner, not here.
-* All that is submitted ends. What `close` cuts short ends with `ClosedError` instead of a
-  cancellation, since none of those who wait has cancelled it. Work that would end the process ends
-  alone, and the loop goes on.
-* Threads do not survive a fork: in a forked child the bridge is closed.
-* Context variables (and so trace context) of the submitting thread travel with the work.
+* The loop starts with the first work and ends with `close`.
+* Submitted work continues if its caller goes away, but not if the caller's future is cancelled.
+  Owners of shared work shield it from that.
+* All work ends. `close` ends running work with `ClosedError` instead of a cancellation, because its
+  callers did not cancel it. Work that raises ``SystemExit`` ends without ending the loop.
+* After a fork, the bridge is closed in the child, because threads do not survive a fork.
+* Work has the context variables of the submitting thread, including the trace context.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from gateway.errors import ClosedError
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
-"""Makes the coroutine; called only when it is certain to be awaited."""
+"""Function that returns a coroutine. It is called only if the coroutine will be awaited."""
 _EXITS = (SystemExit, KeyboardInterrupt)
-"""Errors that a loop raises in its own thread too."""
+"""Exceptions of a task that also end `run_forever`."""
 
 
 class Bridge:
-    """Runs coroutines on a loop of its own, for callers on any thread or loop."""
+    """Runs coroutines on its own event loop, for callers on any thread or loop."""
 
     def __init__(self, name: str = "gateway") -> None:
         self._name = name
@@ -46,14 +45,14 @@ class Bridge:
 
     @property
     def here(self) -> bool:
-        """Whether the calling code already runs on the background loop's thread."""
+        """True if the calling code runs on the background loop's thread."""
         return self._thread is threading.current_thread()
 
     def check_open(self) -> None:
-        """Refuse what comes after `close`, or in a process forked after the loop has started.
+        """Raise an error if the loop cannot be used.
 
         Raises:
-            ClosedError: After `close`, and in such a child.
+            ClosedError: After `close`, and in a process that was forked after the loop started.
         """
         if self.is_left_behind:
             raise ClosedError(
@@ -67,31 +66,31 @@ class Bridge:
         """Start *work* on the background loop and return at once.
 
         Returns:
-            What holds its answer, or what it raised; `ClosedError` if `close` came before.
+            A future with the result or the exception, which is `ClosedError` if `close` came first.
 
         Raises:
-            ClosedError: After `close`.
+            ClosedError: If the bridge is closed.
         """
-        # In a forked child the lock may be held by a thread that is not there.
+        # In a forked child, a thread that does not exist there may hold the lock.
         self.check_open()
-        # Under the lock: what is let in comes before the end of the loop.
+        # The lock guarantees that accepted work is scheduled before the loop ends.
         with self._lock:
             loop = self._ensure_loop()
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
-        """Await *work*, which runs on the background loop; from there, await it directly."""
+        """Await *work* on the background loop. On that loop itself, await it directly."""
         if self.here:
             return await work()
         return await asyncio.wrap_future(self.submit(work))
 
     def call(self, work: Work[T]) -> T:
-        """Block until *work* is done.
+        """Run *work* on the background loop and wait for its result.
 
         Raises:
-            RuntimeError: On the background loop's own thread, where blocking would never end.
+            RuntimeError: If called on the background loop's own thread, which would block forever.
         """
-        self._check_elsewhere()
+        self._check_other_thread()
         future = self.submit(work)
         try:
             return future.result()
@@ -100,25 +99,25 @@ class Bridge:
             raise
 
     def finish(self, work: Work[None]) -> None:
-        """Run *work* as the last thing, if the loop ever started, then `close`.
+        """Run *work* as the last work if the loop was started, then `close`.
 
-        A caller that comes while another does so waits until that is done.
+        Concurrent callers wait until the first one has finished.
 
         Raises:
-            RuntimeError: On the background loop's own thread, as for `call`.
+            RuntimeError: If called on the background loop's own thread.
         """
-        self._check_elsewhere()
+        self._check_other_thread()
         if self.is_left_behind:
             return
         with self._finishing:
             if self._loop is not None and not self._finished:
                 self.call(work)
                 self._finished = True
-        # Not under the lock: the loop may wait for somebody who waits for the lock.
+        # Outside the lock, because work on the loop may wait for a thread that waits for the lock.
         self.close()
 
     def close(self) -> None:
-        """Cancel what still runs, stop the loop and join its thread. Twice is harmless."""
+        """Cancel running work, stop the loop and join its thread. May be called twice."""
         if self.is_left_behind:
             return
         with self._lock:
@@ -126,17 +125,17 @@ class Bridge:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        # One round later, so that what came before has begun and can tell how it ended.
+        # One iteration later, so that all accepted work has started and can report its end.
         loop.call_soon_threadsafe(loop.call_soon, self._end, loop)
         if thread is not threading.current_thread():
             thread.join()
 
     @property
     def is_left_behind(self) -> bool:
-        """Whether this process was forked after the loop had started."""
+        """True if this process was forked after the loop started."""
         return self._loop is not None and self._pid != os.getpid()
 
-    def _check_elsewhere(self) -> None:
+    def _check_other_thread(self) -> None:
         if self.here:
             raise RuntimeError("blocking call on the gateway's own loop: await the async form")
 
@@ -145,7 +144,7 @@ class Bridge:
             return await work()
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            # Whoever cancelled it before waits for nothing any more.
+            # A task that was cancelled before keeps its cancellation.
             if self._ended and task is not None and task.cancelling() == 1:
                 raise ClosedError(
                     "this gateway was closed before the work was done; make a new one"
@@ -179,25 +178,25 @@ class Bridge:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Run blocking code of the host's in a worker thread.
+    """Run blocking code of the host in a worker thread.
 
-    As `asyncio.to_thread`, but for ``StopIteration``: no future can hold that, so that the caller
-    would wait for ever. It is raised as ``RuntimeError``, as a coroutine does (PEP 479).
+    Unlike `asyncio.to_thread`, it raises ``StopIteration`` as ``RuntimeError`` (as PEP 479 does). A
+    future cannot contain ``StopIteration``, so the caller would wait forever.
     """
 
-    def held() -> T:
+    def call_function() -> T:
         try:
             return function(*arguments, **named)
         except StopIteration as error:
             raise RuntimeError("the function raised StopIteration") from error
 
-    return await asyncio.to_thread(held)
+    return await asyncio.to_thread(call_function)
 
 
 async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await *work*, which goes on to its end even if the caller is cancelled."""
+    """Await *work*, which continues to its end even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
-    # The caller may have gone: asyncio would complain that the outcome was never read.
+    # If the caller was cancelled, asyncio would warn about an exception that was never retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
 

@@ -1,6 +1,6 @@
-"""What keeps failing is left alone for a while: a server, or the service of a model.
+"""Circuit breakers for servers and model services that keep failing.
 
-A `Breaker` counts. A `ServiceGuard` keeps searches from waiting for a service that hangs.
+A `Breaker` counts failures. A `ServiceGuard` prevents searches from waiting for a hanging service.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from gateway.runtime.cache import Clock, SingleFlight, Submit
 T = TypeVar("T")
 
 _JITTER = 0.2
-"""By which share the waits of a breaker vary either way, so that many gateways do not come back
-all at once."""
+"""Random variation of waiting times, as a share, so that many gateways do not retry at the same
+time."""
 _PROBE_S = 1.0
-"""How long uses that come during the probe are told to wait."""
+"""Waiting time in seconds for uses that arrive during a probe."""
 _MAX_DOUBLINGS = 32
 _SERVICE = UpstreamOptions(breaker_failures=3, breaker_s=1.0, breaker_max_s=15.0)
-"""When a service is skipped, and how long its probes are apart."""
+"""Number of failures until a service is skipped, and the intervals of its probes."""
 _SLOW_S = 1.0
-"""A failure that took less cost nobody anything: the next request tries again."""
+"""Minimum duration in seconds of a counted failure. Faster failures cost callers little time."""
 _PATIENCE_SHARE = 0.99
-"""Who is cancelled after this share of its patience has waited for all of it."""
+"""Share of the patience after which a cancelled caller counts as having waited for all of it."""
 
 
 class Breaker:
-    """A circuit breaker: what keeps failing is left alone, then probed once.
+    """A circuit breaker, which skips a failing dependency and later probes it once.
 
-    When its time is over an open breaker lets one use through, whose outcome decides. Not for
-    several threads.
+    An open breaker admits one use when its time is over. The outcome of this use decides whether it
+    closes. Not thread-safe.
 
     Args:
-        options: How many failures in a row open it, how long it is open the first time, and at
-            most. Each opening doubles the time, until it went well for as long as that most.
-        clock: Seconds that only grow.
+        options: Number of consecutive failures that open the breaker, its first and its maximum
+            time. Each opening doubles the time. It is reset after as long as the maximum without a
+            failure.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
@@ -55,23 +56,23 @@ class Breaker:
         self._failures = 0
         self._openings = 0
         self._well_since: float | None = None
-        """When it first answered after it failed last."""
+        """Time of the first success after the last failure."""
         self._open_until: float | None = None
         self._probe: object = None
 
     @property
     def is_open(self) -> bool:
-        """Whether it is left alone now."""
+        """True if the dependency is skipped now."""
         return self._open_until is not None and self._clock() < self._open_until
 
     @property
     def has_tripped(self) -> bool:
-        """Whether it failed so often, and has not answered since."""
+        """True if the breaker opened and the dependency has not succeeded since."""
         return self._open_until is not None
 
     @contextmanager
     def admit(self) -> Iterator[float]:
-        """Yield how many seconds to stay away; 0 lets a use through, which lasts for the block."""
+        """Yield the number of seconds to wait; 0 admits one use, which lasts for the block."""
         use, wait_s = object(), 0.0
         if self._open_until is not None:
             wait_s = max(self._open_until - self._clock(), 0.0)
@@ -82,17 +83,17 @@ class Breaker:
         try:
             yield wait_s
         finally:
-            # If nothing was recorded, it said nothing: the next use is the probe.
+            # Without a recorded outcome, the next use becomes the probe.
             if self._probe is use:
                 self._probe = None
 
     def end_wait(self) -> None:
-        """Let the next use through, as if the time were over."""
+        """Admit the next use at once."""
         if self._open_until is not None:
             self._open_until = self._clock()
 
     def record_success(self) -> None:
-        """Take note that it answered."""
+        """Record that the dependency answered."""
         self._failures = 0
         self._open_until = self._probe = None
         if self._well_since is None:
@@ -101,10 +102,10 @@ class Breaker:
             self._openings = 0
 
     def record_failure(self, *, trip: bool = False) -> None:
-        """Take note that it could not be reached, died or stayed silent.
+        """Record that the dependency was unreachable, ended or did not answer.
 
         Args:
-            trip: Whether once is often enough.
+            trip: True opens the breaker at once.
         """
         options = self._options
         self._well_since = None
@@ -119,16 +120,16 @@ class Breaker:
 
 @dataclass(eq=False, repr=False)
 class ServiceGuard:
-    """Skips a service that did not answer a few times in a row, until it does.
+    """Skips a service after several timeouts in a row, until it answers again.
 
-    The request that it answered last too late is then sent again in the background, further and
-    further apart. Any answer, also a late one, ends that. For any thread and loop.
+    The last request that timed out is then repeated in the background, at growing intervals. Any
+    answer, even a late one, ends the skipping. Safe for any thread and event loop.
 
     Args:
-        name: What the service is, for messages.
-        patience_s: Seconds for which a search waits for an answer.
-        submit: Starts work on the gateway's own loop.
-        clock: Seconds that only grow.
+        name: Name of the service for messages.
+        patience_s: Time in seconds that a search waits for an answer.
+        submit: Starts work on the gateway's background loop.
+        clock: Monotonic clock in seconds.
         sleep: Waits until the next probe.
     """
 
@@ -140,21 +141,21 @@ class ServiceGuard:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def __post_init__(self) -> None:
-        """Begin with a service that answers."""
         self._lock = threading.Lock()
         self._breaker = Breaker(_SERVICE, clock=self.clock)
         self._probes = SingleFlight[None](self.submit)
         self._failed_at = -math.inf
-        """When a request was last counted as failed."""
+        """Time of the last counted failure."""
 
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
-        """Await the flight of *key*, a request, and note how it ended for this caller.
+        """Send a request, shared with equal requests by *key*, and record its outcome for this
+        caller.
 
         Raises:
-            GatewayError: The service is skipped now; nothing was sent.
-            Exception: Whatever *work* raises.
+            GatewayError: If the service is skipped. Nothing was sent.
+            Exception: Any exception of *work*.
         """
         if self._breaker.has_tripped:
             self._start_probe(work)
@@ -162,27 +163,27 @@ class ServiceGuard:
                 f"the {self.name} was skipped: it did not answer {_SERVICE.breaker_failures} "
                 "times in a row, and is asked again in the background"
             )
-        began = self.clock()
+        start = self.clock()
         try:
-            return await flights.run(key, partial(self._answered, work))
+            return await flights.run(key, partial(self._await_answer, work))
         except BaseException as error:
-            # Who goes away earlier says nothing of the service.
+            # A caller that leaves earlier does not prove that the service hangs.
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self.patience_s
-            if self.clock() - began >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
-                self._note_failure(work, began)
+            if self.clock() - start >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
+                self._record_failure(work, start)
             raise
 
-    async def _answered(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _await_answer(self, work: Callable[[], Awaitable[T]]) -> T:
         result = await work()
         with self._lock:
             self._breaker.record_success()
         return result
 
-    def _note_failure(self, work: Callable[[], Awaitable[object]], began: float) -> None:
+    def _record_failure(self, work: Callable[[], Awaitable[object]], start: float) -> None:
         with self._lock:
-            # Requests side by side fail once.
-            if began < self._failed_at:
+            # Concurrent requests count as one failure.
+            if start < self._failed_at:
                 return
             self._failed_at = self.clock()
             self._breaker.record_failure()
@@ -191,15 +192,15 @@ class ServiceGuard:
                 self._start_probe(work)
 
     def _start_probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Start the probe, unless it is under way. It belongs to no caller's trace."""
+        """Start the probe, unless it is running, outside the trace of the caller."""
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        silence = GatewayError(f"the {self.name} is still silent")
+        silence = GatewayError(f"the {self.name} still does not answer")
         while self._breaker.has_tripped:
             with self._breaker.admit() as wait_s:
                 if not wait_s:
-                    request = self._answered(work)
+                    request = self._await_answer(work)
                     answer = await attempt_within(request, self.patience_s, silence)
                     if isinstance(answer, Failed):
                         with self._lock:

@@ -1,8 +1,8 @@
-"""Bounded memory with an absolute lifetime, and one flight for equal work.
+"""Caches with a maximum size and lifetime, and sharing of equal concurrent work.
 
-* A value lives ``ttl_s`` seconds from when it was put, however often it is read.
-* Every access holds a lock: cachetools is not thread-safe by itself.
-* A listener is called on each hit and miss.
+* A value expires ``ttl_s`` seconds after it was put, regardless of reads.
+* All accesses are locked, because cachetools is not thread-safe.
+* A listener is called for each hit and miss.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cachetools.keys import hashkey
 V = TypeVar("V")
 Event = Literal["hit", "miss", "coalesced"]
 CacheListener = Callable[[str, Event], None]
-"""Called with the cache's name and what happened."""
+"""Called with the cache's name and the event."""
 Clock = Callable[[], float]
 Submit = Callable[[Callable[[], Coroutine[Any, Any, V]]], concurrent.futures.Future[V]]
 Share = Callable[[Hashable, Callable[[], Coroutine[Any, Any, V]]], Awaitable[V]]
-"""Awaits work that equal requests share, by its key: `SingleFlight.run`, or with `ServiceGuard.run`
-around it."""
+"""Awaits work that equal requests share by key: `SingleFlight.run`, or `ServiceGuard.run` around
+it."""
 
 
 def _ignore(_name: str, _event: Event) -> None:
@@ -35,13 +35,13 @@ def _ignore(_name: str, _event: Event) -> None:
 
 
 def key_of(*parts: Hashable) -> Hashable:
-    """Return a key that computes its hash once, however often it is looked up."""
+    """Return a cache key that computes its hash only once."""
     key: Hashable = hashkey(*parts)
     return key
 
 
 class Cache(Generic[V]):
-    """A mapping of at most ``max_items`` values, each for at most ``ttl_s`` seconds."""
+    """A mapping with at most ``max_items`` values, each for at most ``ttl_s`` seconds."""
 
     def __init__(
         self,
@@ -58,34 +58,34 @@ class Cache(Generic[V]):
         self._items: TTLCache[Hashable, V] = TTLCache(max_items, ttl_s, timer=clock)
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value of *key*, or None; report a hit or a miss."""
+        """Return the value of *key* or None, and report a hit or a miss."""
         value = self.peek(key)
         self._on_event(self.name, "miss" if value is None else "hit")
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Return the value of *key*, or None; report nothing."""
-        # Not `get`: it looks twice.
+        """Return the value of *key* or None, without reporting."""
+        # `get` of cachetools would look up the key twice.
         with self._lock, suppress(KeyError):
             return self._items[key]
         return None
 
     def put(self, key: Hashable, value: V) -> None:
-        """Keep *value* under *key*; a full cache drops its oldest value."""
+        """Store a value. A full cache drops its oldest value."""
         with self._lock, suppress(ValueError):
             self._items[key] = value
 
     def drop(self, key: Hashable) -> None:
-        """Forget *key*, if it is there."""
+        """Remove *key* if present."""
         with self._lock:
             self._items.pop(key, None)
 
 
 class SingleFlight(Generic[V]):
-    """Runs equal work that is requested at the same time once, even if a caller goes away.
+    """Runs equal concurrent work only once and shares the result.
 
-    The work is started with ``submit`` (`Bridge.submit`) and belongs to no caller: if one is
-    cancelled, even the first, the others still get the result.
+    The work is started by ``submit`` (`Bridge.submit`) and does not depend on a caller. If a caller
+    is cancelled, even the first one, the others still get the result.
     """
 
     def __init__(
@@ -98,20 +98,19 @@ class SingleFlight(Generic[V]):
         self._flights: dict[Hashable, concurrent.futures.Future[V]] = {}
 
     def __len__(self) -> int:
-        """The number of flights under way."""
         return len(self._flights)
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """Await the flight of *key*; start it with *work* if none is under way."""
+        """Await the running work for *key*, or start *work*."""
         waiting = asyncio.wrap_future(self.start(key, work))
-        # The caller may go away; asyncio must not report an unretrieved exception.
+        # If the caller goes away, asyncio must not report an unretrieved exception.
         waiting.add_done_callback(_retrieve_error)
         return await asyncio.shield(waiting)
 
     def start(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]
     ) -> concurrent.futures.Future[V]:
-        """Return the flight of *key*; start it with *work* if none is under way."""
+        """Return the future of the running work for *key*, or start *work*."""
         with self._lock:
             flight = self._flights.get(key)
             if flight is not None:

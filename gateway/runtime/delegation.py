@@ -1,6 +1,5 @@
-"""Methods of a part of an object, as methods of the object.
-
-The methods have the signatures and docstrings of the part's, for readers and for type checkers.
+"""Methods that delegate to a part of an object, with the signature and docstring of its
+method.
 """
 
 from __future__ import annotations

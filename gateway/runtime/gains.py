@@ -1,7 +1,8 @@
-"""How much better one way is than another, and whether that is more than chance. Pure.
+"""Mean improvement of one ranking over another, with a test for statistical significance.
 
-A percentile bootstrap over tasks, since the calls of a task are not independent: Efron, *Bootstrap
-methods: another look at the jackknife* (1979). In an evaluation each request is a task of one call.
+The test is a percentile bootstrap over tasks, because the calls of a task are not independent:
+Efron, *Bootstrap methods: another look at the jackknife* (1979). In an evaluation, each request is
+a task with one call.
 """
 
 from __future__ import annotations
@@ -12,40 +13,40 @@ from dataclasses import dataclass
 import numpy as np
 
 MIN_TASKS = 20
-"""Fewer tasks than this show no gain."""
+"""Minimum number of tasks for a significant gain."""
 _RESAMPLES = 2_000
 _TAILS = (0.025, 0.975)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """How much better the calls of some tasks would have gone the new way."""
+    """Improvement of calls by a new ranking."""
 
     tasks: int = 0
     calls: int = 0
     mean: float = 0.0
-    """The mean of the differences over all calls."""
+    """Mean of the differences over all calls."""
     low: float = 0.0
     high: float = 0.0
-    """The middle 95 % of the resamples lie between *low* and *high*."""
+    """*low* and *high* are the bounds of the 95 % bootstrap interval."""
     higher: int = 0
-    """How many calls would have gone better …"""
+    """Number of calls that would improve."""
     lower: int = 0
-    """… and how many worse."""
+    """Number of calls that would get worse."""
 
     @property
     def measured(self) -> bool:
-        """Whether the new way is better, and not by chance."""
+        """True if the new ranking is significantly better."""
         return self.tasks >= MIN_TASKS and self.low > 0
 
 
 def measure_gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
-    """Summarize the differences of each call, by task.
+    """Compute the gain from the differences of each call.
 
     Args:
-        tasks: For each task the differences of its calls, new less old; tasks without any are left
-            out.
-        seed: Of the resampling.
+        tasks: Differences (new minus old) of the calls of each task. Tasks without calls are
+            skipped.
+        seed: Seed of the resampling.
     """
     counted = [task for task in tasks if task]
     if not counted:

@@ -1,4 +1,4 @@
-"""Memory that work leaves behind: when Python looks for it, and when the system gets it back."""
+"""Control of garbage collection, and return of free memory to the operating system."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LARGE_CATALOG = 20_000
-"""To build an index of so many entities leaves much memory free that the system does not get."""
+"""Number of entities from which an index build leaves much free memory in the process."""
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no garbage meanwhile: each time the whole heap would be read for nothing."""
+    """Pause the garbage collector, which would repeatedly scan the whole heap in vain."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -25,10 +25,10 @@ def collection_paused() -> Iterator[None]:
 
 
 def release_memory() -> bool:
-    """Return free memory to the system, and whether there was any.
+    """Return free memory to the operating system. Return whether there was any.
 
-    glibc, the C library of most Linux systems, holds on to what a large build leaves between other
-    things: a fifth of all that 60,000 tools take. Elsewhere this does nothing.
+    glibc, the C library of most Linux systems, keeps memory that a large build freed: a fifth of
+    the memory for 60,000 tools. On other systems this function does nothing.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     trim = getattr(library, "malloc_trim", None)

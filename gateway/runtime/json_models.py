@@ -1,7 +1,6 @@
-"""JSON values -> typed values, by pydantic; and the one mapper of its faults to our messages.
+"""Validation of JSON by pydantic, with messages of the gateway.
 
-A message says where in the document the fault is and what belongs there. It never holds a value:
-that may be a secret.
+A message contains the position and the expected type, but never the value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ _EXPECTED: Mapping[str, str] = {
 
 
 class StrictModel(BaseModel):
-    """An object that holds what its fields say, each of the very type, and nothing else."""
+    """Base class of models with strict types and without further keys."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 def read_value(kind: Any, raw: object, *, where: str) -> Any:
-    """Return *raw* as a value of *kind*, a type or a `TypeAdapter`.
+    """Convert JSON to *kind*, a type or a `TypeAdapter`.
 
     Args:
-        kind: What is expected.
+        kind: Expected type.
         raw: Parsed JSON.
-        where: What the document is, for the message; empty if the caller says it.
+        where: Name of the document for the message; empty if the caller adds it.
 
     Raises:
-        ConfigError: It is something else; the message names the first fault.
+        ConfigError: If the JSON does not match; the message names the first fault.
     """
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     try:
@@ -61,7 +60,9 @@ def read_value(kind: Any, raw: object, *, where: str) -> Any:
 
 
 def validation_message(error: ValidationError) -> str:
-    """Return the first fault of *error*: its place and what is wrong, without the value."""
+    """Return a message for the first fault of *error*: position and problem, without the
+    value.
+    """
     fault = error.errors(include_url=False, include_input=False)[0]
     kind, context = fault["type"], fault.get("ctx", {})
     path = _path(fault["loc"])

@@ -1,8 +1,7 @@
-"""JSON Schemas: a walk that tells schemas from names and from data, references, and their cost;
-and the parts of JSON values that others wrote.
+"""Traversal, references and cost of JSON Schemas, and typed access to JSON of other authors.
 
-A property may be called ``title`` and a default may hold the key ``description``: the walk touches
-neither.
+The traversal changes schemas only. A property called ``title``, or a default with the key
+``description``, is not changed.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from gateway.types import JsonObject
 
 MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _IN_PLACE = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
-"""Keywords whose schemas apply to the same value as the schema that they stand in."""
+"""Keywords whose schemas apply to the same value as the schema that contains them."""
 _DATA = frozenset({"const", "default", "enum", "examples"})
 
 
 def map_schemas(schema: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
-    """Return a copy of *schema*, with *change* applied to it and to every schema inside."""
+    """Return a copy of *schema*, with *change* applied to it and to all schemas inside."""
     return {key: _map_value(key, value, change) for key, value in change(schema).items()}
 
 
@@ -42,11 +41,12 @@ def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> ob
 
 
 def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
-    """Return JSON with ``{}`` for ``[]``, as which PHP writes an empty map.
+    """Return JSON with empty lists replaced by empty objects, for PHP, which writes empty maps as
+    ``[]``.
 
     Args:
         value: JSON, not deeper than Python's stack.
-        keys: The keys of maps; None for all keys.
+        keys: Keys whose values are maps; None for all keys.
     """
     if isinstance(value, list):
         return [read_empty_maps(item, keys) for item in value]
@@ -59,9 +59,9 @@ def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
 
 
 def resolve_pointer(reference: object, root: object) -> object:
-    """Return what *reference*, a JSON pointer (RFC 6901) with a ``#``, means within *root*.
+    """Return the target of a JSON pointer (RFC 6901) that begins with ``#`` and refers to *root*.
 
-    None if it is no such pointer, or leads nowhere.
+    Return None if the pointer is invalid or its target is missing.
     """
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
@@ -78,12 +78,12 @@ def resolve_pointer(reference: object, root: object) -> object:
 
 
 def count_in_place(root: JsonObject) -> float:
-    """Return to how many schemas at most one value is compared by *root*, or by a part of it.
+    """Return the maximum number of schemas that validation applies to one value.
 
-    A reference counts as what it means, each time: a few hundred bytes can stand for 2^n schemas.
+    References count as often as they are used: a few hundred bytes can represent 2^n schemas.
 
     Args:
-        root: JSON; not deeper than Python's stack.
+        root: Schema as JSON, not deeper than Python's stack.
 
     Returns:
         At least 1. Infinite if a schema applies itself to the same value again.
@@ -94,7 +94,7 @@ def count_in_place(root: JsonObject) -> float:
         if not isinstance(schema, Mapping):
             return 1
         if id(schema) not in counts:
-            counts[id(schema)] = math.inf  # if it is met again below itself
+            counts[id(schema)] = math.inf  # for a schema that contains itself
             counts[id(schema)] = 1 + sum(map(count, _applied_in_place(schema, root)))
         return counts[id(schema)]
 
@@ -116,7 +116,7 @@ def _applied_in_place(schema: JsonObject, root: JsonObject) -> Iterator[object]:
 
 
 def objects_in(value: object) -> Iterator[JsonObject]:
-    """Yield *value* and all that lies in it, of objects alone."""
+    """Yield *value* and all values inside that are objects."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -128,20 +128,20 @@ def objects_in(value: object) -> Iterator[JsonObject]:
 
 
 def as_text(value: object) -> str:
-    """Return *value* if it is a text, else an empty one."""
+    """Return *value* if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def as_texts(value: object) -> list[str]:
-    """Return the texts of a JSON list in their order; none if *value* is no list."""
+    """Return the texts of a JSON list; empty if *value* is not a list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return *value* if it is a JSON object, else an empty one."""
+    """Return *value* if it is a JSON object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list in their order; none if *value* is no list."""
+    """Return the objects of a JSON list; empty if *value* is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,9 +1,9 @@
-"""What libraries log while they work for the gateway.
+"""Removal of secrets from the logs of libraries.
 
-Their DEBUG lines hold headers, whole addresses, messages and arguments, and with them secrets.
-Within `quiet_libraries` those lines are dropped, whatever the level of a logger or a handler, and
-of addresses in other lines only scheme, host and port are left. Elsewhere nothing is touched: the
-filter looks only at records that come from such a block.
+DEBUG records of HTTP and model libraries contain headers, complete addresses, messages and
+arguments, and so secrets. Within `quiet_libraries`, records below WARNING are dropped, regardless
+of levels. Addresses in other records are shortened to scheme, host and port. Records from outside
+such a block are not changed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _HTTP = ("httpcore", "httpcore2", "httpx", "httpx2")
 _ROOTS = (*_HTTP, "client", "mcp", "openai", "sse_starlette", "urllib3", "uvicorn")
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
 _CONNECTIONS = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
-"""Loggers that the first connection makes, when it is too late to look for them."""
-_SILENT = re.compile(r"httpx2?")
-"""Logs each address at INFO."""
+"""Loggers that libraries create at the first connection, after the filters were added."""
+_ALWAYS_DROPPED = re.compile(r"httpx2?")
+"""Loggers that are always dropped, because they log each address at INFO."""
 _ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
 _filtered = 0
-"""How many loggers there were when the filter was last added."""
+"""Number of loggers when the filter was last added."""
 
 
 @contextmanager
 def quiet_libraries(work: str) -> Iterator[None]:
-    """Keep what libraries log in this block, and in tasks that begin in it, free of secrets.
+    """Remove secrets from the logs of libraries in this block, and in tasks that start in it.
 
     Args:
-        work: What they work for, such as the name of a server: what they log from WARNING on
-            goes to our own log, at DEBUG. Empty leaves it with their own loggers.
+        work: Name of the work, such as a server. Records from WARNING on then go to the gateway's
+            own log at DEBUG. Empty keeps them in the libraries' loggers.
     """
     _add_filters()
     token = _WORK.set(work)
@@ -49,8 +49,12 @@ def _add_filters() -> None:
     loggers = logging.root.manager.loggerDict
     if len(loggers) == _filtered:
         return
-    for name in (*_ROOTS, *_CONNECTIONS, *(each for each in loggers if each.startswith(_ROOTS))):
-        logging.getLogger(name).addFilter(_filter)  # adding it again changes nothing
+    for name in (
+        *_ROOTS,
+        *_CONNECTIONS,
+        *(logger for logger in loggers if logger.startswith(_ROOTS)),
+    ):
+        logging.getLogger(name).addFilter(_filter)  # idempotent
     _filtered = len(loggers)
 
 
@@ -58,7 +62,7 @@ def _filter(record: logging.LogRecord) -> bool:
     work = _WORK.get()
     if work is None:
         return True
-    if record.levelno < logging.WARNING or _SILENT.fullmatch(record.name):
+    if record.levelno < logging.WARNING or _ALWAYS_DROPPED.fullmatch(record.name):
         return False
     text = _ADDRESS.sub(r"\1\2", record.getMessage())
     if work:

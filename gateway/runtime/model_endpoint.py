@@ -1,4 +1,4 @@
-"""A model, the service that runs it and the tokens that it took, as the conventions name them."""
+"""Model services and their token usage, as attributes of OpenTelemetry's conventions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """A model and the service that runs it, as the conventions name them."""
+    """A model and the service that runs it."""
 
     model: str
-    """As requests name it; "" if it is not known."""
+    """Name in requests; empty if unknown."""
     provider: str = OTHER
     address: str = ""
-    """The host of the service; "" if it is not known, or there is none."""
+    """Host of the service; empty if unknown or local."""
     port: int = 0
 
     @classmethod
     def at(cls, model: str, url: str, *, provider: str = "") -> Self:
-        """Return the endpoint behind *url*; another host than OpenAI's names itself as the
-        provider, if none is given: many services speak its wire format.
+        """Return the endpoint at *url*.
+
+        Without *provider*, the host is the provider's name, except for OpenAI's own host. Many
+        other services use OpenAI's format.
         """
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -36,7 +38,7 @@ class ModelEndpoint:
 
     @property
     def attributes(self) -> dict[str, str | int | float | bool]:
-        """What is known, as attributes."""
+        """Known values, as attributes of a span."""
         attributes: dict[str, str | int | float | bool] = {
             "gen_ai.provider.name": self.provider,
             "gen_ai.request.model": self.model,
@@ -48,18 +50,20 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """The tokens of one request or several, as services report them; None is not reported."""
+    """Number of tokens of one or more requests, as reported by the service. None is not
+    reported.
+    """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
-    """Those of the input that the service had cached."""
+    """Number of input tokens from the service's cache."""
     reasoning: int | None = None
-    """Those of the output that nobody sees."""
+    """Number of output tokens for hidden reasoning."""
 
     @property
     def attributes(self) -> dict[str, str | int | float | bool]:
-        """What was reported, as attributes of a span."""
+        """Reported numbers, as attributes of a span."""
         counts = {
             "gen_ai.usage.input_tokens": self.input,
             "gen_ai.usage.output_tokens": self.output,

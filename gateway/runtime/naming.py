@@ -1,4 +1,4 @@
-"""How servers and what they offer are named: in pins, in requests, in answers. Pure."""
+"""Names of servers and tools, URIs, and names in requests and results."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
 MAX_URI_CHARS = 2000
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
-"""What the protocol recommends for names of tools."""
+"""Characters that MCP recommends for tool names."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ESCAPED = frozenset(":/?#[]@!$&'()*+,;=%{}")
-"""Characters that mean something else where they are not escaped."""
+"""Characters that stay escaped, because unescaped they have another meaning."""
 _PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/?#]*)?)([^?#]*)")
 """Scheme and authority of a URI, and its path."""
 
 
 def to_server_name(name: str) -> str:
-    """Return the name that a server called *name* in another client has here."""
+    """Convert a server's name in another client to a valid server name."""
     return _FOREIGN.sub("-", name).strip("-.")[:64] or "server"
 
 
 def check_tool_name(name: str) -> str:
-    """Return *name* if a tool may be called so.
+    """Return *name* if it is a valid tool name.
 
     Raises:
-        ConfigError: It is empty, too long, or holds other characters.
+        ConfigError: If the name is empty, too long or has other characters.
     """
     return _check_name("tool", name, 128)
 
 
 def check_server_name(name: str) -> str:
-    """Return *name* if a server may be called so.
+    """Return *name* if it is a valid server name.
 
     Raises:
-        ConfigError: It is empty, too long, or holds other characters.
+        ConfigError: If the name is empty, too long or has other characters.
     """
     return _check_name("server", name, 64)
 
@@ -55,20 +55,20 @@ def _check_name(kind: str, name: str, max_chars: int) -> str:
 
 
 def canonical_uri(uri: str) -> str:
-    """Return the one spelling of all URIs that are equal by their syntax (RFC 3986, 6.2.2).
+    """Return the canonical form of a URI (RFC 3986, 6.2.2), which equivalent URIs share.
 
-    It is for comparing alone: servers are asked for what the client wrote. A template keeps its
-    expressions.
+    Use it only for comparisons. Requests to servers contain the URI that the client wrote.
+    Expressions of a template are kept.
     """
     return _PARTS.sub(lambda parts: parts[1].lower() + parts[2], normalize_path(uri), count=1)
 
 
 def normalize_path(uri: str) -> str:
-    """Return *uri* without escapes that it does not need, and without dot segments.
+    """Return *uri* without unnecessary escapes and without dot segments.
 
-    The case of scheme and authority stays, so that patterns match as they are written.
+    The case of scheme and authority is kept, so that patterns match as they are written.
     """
-    return _PARTS.sub(_without_dots, _ESCAPES.sub(_unescape, uri), count=1)
+    return _PARTS.sub(_remove_dots, _ESCAPES.sub(_unescape, uri), count=1)
 
 
 def _unescape(escapes: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def _unescape(escapes: re.Match[str]) -> str:
     )
 
 
-def _without_dots(parts: re.Match[str]) -> str:
+def _remove_dots(parts: re.Match[str]) -> str:
     segments: list[str] = []
     for segment in parts[2].split("/"):
         if segment == ".." and segments not in ([], [""]):
@@ -94,9 +94,9 @@ def _without_dots(parts: re.Match[str]) -> str:
 
 
 def matches_template(template: str, uri: str) -> bool:
-    """Whether *uri* may have been made from a URI template (RFC 6570).
+    """Return whether *uri* may be an expansion of a URI template (RFC 6570).
 
-    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
+    Only the fixed parts are compared, in their order, so the time is linear for any template.
     """
     first, *expressions = template.split("{")
     if not uri.startswith(first):
@@ -113,7 +113,7 @@ def matches_template(template: str, uri: str) -> bool:
 
 
 def request_target(params: JsonObject) -> tuple[Kind, str]:
-    """Return the kind and the name of what a request is for; see `ResourceSource.ask`."""
+    """Return the kind and name of a request's target; see `ResourceSource.ask`."""
     ref = params.get("ref")
     target = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in target else "prompt"
@@ -122,7 +122,7 @@ def request_target(params: JsonObject) -> tuple[Kind, str]:
 
 
 def retarget_request(params: JsonObject, name: str) -> JsonObject:
-    """Return the same request, for what is called *name*."""
+    """Return the request with another target *name*."""
     ref = params.get("ref")
     if isinstance(ref, Mapping):
         return {**params, "ref": retarget_request(ref, name)}
@@ -130,7 +130,7 @@ def retarget_request(params: JsonObject, name: str) -> JsonObject:
 
 
 def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return a block of content with the URI of what it names, or holds, as *rewrite* writes it."""
+    """Return a content block with *rewrite* applied to the URI of its resource or link."""
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": rewrite_uri(resource, rewrite)}
@@ -138,9 +138,9 @@ def rewrite_block_uri(block: JsonObject, rewrite: Callable[[str], str]) -> JsonO
 
 
 def rewrite_uri(item: JsonObject, rewrite: Callable[[str], str]) -> JsonObject:
-    """Return *item* with its URI as *rewrite* writes it.
+    """Return *item* with *rewrite* applied to its URI.
 
-    An address of the web stays: a reader knows the way.
+    Web addresses and data URIs are kept, because readers can resolve them without the gateway.
     """
     uri = item.get("uri")
     if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):

@@ -1,4 +1,6 @@
-"""When a server is tried again. The one home of tenacity."""
+"""Repeated attempts to connect to servers and to send requests. Only this module uses
+tenacity.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ Sleep = Callable[[float], Awaitable[None]]
 async def retry_connect(
     connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
 ) -> T:
-    """Await *connect*, again and again while trying again may help.
+    """Await *connect*, and repeat it after errors that may be temporary.
 
-    Exponential back-off with full jitter between the attempts. A missing program, a refused key
-    and a limit of time that ran out are never tried again.
+    The pauses grow exponentially with full jitter. A missing program, refused credentials and a
+    timeout are not retried.
 
     Raises:
-        UpstreamError: What the last attempt raised.
+        UpstreamError: Error of the last attempt.
     """
     return await _back_off(
         connect,
@@ -36,15 +38,15 @@ async def retry_connect(
 async def retry_forever(
     work: Callable[[], Awaitable[None]], options: UpstreamOptions, *, can_retry: Callable[[], bool]
 ) -> None:
-    """Await *work* again whenever it ends, further and further apart, until it is cancelled.
+    """Await *work* again whenever it ends, with growing pauses, until it is cancelled.
 
     Args:
-        work: Goes on for a while.
-        options: How far apart.
-        can_retry: Whether it is tried again when it failed.
+        work: Long-running work.
+        options: Lengths of the pauses.
+        can_retry: Returns whether *work* is repeated after an error.
 
     Raises:
-        UpstreamError: What it raised while it was not to be tried again.
+        UpstreamError: Error of *work* when *can_retry* returned False.
     """
     await _back_off(
         work,
@@ -54,15 +56,15 @@ async def retry_forever(
 
 
 async def retry_if_safe(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
-    """Await *call*; once more only if the first provably never left, or may run twice.
+    """Await *call*. Repeat it once if the request was certainly not sent, or may run twice.
 
     Args:
         call: Sends a request.
-        repeatable: The tool is declared read-only or idempotent by a trusted server: then
-            a request whose connection was lost under way is sent again too.
+        repeatable: True if a trusted server declares the tool read-only or idempotent. The request
+            is then also repeated if the connection was lost after sending.
 
     Raises:
-        UpstreamError: What the last attempt raised.
+        UpstreamError: Error of the last attempt.
     """
     try:
         return await call()
@@ -79,16 +81,16 @@ def retry_while_locked(
     pause_s: float,
     max_s: float,
 ) -> T:
-    """Do *work*, again and again while others lock what it needs. Blocks.
+    """Call *work* and repeat it while another process holds a lock. Blocks.
 
     Args:
-        work: Raises if it cannot have what it needs.
-        is_locked: Whether that is why.
-        pause_s: Between two attempts.
-        max_s: How long in all.
+        work: Raises an exception if the lock is held.
+        is_locked: Returns whether an exception was caused by the lock.
+        pause_s: Pause between two attempts, in seconds.
+        max_s: Maximum total time, in seconds.
 
     Raises:
-        Exception: What the last attempt raised.
+        Exception: Exception of the last attempt.
     """
     import tenacity  # noqa: PLC0415  (only a locked file needs it)
 
@@ -110,7 +112,7 @@ async def _back_off(
 ) -> T:
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
-    # tenacity awaits only what it sees to be a coroutine function.
+    # tenacity awaits only functions that it recognizes as coroutine functions.
     async def attempt() -> T:
         return await work()
 

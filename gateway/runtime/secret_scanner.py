@@ -1,7 +1,7 @@
-"""Where secrets are written out in a configuration. Pure.
+"""Detection of secrets in configurations and texts.
 
-Most are recognized by the name they stand under, some by the form of well-known keys. What only
-looks random is *doubtful*: a person decides.
+Most secrets are recognized by their names, some by the formats of well-known keys. Values that only
+look random are *doubtful*, and a person decides about them.
 """
 
 from __future__ import annotations
@@ -41,24 +41,28 @@ _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
 
 def sounds_secret(name: str) -> bool:
-    """Return whether a variable, header or flag of this *name* usually holds a secret."""
+    """Return whether a variable, header or flag with this name usually contains a secret."""
     words = [word.lower() for word in _SPLIT.split(name) if word]
     return bool(_WORDS.intersection(words)) and words[-1] not in _HARMLESS_ENDS
 
 
 def find_secret(name: str, value: str) -> Span | None:
-    """Return where in *value*, which stands under *name*, a secret begins and ends.
+    """Return the start and end of the secret in *value*.
+
+    Args:
+        name: Name of the variable, header or flag.
+        value: Its value.
 
     Returns:
-        None if no secret is seen; references such as ``${NAME}`` are none.
+        None without a secret. References such as ``${NAME}`` are not secrets.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
     for pattern in (_TOKEN_FORMATS, _IN_ADDRESS):
-        found = pattern.search(value)
-        if found is not None:
-            group = next((each for each in range(1, pattern.groups + 1) if found[each]), 0)
-            return found.span(group)
+        match = pattern.search(value)
+        if match is not None:
+            group = next((index for index in range(1, pattern.groups + 1) if match[index]), 0)
+            return match.span(group)
     scheme = _SCHEME.fullmatch(value)
     if scheme is not None:
         return scheme.span(1)
@@ -68,19 +72,19 @@ def find_secret(name: str, value: str) -> Span | None:
 
 
 def redact(text: str) -> str:
-    """Return *text*, of any origin, with each secret that is seen as ``[redacted]``.
+    """Return *text* with each recognized secret replaced by ``[redacted]``.
 
-    So is what looks as random as one, and what follows a word such as *password* after ``:``, ``=``
-    or *is*.
+    Random-looking words are replaced too, and words after a name such as *password* and ``:``,
+    ``=`` or *is*.
     """
 
-    def hide(found: re.Match[str]) -> str:
-        group = next((each for each in range(1, found.re.groups + 1) if found[each]), 0)
-        begin, end = (at - found.start() for at in found.span(group))
-        return found[0][:begin] + HIDDEN + found[0][end:]
+    def hide(match: re.Match[str]) -> str:
+        group = next((index for index in range(1, match.re.groups + 1) if match[index]), 0)
+        begin, end = (position - match.start() for position in match.span(group))
+        return match[0][:begin] + HIDDEN + match[0][end:]
 
-    def hide_assigned(found: re.Match[str]) -> str:
-        return f"{found[1]}{found[2]}{HIDDEN}" if sounds_secret(found[1]) else found[0]
+    def hide_assigned(match: re.Match[str]) -> str:
+        return f"{match[1]}{match[2]}{HIDDEN}" if sounds_secret(match[1]) else match[0]
 
     text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _TOKEN_FORMATS.sub(hide, text)))
     return re.sub(r"\S+", lambda word: HIDDEN if looks_random(word[0]) else word[0], text)
@@ -92,23 +96,23 @@ def looks_random(value: str) -> bool:
 
 
 def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
-    """Find secrets in a command line: the argument's place, its name, and where in it they are.
+    """Yield the secrets in a command line: index of the argument, name, and start and end in it.
 
-    ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X`` name what they hold.
+    Names come from ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X``.
     """
     flag = ""
     for position, text in enumerate(arguments):
         pair = _PAIR.fullmatch(text)
-        found: Span | None = None
+        span: Span | None = None
         name = flag
         if pair is not None and "://" not in pair[1]:
             inner = find_secret(pair[1], pair[2])
             name = pair[1]
             if inner is not None:
-                found = (pair.start(2) + inner[0], pair.start(2) + inner[1])
+                span = (pair.start(2) + inner[0], pair.start(2) + inner[1])
         elif not text.startswith("-"):
-            found = find_secret(flag, text)
-        if found is not None:
-            yield position, name, found
+            span = find_secret(flag, text)
+        if span is not None:
+            yield position, name, span
         flag_match = _FLAG.fullmatch(text)
         flag = flag_match[1] if flag_match is not None else ""

@@ -1,7 +1,8 @@
-"""Secrets by reference: a configuration names them, and never holds them. The one home of keyring.
+"""References to secrets, which configurations contain in place of the secrets.
 
-``${NAME}`` and ``env:NAME`` come from the environment, ``keyring:SERVICE/NAME`` from the system's
-keyring. The variables of editors and their files of variables are read here too.
+``${NAME}`` and ``env:NAME`` refer to the environment, ``keyring:SERVICE/NAME`` to the system's
+keyring. Variables of editors and files of variables are read here too. Only this module uses
+keyring.
 """
 
 from __future__ import annotations
@@ -30,37 +31,37 @@ _ONLY_EDITOR = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 
 
 def is_keyring(text: str) -> bool:
-    """Return whether *text* refers to the system's keyring."""
+    """Return whether *text* is a reference to the system's keyring."""
     return text.startswith(_KEYRING)
 
 
 def as_variable(text: str) -> str:
-    """Return ``env:NAME`` as ``${NAME}``, and anything else as it is."""
-    found = _ENV.fullmatch(text)
-    return f"${{{found.group(1)}}}" if found else text
+    """Return ``env:NAME`` as ``${NAME}``, and other texts unchanged."""
+    match = _ENV.fullmatch(text)
+    return f"${{{match.group(1)}}}" if match else text
 
 
 def from_keyring(text: str) -> str:
-    """Return the secret that *text*, ``keyring:SERVICE/NAME``, refers to.
+    """Return the secret of a reference ``keyring:SERVICE/NAME``.
 
     Raises:
-        ConfigError: It is none, or there is no such secret.
-        MissingExtraError: The package is not installed.
+        ConfigError: If the reference is invalid, or the keyring does not contain the secret.
+        MissingExtraError: If the package keyring is not installed.
     """
     service, _, name = text.removeprefix(_KEYRING).rpartition("/")
     if not service or not name:
-        raise ConfigError(f"{text!r} is no reference: write keyring:SERVICE/NAME")
-    found: str | None = _keyring("a keyring reference").get_password(service, name)
-    if found is None:
+        raise ConfigError(f"{text!r} is not a reference: write keyring:SERVICE/NAME")
+    secret: str | None = _keyring("a keyring reference").get_password(service, name)
+    if secret is None:
         raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
-    return found
+    return secret
 
 
 def expand(text: str) -> str:
-    """Return *text* with its references replaced by what they stand for.
+    """Return *text* with references replaced by their values.
 
     Raises:
-        ConfigError: It refers to what is not there.
+        ConfigError: If a variable or a secret is missing.
     """
     if is_keyring(text):
         return from_keyring(text)
@@ -82,14 +83,14 @@ def expand(text: str) -> str:
 
 
 def with_editor_values(value: object, folder: Path) -> object:
-    """Return JSON with the variables of editors replaced, such as ``${workspaceFolder}``.
+    """Return JSON with variables of editors replaced, such as ``${workspaceFolder}``.
 
     Args:
-        value: An entry of a server.
-        folder: The workspace. A relative ``envFile`` or ``openapi`` lies in it.
+        value: Entry of a server.
+        folder: Workspace, to which relative ``envFile`` and ``openapi`` paths refer.
 
     Raises:
-        ConfigError: It needs an editor, such as ``${input:key}``.
+        ConfigError: If only an editor can replace a variable, such as ``${input:key}``.
     """
     if isinstance(value, dict):
         members = {key: with_editor_values(item, folder) for key, item in value.items()}
@@ -112,34 +113,41 @@ def with_editor_values(value: object, folder: Path) -> object:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables in a file of lines ``NAME=value``.
+    """Return the variables of a file with lines ``NAME=value``.
 
     Raises:
-        ConfigError: There is no such file, or it is no text.
+        ConfigError: If the file cannot be read as text.
     """
     try:
         values = dotenv_values(stream=StringIO(path.read_text("utf-8-sig")), interpolate=False)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text"
         raise ConfigError(f"envFile {str(path)!r} cannot be read: {reason}") from error
     return {name: value for name, value in values.items() if value is not None}
 
 
 def check_reference(reference: object, *, owner: str) -> None:
-    """Raise a `ConfigError` unless *reference* is one; a default would be a secret in a file."""
+    """Raise a `ConfigError` if *reference* is not a reference to a secret.
+
+    A default value is not allowed, because it would be a secret in a file.
+    """
     text = as_variable(reference) if isinstance(reference, str) else ""
-    found = _VARIABLE.fullmatch(text)
-    if not is_keyring(text) and (found is None or found.group(2) is not None):
+    match = _VARIABLE.fullmatch(text)
+    if not is_keyring(text) and (match is None or match.group(2) is not None):
         raise ConfigError(
             f"{owner} must refer to a secret: write ${{NAME}}, env:NAME or keyring:SERVICE/NAME"
         )
 
 
 def read_secret(reference: str, *, owner: str) -> str:
-    """Return the secret of *owner* that *reference* names.
+    """Return the secret of a reference.
+
+    Args:
+        reference: Reference to an environment variable or the keyring.
+        owner: Name of the setting, for messages.
 
     Raises:
-        ConfigError: It is no reference, or refers to what is not there.
+        ConfigError: If the reference is invalid, or the secret is missing.
     """
     check_reference(reference, owner=owner)
     if is_keyring(reference):
@@ -152,13 +160,13 @@ def read_secret(reference: str, *, owner: str) -> str:
 
 
 class KeyringTokens:
-    """`gateway.mcp.servers.TokenStore` in the system's keyring.
+    """A `gateway.mcp.servers.TokenStore` in the system's keyring.
 
     Args:
-        key: Under which name.
+        key: Name of the tokens in the keyring.
 
     Raises:
-        MissingExtraError: The package is not installed.
+        MissingExtraError: If the package keyring is not installed.
     """
 
     fault = ""
@@ -183,7 +191,7 @@ class KeyringTokens:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """See `TokenStore.lock`: a keyring has none."""
+        """Yield without locking, because keyrings have no locks."""
         yield
 
 
@@ -196,7 +204,7 @@ def _keyring(feature: str) -> ModuleType:
 
 
 def literal_secrets(values: Mapping[str, object]) -> list[str]:
-    """Return the names of secrets in *values* that hold a text instead of a reference."""
+    """Return the names of secrets in *values* that are written out instead of referenced."""
     return [
         name
         for name, value in values.items()

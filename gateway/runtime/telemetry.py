@@ -1,9 +1,10 @@
-"""Spans and metrics of a gateway, by the OpenTelemetry API alone.
+"""Spans and metrics of a gateway. Only the OpenTelemetry API is used.
 
-* Without a provider of the host's, every call is a no-op.
-* No query, argument, result or description is sent unless the host asked for content.
-* What the host's providers raise ends no work: it is logged once (`Telemetry.call_host`).
-* Names stand in `telemetry_names`.
+* Without a provider, every call is a no-op.
+* Queries, arguments, results and descriptions are sent only if the host enables content capture.
+* Exceptions of the host's providers do not end work; the first one is logged
+  (`Telemetry.call_host`).
+* The names are in `telemetry_names`.
 """
 
 from __future__ import annotations
@@ -33,19 +34,20 @@ T = TypeVar("T")
 Attributes: TypeAlias = Mapping[str, str | int | float | bool | Sequence[str]]
 Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
-"""Returns the present values of gauges, by metric and by the value of its label. Called on any
-thread."""
+"""Returns the current values of gauges, keyed by metric and label. Called on any thread."""
 log = logging.getLogger("gateway.telemetry")
-_MISSING = "a tracer or meter of the host raised %s: spans or metrics are missing, all else goes on"
+_PROVIDER_FAILED = (
+    "a tracer or meter of the host raised %s: spans or metrics are missing, the rest works"
+)
 
 
 class Telemetry:
-    """The spans and instruments of one gateway.
+    """Spans and metrics of one gateway.
 
     Args:
-        tracer_provider: Where spans go; None is the process's own.
-        meter_provider: Where metrics go; None is the process's own.
-        capture_content: Whether spans may hold queries, arguments and results.
+        tracer_provider: Receiver of spans; None is the process's provider.
+        meter_provider: Receiver of metrics; None is the process's provider.
+        capture_content: True if spans may contain queries, arguments and results.
     """
 
     def __init__(
@@ -62,12 +64,12 @@ class Telemetry:
         scope = SCOPE, VERSION, SCHEMA_URL
         self._tracer = self.call_host(trace.NoOpTracer(), tracers.get_tracer, *scope)
         self._gauges: list[ReadGauges] = []
-        own = meters is not metrics.get_meter_provider()
+        has_own_meters = meters is not metrics.get_meter_provider()
 
         def measure() -> None:
             meter = meters.get_meter(*scope)
             self._make_instruments(meter)
-            _report_gauges(self, meters if own else Telemetry, meter)
+            _report_gauges(self, meters if has_own_meters else Telemetry, meter)
 
         self._make_instruments(metrics.NoOpMeter(SCOPE))
         self.call_host(None, measure)
@@ -88,14 +90,16 @@ class Telemetry:
     def call_host(
         self, default: T, function: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Return what *function* of the host's providers returns, or *default* if it raises."""
+        """Call *function* of the host's providers. Return *default* if it raises an
+        exception.
+        """
         answer = attempt_call(partial(function, *arguments, **named))
         if not isinstance(answer, Failed):
             return answer
         if not self._has_failed:
             self._has_failed = True
-            # By its type alone: its message may hold what no log may have.
-            log.warning(_MISSING, type(answer.error).__name__)
+            # Only the type, because messages may contain secrets.
+            log.warning(_PROVIDER_FAILED, type(answer.error).__name__)
         return default
 
     def operation(
@@ -107,14 +111,14 @@ class Telemetry:
         metric: str = "",
         labels: Labels,
     ) -> TimedSpan:
-        """Begin what has a span of *kind*, and *metric* for its duration.
+        """Start a span, and the timer of a duration metric.
 
         Args:
-            kind: What it is, as `docs/telemetry.md` lists it.
-            target: The second word of the span's name, of few values; may be empty.
-            attributes: Those of the span alone. What is known now samplers read.
-            metric: A histogram of seconds; "" for none.
-            labels: Attributes of both; those of the metric may be filled in until the end.
+            kind: Kind of the operation, as listed in `docs/telemetry.md`.
+            target: Second word of the span's name, with few distinct values; may be empty.
+            attributes: Attributes of the span only. Samplers see the initial ones.
+            metric: Histogram of seconds; empty for none.
+            labels: Attributes of the span and the metric. The metric's may be added until the end.
         """
         name = f"{kind} {target}" if target else kind
         initial = {**labels, **(attributes or {})}
@@ -124,7 +128,7 @@ class Telemetry:
 
         def start() -> Span:
             span = self._tracer.start_span(name, kind=span_kind, attributes=initial)
-            # Libraries that are called within it ask for this, and know of no failure.
+            # Fails here if the span is broken, because libraries call it without handling errors.
             span.get_span_context()
             return span
 
@@ -132,8 +136,8 @@ class Telemetry:
 
     @contextmanager
     def within(self, span: Span) -> Iterator[None]:
-        """Make *span* the parent of what the block starts, without ending it."""
-        # Not `use_span`: it asks the span when the block raises.
+        """Make *span* the parent of spans that start in the block, without ending it."""
+        # `use_span` would call the span when the block raises an exception.
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield
@@ -149,20 +153,20 @@ class Telemetry:
         self.call_host(None, self._counters[metric].add, value, attributes)
 
     def observe(self, read: ReadGauges) -> None:
-        """Let *read* be asked for gauges whenever metrics are collected."""
+        """Register a function that returns gauges, for each collection of metrics."""
         self._gauges.append(read)
 
     def gauge(self, metric: str) -> Mapping[str, float]:
-        """Return the values of the gauge *metric* as they are now, by label; empty for none."""
+        """Return the current values of the gauge *metric*, keyed by label."""
         readings = (read().get(metric, {}) for read in self._gauges)
         return {label: value for reading in readings for label, value in reading.items()}
 
     def close(self) -> None:
-        """Report no gauge any more."""
+        """Stop reporting gauges."""
         self._gauges = []
 
     def store_failed(self, store: str, error_types: Iterable[str]) -> None:
-        """Count each failure of a store: ``vectors``, ``catalog``, ``index`` or ``call_log``."""
+        """Count failures of a store: ``vectors``, ``catalog``, ``index`` or ``call_log``."""
         for error_type in error_types:
             labels = {"gateway.store.name": store, "error.type": error_type}
             self.add("gateway.store.failures", attributes=labels)
@@ -170,14 +174,14 @@ class Telemetry:
     def tool_call(
         self, name: str, *, kind: str = "function", server: str = "", call_id: str = ""
     ) -> AbstractContextManager[TimedSpan]:
-        """Trace and time one call of a tool; an exception marks it as failed.
+        """Trace and time one tool call. An exception marks it as failed.
 
         Args:
-            name: The tool's exposed name; `OTHER` for one that is not in the catalog, since a
-                model may have written anything.
-            kind: ``function``, or ``extension`` and ``datastore`` for the tools that are ours.
-            server: Of the tool; "" for none.
-            call_id: The model's id of the call; "" for none.
+            name: Exposed name of the tool. `OTHER` for tools outside the catalog, because a model
+                may write any text as a name.
+            kind: ``function``; ``extension`` or ``datastore`` for the gateway's own tools.
+            server: Server of the tool; empty without a server.
+            call_id: The model's id of the call; may be empty.
         """
         labels: Labels = {"gen_ai.tool.name": name, "gen_ai.tool.type": kind}
         if server:
@@ -190,25 +194,25 @@ class Telemetry:
     def model_request(
         self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
     ) -> TimedSpan:
-        """Begin a request to a model; its owner ends it.
+        """Start the span of a request to a model. The caller ends it.
 
         Args:
             operation: ``chat`` or ``embeddings``.
-            endpoint: The model.
-            attributes: Others of its span.
+            endpoint: The model and its service.
+            attributes: Further attributes of the span.
         """
         labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
         metric = "gen_ai.client.operation.duration"
         return self.operation(operation, endpoint.model, attributes, metric=metric, labels=labels)
 
     def cache_event(self, name: str, event: str) -> None:
-        """Count one look-up in a cache."""
+        """Count one lookup in a cache."""
         labels = {"gateway.cache.name": name, "gateway.cache.result": event}
         self.add("gateway.cache.requests", attributes=labels)
 
 
 class TimedSpan:
-    """What has a span, and its duration as a metric. Its owner ends it, once, or `within` does."""
+    """A span with a duration metric. The caller, or `within`, ends it once."""
 
     def __init__(self, telemetry: Telemetry, span: Span, metric: str, labels: Labels) -> None:
         self.span = span
@@ -219,15 +223,15 @@ class TimedSpan:
 
     @property
     def is_recording(self) -> bool:
-        """Whether attributes of its span go anywhere."""
+        """True if attributes of the span are recorded."""
         return self._telemetry.call_host(False, self.span.is_recording)
 
     def describe(self, attributes: Attributes) -> None:
-        """Set *attributes* of its span."""
+        """Set attributes of the span."""
         self._telemetry.call_host(None, self.span.set_attributes, attributes)
 
     def count(self, usage: TokenUsage) -> None:
-        """Note the tokens that a service reported for it."""
+        """Record the tokens that a service reported."""
         self.describe(usage.attributes)
         for kind, tokens in {"input": usage.input, "output": usage.output}.items():
             if tokens is not None:
@@ -235,22 +239,22 @@ class TimedSpan:
                 self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
 
     def fail(self, error_type: str) -> None:
-        """Mark it as failed, in its span and in its metric, without a message: it could hold
-        content.
-        """
+        """Mark span and metric as failed, without a message, which could contain content."""
         self._labels["error.type"] = error_type
         self.describe({"error.type": error_type})
         self._telemetry.call_host(None, self.span.set_status, Status(StatusCode.ERROR))
 
     def end(self) -> None:
-        """End it."""
+        """End the span and record its duration."""
         if self._metric:
             self._telemetry.record(self._metric, time.perf_counter() - self._started, self._labels)
         self._telemetry.call_host(None, self.span.end)
 
     @contextmanager
     def within(self) -> Iterator[Self]:
-        """Make it current within the block, and end it with the block; an exception fails it."""
+        """Make the span current in the block and end it with the block. An exception marks it as
+        failed.
+        """
         try:
             with self._telemetry.within(self.span):
                 yield self
@@ -262,18 +266,19 @@ class TimedSpan:
 
 
 _REPORTING: WeakKeyDictionary[object, WeakSet[Telemetry]] = WeakKeyDictionary()
-"""The gateways whose gauges a provider collects: an SDK asks one callback a name, so that one adds
-them all up."""
+"""Gateways whose gauges a provider collects. Their values are added up in one callback, because an
+SDK calls one callback for each name."""
 _LOCK = Lock()
 
 
 def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter) -> None:
-    """Have the gauges of *telemetry* collected, as long as it lives.
+    """Report the gauges of *telemetry* while it exists.
 
     Args:
-        telemetry: Of one gateway.
-        provider: What collects; a class stands for the process's own, which may be set later.
-        meter: Of that provider.
+        telemetry: Telemetry of one gateway.
+        provider: Provider that collects; a class represents the process's provider, which may be
+            set later.
+        meter: Meter of the provider.
     """
     with _LOCK:
         reporting = _REPORTING.get(provider)
@@ -289,7 +294,9 @@ def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter)
 def _observe(
     reporting: WeakSet[Telemetry], name: str, _options: CallbackOptions
 ) -> Iterable[Observation]:
-    """Return the values of a gauge over all gateways: ages as the greatest, others added up."""
+    """Return the values of a gauge over all gateways: the maximum of ages, the sum of other
+    values.
+    """
     with _LOCK:
         gateways = tuple(reporting)
     label, is_age = METRICS[name].label, METRICS[name].unit == "s"

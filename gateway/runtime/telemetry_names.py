@@ -1,10 +1,9 @@
-"""Every metric, and the names that are used in several places.
+"""Metrics and names of spans and attributes.
 
-* Dashboards depend on the names; `docs/telemetry.md` lists them with all attributes.
-* Names that begin with ``gen_ai.``, ``http.``, ``server.``, ``url.`` or ``error.`` are
-  OpenTelemetry's, as the semantic conventions 1.41 have them (later ones moved ``gen_ai.``
-  elsewhere); all others are ours.
-* Durations are seconds. Attributes are few and of few values.
+* Dashboards depend on the names. `docs/telemetry.md` lists them with all attributes.
+* Names with the prefixes ``gen_ai.``, ``http.``, ``server.``, ``url.`` and ``error.`` are from
+  OpenTelemetry's semantic conventions 1.41. Later versions moved ``gen_ai.`` elsewhere.
+* Durations are in seconds. Attributes have few distinct values.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from typing import Literal, NamedTuple
 
 SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
-"""The last schema that defines ``gen_ai.``."""
+"""Last schema that defines ``gen_ai.``."""
 OTHER = "_OTHER"
-"""What the conventions call a value that is not known, or that nobody may see."""
+"""Value of the conventions for unknown or hidden names."""
 CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
-"""Kinds of spans that are requests to a service, by the first word of their names."""
+"""First words of the names of spans for requests to a service."""
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _HTTP_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0
 )  # fmt: skip
-"""As the conventions of HTTP advise."""
+"""Buckets that the HTTP conventions recommend."""
 _DOUBLING = tuple(0.01 * 2**step for step in range(14))
 _TOKENS = tuple(float(4**step) for step in range(14))
 _ANSWERS = (50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0, 1500.0, 2000.0, 4000.0)
@@ -33,17 +32,17 @@ _COUNTS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 50.0)
 
 
 class Metric(NamedTuple):
-    """One instrument: a histogram if it has buckets, a gauge if it has a label, else a counter."""
+    """A metric: a histogram if it has buckets, a gauge if it has a label, else a counter."""
 
     unit: str
     description: str
     buckets: tuple[float, ...] = ()
     label: str | None = None
-    """The attribute of the gauge's values; "" for a gauge of one value."""
+    """Attribute that distinguishes the gauge's values; empty for a gauge with one value."""
 
     @property
     def kind(self) -> Literal["histogram", "gauge", "counter"]:
-        """What it is to OpenTelemetry."""
+        """Kind of instrument in OpenTelemetry."""
         return "histogram" if self.buckets else "counter" if self.label is None else "gauge"
 
 
@@ -51,11 +50,11 @@ METRICS: Mapping[str, Metric] = {
     "gateway.search.duration": Metric("s", "One search, cache hits included.", _SECONDS),
     "gateway.search.stage.duration": Metric("s", "One stage of a search, if not cached.", _SECONDS),
     "gateway.search.results": Metric("{entity}", "Entities in each list of a result.", _COUNTS),
-    "gateway.search.fallbacks": Metric("{fallback}", "Searches that wanted vectors and had none."),
+    "gateway.search.fallbacks": Metric("{fallback}", "Searches without the vectors they need."),
     "gateway.search.weak_results": Metric("{search}", "Searches with no match or a doubtful one."),
     "gateway.search.answer.tokens": Metric("{token}", "A search's answer to a model.", _ANSWERS),
     "gateway.index.build.duration": Metric("s", "One index build, listings included.", _DOUBLING),
-    "gateway.index.embed.duration": Metric("s", "Embedding what a build lacked.", _DOUBLING),
+    "gateway.index.embed.duration": Metric("s", "Embedding of a build's new texts.", _DOUBLING),
     "gateway.index.entities": Metric("{entity}", "Indexed entities.", label="gateway.entity.kind"),
     "gateway.index.age": Metric("s", "Time since the newest index build.", label=""),
     "gateway.embedding.queue": Metric(
@@ -67,22 +66,22 @@ METRICS: Mapping[str, Metric] = {
     "gateway.upstream.failures": Metric("{failure}", "Sources that could not be listed."),
     "gateway.store.failures": Metric("{failure}", "Failed reads and writes of a store."),
     "gateway.tools.quarantined": Metric("{tool}", "Tools with a definition that cannot be used."),
-    "gateway.tool.duration": Metric("s", "One tool call, ours or an upstream's.", _DOUBLING),
-    "gateway.chat.turns": Metric("{turn}", "Requests to the model, by one call.", _COUNTS),
-    "gateway.chat.definition.share": Metric("1", "Tokens of definitions, of all schemas.", _SHARES),
-    "gateway.chat.tokens.saved": Metric("{token}", "Tokens that all schemas would have cost more."),
-    "gateway.chat.prefix.stability": Metric("1", "Bytes that a prompt cache could know.", _SHARES),
+    "gateway.tool.duration": Metric("s", "One call of a tool or meta-tool.", _DOUBLING),
+    "gateway.chat.turns": Metric("{turn}", "Requests to the model in one call.", _COUNTS),
+    "gateway.chat.definition.share": Metric("1", "Share of definition tokens sent.", _SHARES),
+    "gateway.chat.tokens.saved": Metric("{token}", "Tokens saved, compared to all schemas."),
+    "gateway.chat.prefix.stability": Metric("1", "Bytes that a prompt cache can reuse.", _SHARES),
     "http.server.request.duration": Metric(
         "s", "One request to the served gateway.", _HTTP_SECONDS
     ),
     "gen_ai.client.operation.duration": Metric("s", "One request to a model.", _DOUBLING),
-    "gen_ai.client.token.usage": Metric("{token}", "Tokens of such a request.", _TOKENS),
+    "gen_ai.client.token.usage": Metric("{token}", "Tokens of one request to a model.", _TOKENS),
 }
-"""Every metric, by name."""
+"""All metrics, keyed by name."""
 
 
 class ContentAttributes(NamedTuple):
-    """The attributes that hold content of users and tools."""
+    """Names of attributes that contain content of users and tools."""
 
     query: str = "gen_ai.retrieval.query.text"
     documents: str = "gen_ai.retrieval.documents"
@@ -91,4 +90,4 @@ class ContentAttributes(NamedTuple):
 
 
 CONTENT_ATTRIBUTES = ContentAttributes()
-"""Set only when the host asks for content."""
+"""Used only if the host enables content capture."""

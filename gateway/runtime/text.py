@@ -1,7 +1,7 @@
-"""Small rules of text: cleaning, clipping, counting tokens, near names, literals, digests.
+"""Text functions: cleaning, clipping, token counts, similar names, literals, digests.
 
-Words and stems are in `graphs.lexical.analysis`; here is only what the gateway itself needs. All
-functions are linear in their input and accept any string, lone surrogates included.
+Words and stems are in `graphs.lexical.analysis`. All functions take linear time and accept any
+string, including lone surrogates.
 """
 
 from __future__ import annotations
@@ -19,28 +19,30 @@ T = TypeVar("T")
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
 )
-_UNSEEN = (
+_INVISIBLE = (
     "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891"
     "\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ue000-\uf8ff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 ) + _NONCHARACTERS
-"""Control, format and private characters, and all that Unicode calls default ignorable: fillers,
-variation selectors, tags."""
+"""Invisible characters: control, format and private characters, and Unicode's default ignorable
+characters (fillers, variation selectors, tags)."""
 _LINE_ENDS = "\x0b\x0c\x85\u2028\u2029"
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-"""Seen by what they do to their neighbours, or not at all."""
-_SHAPED = (
+"""Characters that are visible only through their effect on neighbours."""
+_SHAPED_SCRIPTS = (
     "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\ufb50-\ufdcf\ufe70-\ufefc"
 )
-"""Scripts whose letters a joiner shapes: Arabic, Syriac, Indic, Khmer, Mongolian."""
+"""Scripts in which a joiner changes the shape of letters: Arabic, Syriac, Indic, Khmer,
+Mongolian."""
 _EMOJI = "\u00a9\u00ae\u203c-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-_ODD_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _W = rf"[^\W{_UNSPACED}]"
-"""A letter or a digit of a literal: where words stand without spaces, all would be one."""
+"""A letter or a digit of a literal. Scripts without spaces are excluded, because a whole sentence
+would be one literal."""
 _COMPOUND = r"""
         (?<!\w)\w++(?:/\w++)++                  # owner/repository
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
@@ -48,31 +50,31 @@ _COMPOUND = r"""
     """
 _NEAR_CHARS = 256
 _DIGIT = re.compile(r"\d")
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The name of an argument, in the form of nearly all: too plain to say anything else."""
+_SIMPLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""A usual argument name, too short and simple to contain an instruction."""
 
 
 def clean(text: str, *, limit: int) -> str:
-    """Drop what no reader can see, fold white space, clip to *limit* characters.
+    """Remove invisible characters, fold white space and clip to *limit* characters.
 
-    What is dropped, `visible` says; newlines stay. Descriptions of servers pass through here before
-    anything reads them.
+    `visible` defines the invisible characters. Newlines are kept. All descriptions of servers are
+    cleaned before they are used.
     """
     if not text:
         return ""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
-    # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
-    seen = visible(normalize("NFC", text[: limit * 2]))
-    folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", seen)).strip()
+    # Clip before cleaning too, because a description may have 50 MB.
+    cleaned = visible(normalize("NFC", text[: limit * 2]))
+    folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", cleaned)).strip()
     return folded[:limit].rstrip()
 
 
 def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
-    """Return *text* in the normal form *form*, without what follows 30 combining marks in a row.
+    """Return *text* in a Unicode normal form, with at most 30 combining marks in a row.
 
-    That is the limit of the Stream-Safe Text Format (UAX 15). Python sorts a run of marks in
-    quadratic time.
+    30 is the limit of the Stream-Safe Text Format (UAX 15). Without it, Python sorts a run of marks
+    in quadratic time.
     """
 
     def is_mark(character: str) -> bool:
@@ -84,37 +86,37 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 
 def plain(names: Iterable[object]) -> list[str]:
-    """Return those of *names* that are too plain to hold an instruction."""
-    return [name for name in names if isinstance(name, str) and _PLAIN.fullmatch(name)]
+    """Return the names that are too short and simple to contain an instruction."""
+    return [name for name in names if isinstance(name, str) and _SIMPLE_NAME.fullmatch(name)]
 
 
 def visible(text: str) -> str:
-    """Drop what no reader can see, and leave the rest as it is.
+    """Remove invisible characters from *text*.
 
-    * Control, format (bidi, zero-width, tag), private and default ignorable characters are dropped.
-    * Joiners stay where they shape a letter of Arabic or an Indic script, or join two emoji; so
-      does the variation selector of an emoji. Never two in a row.
-    * Line ends of other kinds become newlines; CR LF, tabs and newlines stay.
-    * A lone surrogate becomes ``?``: what is left can be written as UTF-8.
+    * Control, format (bidi, zero-width, tag), private and default ignorable characters are removed.
+    * Joiners are kept if they shape a letter of Arabic or an Indic script, or join two emoji.
+      Variation selectors of emoji are kept. Two in a row are never kept.
+    * Other line ends become newlines. CR LF, tabs and newlines are kept.
+    * A lone surrogate becomes ``?``, so that the result can be written as UTF-8.
     """
-    # Of other texts the distinct characters are looked at: they are few.
-    if _ODD_ASCII.search(text) if text.isascii() else _odd().search("".join({*text})):
-        for odd, stand_in in _stand_ins():
-            text = odd.sub(stand_in, text)
+    # Other texts are checked by their distinct characters, which are few.
+    if _CONTROL_ASCII.search(text) if text.isascii() else _removable().search("".join({*text})):
+        for pattern, replacement in _replacements():
+            text = pattern.sub(replacement, text)
     return text
 
 
 @cache
-def _odd() -> re.Pattern[str]:
-    return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_UNSEEN}]")
+def _removable() -> re.Pattern[str]:
+    return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_INVISIBLE}]")
 
 
 @cache
-def _stand_ins() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return what takes the place of what, in this order."""
+def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return pairs of a pattern and its replacement, in order of application."""
     joiners = re.compile(
         rf"""(?=[{_JOINERS}])(?!
-            (?<=[{_SHAPED}])[\u200c\u200d](?=[{_SHAPED}]|\W|\Z)
+            (?<=[{_SHAPED_SCRIPTS}])[\u200c\u200d](?=[{_SHAPED_SCRIPTS}]|\W|\Z)
           | (?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])
           | (?<=[{_EMOJI}])[\ufe0e\ufe0f]
           | (?<=[0-9#*])\ufe0f(?=\u20e3)
@@ -124,18 +126,18 @@ def _stand_ins() -> tuple[tuple[re.Pattern[str], str], ...]:
     return (
         (re.compile(rf"\r(?!\n)|[{_LINE_ENDS}]"), "\n"),
         (re.compile("[\ud800-\udfff]"), "?"),
-        (re.compile(f"[{_UNSEEN}]+"), ""),
+        (re.compile(f"[{_INVISIBLE}]+"), ""),
         (joiners, ""),
     )
 
 
 def is_visible(text: str) -> bool:
-    """Whether *text* is one line without anything that `visible` would change."""
+    """Return whether *text* is one line that `visible` would not change."""
     return text.isprintable() and visible(text) == text
 
 
 def visible_json(value: T) -> T:
-    """Return JSON as `visible` leaves its texts, keys too; numbers that JSON lacks become null."""
+    """Return JSON with `visible` applied to all texts and keys. NaN and infinity become null."""
     return cast("T", _clean_json(value))
 
 
@@ -159,36 +161,36 @@ def one_line(text: str, *, limit: int) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a model reads in *text*; 0 for an empty one.
+    """Estimate the number of tokens of *text*; 0 for an empty text.
 
-    A token is four characters, or one wide character (CJK, Thai, Hangul). That is within about 15 %
-    of the o200k vocabulary on JSON schemas and English prose. Where it is shown, say that it is an
+    A token is four characters, or one wide character (CJK, Thai, Hangul). The error is about 15 %
+    of the o200k vocabulary on JSON schemas and English prose. Displays must say that it is an
     estimate.
     """
-    wide = 0 if text.isascii() else len(_wide().findall(text))
+    wide = 0 if text.isascii() else len(_wide_characters().findall(text))
     return wide + -(-(len(text) - wide) // 4)
 
 
 def json_tokens(value: object) -> int:
-    """Estimate the tokens of *value* as JSON."""
+    """Estimate the number of tokens of *value* as JSON."""
     return estimate_tokens(json.dumps(value, ensure_ascii=False, default=str))
 
 
 @cache
-def _wide() -> re.Pattern[str]:
+def _wide_characters() -> re.Pattern[str]:
     return re.compile(
         "[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
     )
 
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
-    """Return up to *limit* of *names* that look like *name*, best first; none if none is near.
+    """Return up to *limit* similar names, most similar first.
 
-    Of *name* the first 256 characters count: each of *names* is compared with all of them.
+    Only the first 256 characters of *name* are compared, with all *names*.
     """
     from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
 
-    found = process.extract(
+    matches = process.extract(
         name[:_NEAR_CHARS],
         sorted(names),
         scorer=fuzz.WRatio,
@@ -196,18 +198,20 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
         limit=limit,
         score_cutoff=60,
     )
-    return tuple(match for match, _, _ in found)
+    return tuple(match for match, _, _ in matches)
 
 
 def literals(text: str) -> tuple[str, ...]:
-    """Return the literals that no rewriting may change: ids, e-mails, versions, file names."""
-    return tuple(dict.fromkeys(found.strip(".,;:") for found in _literals(text)))
+    """Return the literals in *text* that rewriting must keep: ids, e-mails, versions, file
+    names.
+    """
+    return tuple(dict.fromkeys(literal.strip(".,;:") for literal in _literals(text)))
 
 
 def _literals(text: str) -> Iterator[str]:
-    for match in _literal().finditer(text):
+    for match in _literal_pattern().finditer(text):
         run = match["run"]
-        # Anything with a digit: ids, versions, dates. A lone digit is a number.
+        # Words with a digit are ids, versions or dates. A single digit is a number.
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:
@@ -215,8 +219,8 @@ def _literals(text: str) -> Iterator[str]:
 
 
 @cache
-def _literal() -> re.Pattern[str]:
-    # Not when the module loads: nothing else that a search needs takes as long to compile.
+def _literal_pattern() -> re.Pattern[str]:
+    # Compiled on first use, because it is the slowest expression of a search to compile.
     return re.compile(
         rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
           | https?://[^\s{_UNSPACED}]++                               # address
@@ -227,5 +231,5 @@ def _literal() -> re.Pattern[str]:
 
 
 def digest(text: str) -> str:
-    """Return the digest of *text*, 40 hexadecimal digits: equal digests mean equal texts."""
+    """Return a digest of 40 hexadecimal digits. Equal digests mean equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

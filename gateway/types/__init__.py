@@ -1,7 +1,8 @@
-"""The values that cross module borders.
+"""Public value types: entities, callers, searches, calls and diagnostics.
 
-* Frozen, slotted, keyword-only; collections are tuples and mappings. A change is `replace()`.
-* What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
+* All are frozen, slotted and keyword-only. Collections are tuples and mappings; to change a value,
+  use `dataclasses.replace`.
+* Entities of all kinds have one class. Differences between kinds are in `catalog/kinds.py`.
 """
 
 from gateway.types.access import Access as Access

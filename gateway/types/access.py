@@ -1,4 +1,4 @@
-"""What the host says of the use of its tools: whether they may be found, and by which callers."""
+"""Rules of the host: visibility of tools and servers, required scopes, and search hints."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from gateway.types.entities import DEFAULT_STATUSES, Status, search_text_of, tex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the host says of the use of a tool, a server or all that a pattern names.
+    """A rule of the host for a tool, for a server, or for all names that match a pattern.
 
     Raises:
-        TypeError: If a value is of another type; it says which.
+        TypeError: If a value has the wrong type; the message names it.
     """
 
     status: Status | None = None
-    """None leaves it as it is."""
+    """Status to set; None keeps the current one."""
     enabled: bool | None = None
-    """A disabled tool is neither found nor called; None leaves it as it is."""
+    """False prevents tools from being found and called; None keeps the current value."""
     tags: tuple[str, ...] = ()
-    """Labels to filter by, added to those that are there."""
+    """Labels for filters, added to the existing tags."""
     scopes: frozenset[str] = frozenset()
-    """A caller needs all of these, beside those that are needed already."""
+    """Scopes that a caller needs, added to the existing ones. A caller needs all of them."""
     search_text: str = ""
-    """What the search reads in place of the description of each of these; see `Hints`. Empty leaves
-    it as it is."""
+    """Text that searches use in place of the description; see `Hints`. Empty keeps the
+    current one."""
     examples: tuple[str, ...] = ()
-    """Requests that each of these serves, added to those of its hints."""
+    """Requests that the tool serves, added to the examples of its hints."""
 
     def __post_init__(self) -> None:
-        """Check each value; any collection of texts will do."""
         object.__setattr__(self, "tags", texts_of(self, "tags", self.tags))
         object.__setattr__(self, "examples", texts_of(self, "examples", self.examples))
         object.__setattr__(self, "scopes", frozenset(texts_of(self, "scopes", self.scopes)))
@@ -45,11 +44,13 @@ class Access:
 
 
 NO_ACCESS_RULE = Access()
-"""Changes nothing."""
+"""A rule without effect."""
 
 
 def combine(parts: Iterable[Access]) -> Access:
-    """Return *parts* as one: tags, scopes and examples add up, the rest later ones decide."""
+    """Merge rules. Tags, scopes and examples are united; of other fields, the last value
+    counts.
+    """
     whole = NO_ACCESS_RULE
     for part in parts:
         if part is NO_ACCESS_RULE:
@@ -66,11 +67,11 @@ def combine(parts: Iterable[Access]) -> Access:
 
 
 def limit(access: Access, whole: Access) -> Access:
-    """Return *access* of a part, at least as closed as *whole*, of which it is a part."""
+    """Return the rule *access* of a part, restricted by the rule *whole* of the parent."""
     if whole is NO_ACCESS_RULE:
         return access
-    shown = {None, *DEFAULT_STATUSES}
-    is_hidden = whole.status not in shown and access.status in shown
+    visible = {None, *DEFAULT_STATUSES}
+    is_hidden = whole.status not in visible and access.status in visible
     return replace(
         access,
         status=whole.status if is_hidden else access.status,
@@ -80,6 +81,6 @@ def limit(access: Access, whole: Access) -> Access:
 
 
 def access_key(access: Access) -> tuple[object, ...]:
-    """Return what tells *access* from another, written alike in every process."""
+    """Return the fields of a rule in a form that is equal in every process."""
     scopes = sorted(access.scopes)
     return access.status, access.enabled, access.tags, scopes, access.search_text, access.examples

@@ -1,4 +1,4 @@
-"""The party that a search or a call is for."""
+"""The caller of a search or a call: user, tenant, scopes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import get_args
 from gateway.types.entities import Filters, Kind, Status, texts_of
 
 ALL_SCOPES = "*"
-"""Holds every scope."""
+"""A scope that includes all scopes."""
 TOKEN = "token"  # noqa: S105  (the name of an attribute)
-"""The attribute of a `Caller` that names its access token."""
+"""Key of the access token's name in `Caller.attributes`."""
 
 
 class Secret:
-    """A text that no repr, log, copy as JSON or pickle shows; only `reveal` returns it."""
+    """A text that is hidden in reprs, logs, JSON and pickles. Only `reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -26,11 +26,9 @@ class Secret:
         self._text = text
 
     def __repr__(self) -> str:
-        """Return that there is something."""
         return "Secret(…)"
 
     def __reduce__(self) -> str:
-        """Refuse to be pickled."""
         raise TypeError("a Secret is never written anywhere")
 
     def reveal(self) -> str:
@@ -40,28 +38,34 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What the host knows of the party that asks. It travels with every search, list and call.
+    """The user for whom a search, a list or a call is made.
 
-    What it may not see cannot be found, listed, suggested, explained or called, and is named in no
-    error.
+    Entities that a caller may not see are never found, listed, suggested, explained or called, and
+    errors do not name them.
 
     Raises:
-        TypeError: If a value is of another type; it says which.
+        TypeError: If a value has the wrong type; the message names it.
+
+    Example:
+        >>> from gateway.types import Caller
+        >>> caller = Caller(user="ada", tenant="acme", scopes={"mail"})
+        >>> caller.holds({"mail"})
+        True
     """
 
     user: str = ""
-    """The host's label of the user; empty if unknown."""
+    """Name of the user, chosen by the host; empty if unknown."""
     tenant: str = ""
-    """The host's label of the tenant. What its calls taught is suggested to no other."""
+    """Name of the tenant, chosen by the host. Suggestions learned from its calls are only for this
+    tenant."""
     scopes: frozenset[str] = frozenset()
-    """The scopes that it holds; any collection of texts will do. ``*`` is every scope."""
+    """Granted scopes, as any collection of texts. ``*`` grants all."""
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """What else the host's own hooks decide by, such as its approval."""
+    """Further facts for the host's own hooks, such as its approval."""
     token: Secret | None = field(default=None, repr=False, compare=False)
-    """The access token that it came with, if a server wants one in exchange (RFC 8693)."""
+    """Access token of the request, for servers that exchange it (RFC 8693)."""
 
     def __post_init__(self) -> None:
-        """Check each value; the scopes become a frozen set."""
         object.__setattr__(self, "scopes", frozenset(texts_of(self, "scopes", self.scopes)))
         for name in ("user", "tenant"):
             if not isinstance(value := getattr(self, name), str):
@@ -70,15 +74,15 @@ class Caller:
         if not isinstance(attributes, Mapping) or not all(
             isinstance(text, str) for pair in attributes.items() for text in pair
         ):
-            raise TypeError(f"Caller: attributes must be texts by name, got {attributes!r}")
+            raise TypeError(f"Caller: attributes must map names to texts, got {attributes!r}")
 
     def holds(self, scopes: AbstractSet[str]) -> bool:
-        """Return whether it holds all of *scopes*."""
+        """Return whether the caller has all of *scopes*."""
         return scopes <= self.scopes or ALL_SCOPES in self.scopes
 
     def filters(self, filters: Filters | None = None) -> Filters:
-        """Return *filters*, None for the default ones, with the scopes of this caller, its user and
-        its tenant.
+        """Add this caller's scopes, user and tenant to *filters*; None means the default
+        filters.
         """
         filters = Filters() if filters is None else filters
         if not (self.scopes or self.user or self.tenant):
@@ -88,15 +92,15 @@ class Caller:
 
 
 ANYONE = Caller()
-"""A caller of whom nothing is known: it sees what needs no scope."""
+"""An unknown caller, who sees only entities without required scopes."""
 ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
-"""The party whose request is being served, which makes a change."""
+"""Caller whose current request makes a change, for the audit log."""
 _CURRENT: ContextVar[Caller] = ContextVar("gateway_caller", default=ANYONE)
 
 
 @contextmanager
 def acting_for(caller: Caller) -> Iterator[None]:
-    """Make what sources are asked in the block be asked for *caller*."""
+    """Set the current caller for the requests to sources in this block."""
     token = _CURRENT.set(caller)
     try:
         yield
@@ -105,15 +109,15 @@ def acting_for(caller: Caller) -> Iterator[None]:
 
 
 def current_caller() -> Caller:
-    """Return the caller that a source is asked for; `ANYONE` outside of `acting_for`.
+    """Return the caller set by `acting_for`, else `ANYONE`.
 
-    To be read by the code that is asked, and passed on: tasks that outlive a request inherit it.
+    Sources should read it at once and pass it on, because longer tasks inherit it from the request.
     """
     return _CURRENT.get()
 
 
 def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
-    """Return the filters that let pass what *caller* may see; None is the host, which sees all."""
+    """Return filters for the entities that *caller* may see; None is the host, who sees all."""
     if caller is not None:
         return caller.filters(Filters(kinds=frozenset(kinds)))
     return Filters(
@@ -126,7 +130,9 @@ def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> F
 
 
 def all_seen_by(filters: Filters) -> Filters:
-    """Return filters that let pass all of the kinds of *filters* that their caller may see."""
+    """Return filters for all entities that the caller of *filters* may see, of the same
+    kinds.
+    """
     return replace(
         filters_for(None, filters.kinds),
         scopes=filters.scopes,

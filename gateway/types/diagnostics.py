@@ -1,4 +1,6 @@
-"""What was amiss, noted instead of raised: every code and its meaning. And what a build did."""
+"""Diagnostics: problems that do not stop a search, with all codes. Also the report of an index
+build.
+"""
 
 from __future__ import annotations
 
@@ -64,18 +66,19 @@ Code = Literal[
     "no_match",
     "unknown_tag",
 ]
-"""What was amiss, by its stable name."""
+"""Stable name of a problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """A note that an optional stage leaves instead of raising."""
+    """A problem in an optional stage, which does not raise an error."""
 
     stage: Stage
     code: Code
-    """A key of `CODES`."""
+    """Name of the problem, a key of `CODES`."""
     detail: str = ""
-    """Which thing and why; for people, without queries, arguments or secrets."""
+    """The affected thing and the cause, for people. Never contains queries, arguments or
+    secrets."""
 
 
 CODES: Mapping[Code, str] = {
@@ -124,7 +127,7 @@ CODES: Mapping[Code, str] = {
     "no_match": "The catalog probably has no match; `nearest` has the closest entities.",
     "unknown_tag": "No eligible entity has this tag.",
 }
-"""Every diagnostic code and what it means."""
+"""Meaning of each diagnostic, keyed by code."""
 DEGRADING: frozenset[Code] = frozenset(
     {
         "embedding_failed",
@@ -139,7 +142,7 @@ DEGRADING: frozenset[Code] = frozenset(
         "vectors_unavailable",
     }
 )
-"""Codes that keep a result out of the cache: the next request tries again."""
+"""Codes of results that are not cached, so that the next request tries again."""
 REPEATED: frozenset[Code] = DEGRADING | {
     "catalog_unavailable",
     "graph_document_invalid",
@@ -147,25 +150,26 @@ REPEATED: frozenset[Code] = DEGRADING | {
     "store_rebuilt",
     "store_unavailable",
 }
-"""Codes of an index build that every result repeats, since all searches go without something."""
+"""Codes of an index build that are repeated in every search result, because all searches are
+affected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What one index build did."""
+    """Statistics of one index build."""
 
     generation: int
-    """Counts catalog changes; equal generations mean equal catalogs."""
+    """Version of the catalog; equal numbers mean equal catalogs."""
     entities: int = 0
     tools: int = 0
-    """How many of them are tools."""
+    """Number of entities that are tools."""
     vectors: int = 0
     embedded_texts: int = 0
-    """How many texts were sent to the embedder; the others came from the store."""
+    """Number of texts sent to the embedder. Vectors of other texts came from the store."""
     tokens: int = 0
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
     saved: bool = False
-    """Whether the index was read as an earlier process saved it, instead of made."""
+    """True if the index was read from a file of an earlier process."""
     diagnostics: tuple[Diagnostic, ...] = ()

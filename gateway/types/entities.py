@@ -1,6 +1,6 @@
-"""What the catalog holds, and which of it may be found.
+"""Entities of the catalog, their definitions and search hints, and filters.
 
-Text that came from a server stays data: nothing here interprets it.
+Texts from servers are data and are never interpreted here.
 """
 
 from __future__ import annotations
@@ -13,46 +13,52 @@ from typing import Any, Literal, TypeAlias
 from gateway.types.diagnostics import Diagnostic
 
 JsonObject: TypeAlias = Mapping[str, object]
-"""A JSON object as `json.loads` gives it."""
+"""A JSON object as returned by `json.loads`."""
 BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Kind: TypeAlias = str
-"""A `BuiltinKind`, or a kind of the host's own."""
+"""A `BuiltinKind`, or a kind that the host declares."""
 Status = Literal["active", "beta", "draft", "deprecated"]
 DEFAULT_STATUSES: frozenset[Status] = frozenset({"active", "beta"})
-"""What may be found unless filters say otherwise."""
+"""Statuses of entities that are found with default filters."""
 MAX_SEARCH_TEXT_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What a host knows of a tool beyond its definition. None means unknown.
+    """Search hints of a host for a tool, in addition to its definition. None means unknown.
 
     Raises:
-        TypeError: If a list of texts is something else, such as a bare text, or the search text
-            is no text or too long.
+        TypeError: If a list of texts has another type (such as a single text), or the search text
+            is not a text or is too long.
+
+    Example:
+        >>> from gateway.types import Hints
+        >>> hints = Hints(aliases=["send mail"], tags=["office"], destructive=False)
+        >>> hints.aliases
+        ('send mail',)
     """
 
     aliases: tuple[str, ...] = ()
-    """Other names people use for it, in any language."""
+    """Other names of the tool, in any language."""
     keywords: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """Labels to filter by, compared without case."""
+    """Labels for filters; case is ignored."""
     examples: tuple[str, ...] = ()
-    """Requests that this tool serves, as a user would say them."""
+    """Requests that this tool serves, in the words of a user."""
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
     open_world: bool | None = None
-    """Whether it reaches beyond its own server's domain, as the web."""
+    """True if the tool reaches beyond its server's own domain, for example to the web."""
     enabled: bool = True
-    """A disabled tool is neither found nor called."""
+    """False prevents the tool from being found and called."""
     search_text: str = ""
-    """What the search reads in place of the description, at most 2,000 characters; empty is the
-    description. No model is shown it."""
+    """Text that searches use in place of the description, at most 2,000 characters. Empty uses the
+    description. Models never see this text."""
 
     def __post_init__(self) -> None:
-        """Turn lists into tuples. What these hold is checked where hints are given."""
+        """Convert lists to tuples. Callers check the types of the items."""
         if self.search_text != "":
             object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         for name in ("aliases", "keywords", "categories", "tags", "examples"):
@@ -61,131 +67,136 @@ class Hints:
 
 
 _NO_HINTS = Hints()
-_NOTHING: JsonObject = {}
-"""One object for all: of a million definitions few have details."""
+_EMPTY_OBJECT: JsonObject = {}
+"""Shared empty object, which saves memory: few of a million definitions have details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool, a resource or a prompt as its source describes it."""
+    """A tool, a resource or a prompt, as described by its source."""
 
     name: str
-    """The source's own name, unchanged, which a call sends back. That of a resource is its URI or a
-    template of URIs."""
+    """Name at the source, unchanged, for calls. The name of a resource is its URI or URI
+    template."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
-    """A JSON Schema of type object, also for what a prompt or a template must be filled with."""
+    """JSON Schema of type object, for the arguments of a tool, a prompt or a URI template."""
     output_schema: JsonObject | None = None
     hints: Hints = _NO_HINTS
     kind: Kind = "tool"
-    details: JsonObject = field(default_factory=lambda: _NOTHING)
-    """What else a source says of a resource or a prompt, to be listed with it; empty for a tool."""
+    details: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
+    """Further data of a resource or a prompt for listings; empty for a tool."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """``tool_changed`` and ``tool_suspicious``; the gateway notes these, no source does."""
+    """``tool_changed`` and ``tool_suspicious``, added by the gateway, never by a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One thing of the catalog."""
+    """An item of the catalog: a tool, a server, a resource, a prompt or an entry."""
 
     id: str
-    """Canonical: ``server/name`` for a tool, ``kind:server/name`` for all else. The same after
-    restarts and in any order of registration."""
+    """Canonical id: ``server/name`` for a tool, ``kind:server/name`` for other kinds. It does not
+    depend on restarts or the order of registration."""
     kind: Kind = "tool"
     exposed_name: str
-    """For a tool the name that models see, at most 64 characters of ``[A-Za-z0-9_-]``; for a
-    resource or a prompt its address here; for all else its id. Unique in the catalog."""
+    """Unique name in the catalog. Tools: the name for models, at most 64 characters of
+    ``[A-Za-z0-9_-]``. Resources and prompts: the address at the gateway. Other kinds: the id."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
     scopes: frozenset[str] = frozenset()
-    """A caller needs all of these; empty lets anyone see it."""
+    """Scopes that a caller needs to see the entity; empty means that everyone sees it."""
     trusted: bool = False
-    """True if the host itself wrote the definition (a Python function, an own file)."""
+    """True if the host wrote the definition (a Python function, the host's own file)."""
     vouched: bool = False
-    """Whether the host stands in for how it behaves: it trusts the source, or said so in hints."""
+    """True if the host vouches for the tool's behaviour, by trusting its source or by hints."""
     digest: str = ""
-    """SHA-256 (hex) of the canonical definition and hints; changes if anything searched changes but
-    the search text, which nobody approves."""
+    """SHA-256 (hex) of the canonical definition and hints, without the search text, which is not
+    part of an approval."""
     parent: str = ""
-    """The id of what it belongs to, such as a tool's server; empty if nothing."""
-    metadata: JsonObject = field(default_factory=lambda: _NOTHING)
-    """What else an entry of the catalog says of itself."""
+    """Id of the parent entity, such as the server of a tool; empty without a parent."""
+    metadata: JsonObject = field(default_factory=lambda: _EMPTY_OBJECT)
+    """Further data of a catalog entry."""
     generation: int = -1
-    """The lower, the earlier its server's tool of this name was seen first; equal for those that
-    came at once. -1 for what only the host lists, such as aliases and entries."""
+    """Order in which the tool was first listed by its server; tools of one listing have the same
+    number. -1 for entities that only the host lists, such as aliases and entries."""
     originals: tuple[str, ...] = ()
-    """The ids of what an alias stands for: policies of these hold for it too."""
+    """Ids of the tools that an alias represents. Their policies apply to the alias too."""
     described: bool = False
-    """True for a tool that only the entry of its server describes: nothing can call it until that
+    """True for a tool that is known only from its server's entry. It cannot be called before the
     server is connected."""
 
     @property
     def name(self) -> str:
-        """The source's own name."""
+        """Name at the source."""
         return self.definition.name
 
     @property
     def description(self) -> str:
-        """The source's description; may be empty."""
+        """Description by the source; may be empty."""
         return self.definition.description
 
     @property
     def hints(self) -> Hints:
-        """The merged search hints."""
+        """Merged search hints."""
         return self.definition.hints
 
     def with_hints(self, **changes: Any) -> Entity:
-        """Return the same entity with *changes* to its hints, by name; its digest stays."""
+        """Return a copy with changed hints, given by field name. The digest does not change."""
         hints = replace(self.hints, **changes)
         return replace(self, definition=replace(self.definition, hints=hints))
 
     @property
     def suspicious(self) -> bool:
-        """Whether the definition looks like an attack on a model; none is shown its texts."""
+        """True if the definition looks like an attack on a model. Models never see its texts."""
         return any(note.code == "tool_suspicious" for note in self.definition.diagnostics)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The required argument names, in the schema's order."""
+        """Names of the required arguments, in the schema's order."""
         names = self.definition.input_schema.get("required")
         return tuple(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What may be found. Filters apply before anything is ranked.
+    """Conditions for the entities that a search may return, applied before the ranking.
 
-    Wherever a frozen set is asked for, any collection of texts will do.
+    Fields of type frozenset accept any collection of texts.
 
     Raises:
-        TypeError: If a value is of another type; it says which. A bare text is no collection.
+        TypeError: If a value has the wrong type; the message names it. A single text is not a
+            collection.
+
+    Example:
+        >>> from gateway import Filters
+        >>> filters = Filters(servers={"github"}, tags={"read"})
+        >>> result = await gateway.search("list issues", filters=filters)
     """
 
     kinds: frozenset[Kind] = frozenset({"tool"})
     statuses: frozenset[Status] = DEFAULT_STATUSES
     tags: frozenset[str] = frozenset()
-    """All of these, compared without case."""
+    """Required tags; an entity needs all of them. Case is ignored."""
     servers: frozenset[str] = frozenset()
-    """One of these; empty means any."""
+    """Allowed servers; empty allows all."""
     scopes: frozenset[str] = frozenset()
-    """The scopes that are held; those of the `Caller` are added."""
+    """Granted scopes, in addition to those of the `Caller`."""
     include_disabled: bool = False
     include_described: bool = False
-    """Find the tools too that only the entry of their server describes, and nothing can call."""
+    """Include tools that are known only from their server's entry and cannot be called yet."""
     healthy_only: bool = False
-    """Leave out what depends on a server that cannot be reached just now."""
+    """Exclude entities that depend on a currently unreachable server."""
     without: frozenset[str] = frozenset()
-    """Leave out these: servers by name, entities by id."""
+    """Excluded servers (by name) and entities (by id)."""
     user: str = ""
     tenant: str = ""
-    """Of the `Caller`, for policies."""
+    """Tenant of the `Caller`, for policies."""
     unrestricted: bool = False
-    """For the host: no policy applies."""
+    """True for the host: no policy applies."""
 
     def __post_init__(self) -> None:
-        """Check each value; mutable collections become frozen sets."""
         for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
             value = getattr(self, name)
             if type(value) is not frozenset or (value and not all(map(_is_text, value))):
@@ -196,17 +207,19 @@ class Filters:
 
 
 def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
-    """Return a collection of texts as a tuple; raise a TypeError if it is none."""
+    """Return a collection of texts as a tuple; else raise a TypeError."""
     texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
     if texts is None or not all(map(_is_text, texts)):
         kind = type(owner).__name__
         raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
-    # A set has another order in each process.
+    # The order of a set differs between processes.
     return tuple(sorted(texts)) if isinstance(value, AbstractSet) else texts
 
 
 def search_text_of(owner: object, value: object) -> str:
-    """Return a search text without blanks around it; raise a TypeError if it is none."""
+    """Return a search text without surrounding blanks. Raise a TypeError if it is not a text or too
+    long.
+    """
     if not isinstance(value, str) or len(value) > MAX_SEARCH_TEXT_CHARS:
         raise TypeError(
             f"{type(owner).__name__}: search_text must be a text of at most "
@@ -220,12 +233,12 @@ def _is_text(value: object) -> bool:
 
 
 def merge_hints(first: Hints, second: Hints) -> Hints:
-    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
+    """Merge two sets of hints. Lists are united; for other fields *first* takes precedence."""
 
-    def merge(one: object, other: object) -> object:
-        if isinstance(one, tuple) and isinstance(other, tuple):
-            return tuple(dict.fromkeys((*one, *other)))
-        return other if one in {None, ""} else one
+    def merge(value: object, other: object) -> object:
+        if isinstance(value, tuple) and isinstance(other, tuple):
+            return tuple(dict.fromkeys((*value, *other)))
+        return other if value in {None, ""} else value
 
     values: dict[str, Any] = {
         item.name: merge(getattr(first, item.name), getattr(second, item.name))

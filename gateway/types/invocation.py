@@ -1,4 +1,4 @@
-"""What tools and prompts answer."""
+"""Results of tools and prompts."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from gateway.types.entities import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One block of a tool's answer, with nothing left out."""
+    """One content block of a tool's result."""
 
     type: str
-    """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or what the upstream says."""
+    """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or another type of the
+    server."""
     text: str = ""
-    """The text of a text block or of an embedded text resource."""
+    """Text of a text block or of an embedded text resource."""
     data: JsonObject = field(default_factory=dict)
-    """The block as JSON, nothing dropped."""
+    """The complete block as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeResult:
-    """What a tool answered."""
+    """The result of a call."""
 
     tool_id: str
     content: tuple[Content, ...] = ()
     structured: object = None
-    """The structured content as JSON, or None."""
+    """Structured content as JSON; None without structured content."""
     is_error: bool = False
-    """True if the tool said that it failed; the content then says why."""
+    """True if the tool reported an error; the content contains the reason."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What was amiss here meanwhile."""
+    """Problems in the gateway during the call."""
 
     @property
     def text(self) -> str:
-        """All text blocks, one after another."""
+        """Text of all text blocks, joined."""
         return "\n".join(block.text for block in self.content if block.text)
 
 
 def error_result(tool_id: str, text: str) -> InvokeResult:
-    """Return a result that says that the tool failed, and why."""
+    """Return a result that reports an error of the tool."""
     block = Content(type="text", text=text, data={"type": "text", "text": text})
     return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)
 
@@ -50,13 +51,12 @@ class PromptMessage:
     """One message of a prompt."""
 
     role: str
-    """``user`` or ``assistant``."""
     content: Content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult:
-    """A prompt, filled in."""
+    """A prompt with its arguments filled in."""
 
     description: str = ""
     messages: tuple[PromptMessage, ...] = ()

@@ -1,4 +1,4 @@
-"""What a source of tools offers, and the callbacks for its changes."""
+"""The listing of a source, and callbacks for changes of a resource."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ from gateway.types.entities import Entity, Kind, ToolDefinition
 
 
 def pin_key(kind: Kind, name: str) -> str:
-    """Return the key of digests and suspicions: a tool's own name, or ``kind:name``."""
+    """Return the key of a definition in a listing's mappings: ``name`` for a tool, else
+    ``kind:name``.
+    """
     return name if kind == "tool" else f"{kind}:{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a source offers at one moment."""
+    """Tools, resources and prompts that a source offers at one moment."""
 
     definitions: Collection[ToolDefinition] = ()
-    """Tools, resources and prompts in the source's own order; names are unique within a kind."""
+    """Tools, resources and prompts in the source's order. Names are unique within a kind."""
     entities: tuple[Entity, ...] = ()
-    """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
+    """Complete entities, such as catalog entries. Their ids differ from those of all
+    definitions."""
     instructions: str = ""
-    """What the source says of itself and of its use."""
+    """The source's description of itself and its use."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """One for each tool that cannot be used, and one if the listing was cut."""
+    """One for each unusable tool, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """By `pin_key`: SHA-256 (hex) of the definition as it came; empty if none was made."""
+    """SHA-256 (hex) of each definition as received, keyed by `pin_key`; may be empty."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Under the same keys: why a definition looks like an attack on a model; only such ones."""
+    """Reasons why definitions look like an attack on a model, keyed by `pin_key`. Contains only
+    suspicious definitions."""
     access: Mapping[str, Access] = field(default_factory=dict)
-    """Under the same keys: what the host says of the use of its own tools."""
+    """The host's rules for its own tools, keyed by `pin_key`."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """What the catalog's store says of the use of things of any source, by pattern."""
+    """Rules from the catalog's store for entities of any source, keyed by a pattern of names."""
     originals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Under the same keys: the server and the name of what an alias stands for."""
+    """Server and name of the original of each alias, keyed by `pin_key`."""
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What an index is made of: of diagnostics their codes."""
+        """The parts from which an index is built. Diagnostics count only by their codes."""
         codes = [note.code for note in self.diagnostics]
         return codes, self.instructions, tuple(self.definitions), self.entities
 
     def pinned(self, digest: str) -> ToolDefinition | None:
-        """Return the definition whose digest is *digest*; None if there is none.
+        """Return the definition with this digest; None if it does not exist.
 
-        The source's own text is a definition of kind ``server``.
+        The source's instructions count as a definition of kind ``server``.
         """
         keys = {key for key, value in self.digests.items() if value == digest}
         for item in self.definitions:
@@ -61,15 +65,15 @@ class Listing:
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """The tools alone."""
+        """The definitions that are tools."""
         return tuple(item for item in self.definitions if item.kind == "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCallbacks:
-    """The callbacks for one watched resource. Called on any thread."""
+    """Callbacks for one watched resource. They are called on any thread."""
 
     on_start: Callable[[], None]
-    """From now on changes are reported; called again after each new connection."""
+    """Called when changes begin to be reported, and again after each new connection."""
     on_change: Callable[[], None]
-    """The resource changed, or may have."""
+    """Called when the resource changed or may have changed."""

@@ -1,4 +1,4 @@
-"""What is asked of a search, and what it gives."""
+"""Request and result of a search."""
 
 from __future__ import annotations
 
@@ -11,228 +11,239 @@ from gateway.types.entities import Filters
 
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
-"""How one search weighs its evidence: as the gateway's strategy says, or by a policy of
-`gateway.search.rank.policies`; all but *lexical* are of the plugin ``rankings``."""
+"""Ranking of one search: the gateway's strategy, or a policy of `gateway.search.rank.policies`. The
+plugin ``rankings`` adds all policies except *lexical*."""
 RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
-"""What really ranked: *browse* nothing, without a query; *empty* nothing, without a catalog;
-*graph* words and graph; *vector* vectors alone; *hybrid* vectors with other evidence; *lexical*
-words alone."""
+"""Ranking that was actually used. *browse*: none, without a query. *empty*: none, because the
+catalog is empty. *graph*: words and graph. *vector*: only vectors. *hybrid*: vectors and other
+evidence. *lexical*: only words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """One search, checked and ready for the pipeline."""
+    """A search with checked arguments."""
 
     queries: tuple[str, ...]
-    """As the user said them; several are the steps of one task. Empty means browse."""
+    """Original queries; several are the steps of one task. Empty lists the catalog."""
     context: str = ""
-    """The context, flattened, and its summary: ranking reads them, confidence does not."""
+    """Context and its summary as one text. It affects the ranking, but not the confidence."""
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
     diversify: bool = False
-    """Whether no kind may take most places; see `gateway.search.rank.display`."""
+    """True limits the share of each kind; see `gateway.search.rank.display`."""
     display_limit: int = 0
-    """How many of *limit* are displayed; 0 gives all. See `gateway.search.rank.display`."""
+    """Number of matches chosen for display from *limit*; 0 returns all. See
+    `gateway.search.rank.display`."""
     tenant: str = ""
-    """The host's label of the tenant; empty for none."""
+    """Name of the tenant, chosen by the host; empty without a tenant."""
     explain: bool = False
-    """Whether the result says how its scores were made, and the log too."""
+    """True adds an explanation of the scores to the result and to the log."""
     reader: Filters = field(default_factory=Filters)
-    """Those of the party that reads the explanation: it names what that may see."""
+    """Filters of the caller who reads the explanation. It names only entities that pass them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """One edge of the graph on the way to a supplement."""
+    """One edge of a path in the graph to a supplement."""
 
     subject: str
-    """An entity's id, or a node of the graph that is no entity."""
+    """Id of an entity, or of another node of the graph."""
     predicate: str
     object: str
-    """As the subject."""
+    """Id of an entity, or of another node of the graph."""
     source: str = ""
-    """File and line the edge came from, ``file:line``; empty for a derived edge."""
+    """File and line that declare the edge, ``file:line``; empty for a derived edge."""
     declared: bool = False
-    """True if the host wrote the edge."""
+    """True if the host declared the edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why something was found. A number is None where its stage said nothing."""
+    """Reasons for a match. A number is None if its stage did not score the entity."""
 
     vector: float | None = None
-    """Best cosine over the query texts, -1 to 1."""
+    """Maximum cosine over the forms of the query, -1 to 1."""
     lexical: float | None = None
-    """Share of the query's words that the entity holds, weighted by rarity, 0 to 1."""
+    """Share of the query's words that the entity contains, weighted by rarity, 0 to 1."""
     graph: float | None = None
-    """Share of the query's words that the entity's graph node holds, 0 to 1."""
+    """Share of the query's words that the entity's graph node contains, 0 to 1."""
     words: tuple[str, ...] = ()
-    """The query's words that the entity holds."""
+    """Words of the query that the entity contains."""
     path: tuple[PathStep, ...] = ()
-    """The edges from a primary match to this supplement."""
+    """Edges from a match to this supplement."""
     exact_name: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One found entity."""
+    """One entity of a result."""
 
     id: str
     name: str
-    """The exposed name, by which a model calls it."""
+    """Exposed name, which a model uses to call it."""
     server: str
     description: str
     required: tuple[str, ...] = ()
     score: float
-    """The ranking's own number, best first within one list; not comparable between queries."""
+    """Score of the ranking, highest first. Scores of different queries are not comparable."""
     confidence: float
-    """Calibrated, 0 to 1, comparable between queries and ranking modes."""
+    """Calibrated confidence, 0 to 1, comparable between queries and ranking modes."""
     evidence: Evidence = field(default_factory=Evidence)
     direct: bool = True
-    """Whether it may become a proxy tool: a match, or a supplement inside the semantic window."""
+    """True if it may become a proxy: a match, or a supplement inside the window."""
     suspicious: bool = False
-    """Whether its definition looks like an attack on a model. Then it never becomes a proxy tool,
-    and no model is shown its texts."""
+    """True if its definition looks like an attack on a model. It never becomes a proxy, and models
+    never see its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """How a policy of the catalog made one score. A number is None where the policy has none."""
+    """Parts of a score that a ranking policy computed. A number is None if the policy does not use
+    it.
+    """
 
     score: float
-    """The policy's own, before an exact name or past calls move a match."""
+    """The policy's score, before adjustments for an exact name or past calls."""
     vector: float | None
-    """The cosine, -1 to 1."""
+    """Cosine, -1 to 1."""
     text_boost: float
-    """Of the keywords, >= 0; what registries count."""
+    """Score of the keywords as registries count it, >= 0."""
     keyword_share: float
-    """What the keywords earn of what they could, 0 to 1."""
+    """Score of the keywords as a share of the maximum, 0 to 1."""
     vector_rank: int | None
-    """In the list that *hybrid* fuses, from 1; None if it is not in that list."""
+    """Rank by vectors in the fusion of *hybrid*, from 1; None if not in that list."""
     keyword_rank: int | None
-    """As `vector_rank`."""
+    """Rank by keywords in the fusion of *hybrid*, from 1; None if not in that list."""
     rrf_score: float | None
-    """The sum of 1/(60 + rank) over both lists; None if no lists were fused."""
+    """Sum of 1/(60 + rank) over both lists; None without fusion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRanks:
-    """The places of one match among all that are eligible, from 1, by each kind of evidence alone.
+    """Ranks of a match among all eligible entities, from 1, for each kind of evidence alone.
 
-    None if that evidence says nothing of it.
+    A rank is None if that evidence does not apply to the match.
     """
 
     vector: int | None
-    """By the model; None too beyond the candidates that vectors choose."""
+    """Rank by vectors; None also beyond the candidates chosen by vectors."""
     lexical: int | None
-    """By words, BM25F."""
+    """Rank by words (BM25F)."""
     graph: int | None
-    """By the words of its graph node."""
+    """Rank by the words of its graph node."""
     usage: int | None
-    """By how its past calls ended, among those that were called."""
+    """Rank by the outcomes of past calls, among entities that were called."""
     ranked: int | None
-    """By all of it, before past calls and the shares of kinds move it; None if an exact name alone
-    brought it in."""
+    """Rank by all evidence, before adjustments for past calls and shares of kinds. None if only an
+    exact name made it a match."""
     final: int
-    """In the result."""
+    """Rank in the result."""
     signals: tuple[tuple[str, float], ...] = ()
-    """How much each signal of `auto` adds to the score, by its name, in deviations; empty if
-    something else ranked, or an exact name alone brought it in."""
+    """Name and contribution of each signal to the score of `auto`, in standard deviations. Empty if
+    another ranking was used, or if only an exact name made it a match."""
 
 
 FilterName = Literal[
     "kind", "status", "disabled", "described", "tag", "server", "left_out", "scope", "policy"
 ]
-"""What keeps an entity from being found: a field of `Filters`. *left_out* is what
-`Filters.without` names, and servers that cannot be reached where only healthy ones are wanted;
-*policy* is an `AccessPolicy`."""
+"""A field of `Filters` that excludes an entity. *left_out* is `Filters.without`, and unreachable
+servers if only healthy ones are searched. *policy* is an `AccessPolicy`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredEntity:
-    """An entity that would be among the matches, if filters did not leave it out."""
+    """An entity that would be a match without the filters."""
 
     id: str
     kind: str
     rank: int
-    """Its place without these filters, from 1."""
+    """Rank without these filters, from 1."""
     confidence: float
-    """As for a `Match`."""
+    """Confidence, as in a `Match`."""
     filters: tuple[FilterName, ...]
-    """All that leave it out."""
+    """All filters that exclude the entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How much work one search took."""
+    """Amount of work of one search."""
 
     eligible: int = 0
-    """Entities that passed the filters."""
+    """Number of entities that passed the filters."""
     candidates: int = 0
-    """Entities in the re-scoring pool."""
+    """Number of candidates that were scored again."""
     window: int = 0
-    """Entities that supplements may come from."""
+    """Number of candidates from which supplements may come."""
     graph_nodes: int = 0
-    """Graph nodes visited by expansion; none around an entity without edges into the window."""
+    """Number of graph nodes visited for supplements. Entities without edges into the window
+    add 0."""
     embedded_texts: int = 0
-    """Texts sent to the embedder by this search; 0 on a cache hit."""
+    """Number of texts sent to the embedder; 0 on a cache hit."""
     tokens: int = 0
-    """Tokens that the embedder reported for them."""
+    """Number of tokens of these texts, as reported by the embedder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What a search gives, in every case. Nothing found is not the same as could not look."""
+    """The result of a search. Its diagnostics distinguish an empty result from a failed stage.
+
+    Example:
+        >>> result = await gateway.search("add numbers")
+        >>> result.matches[0].id
+        'local/add'
+    """
 
     matches: tuple[Match, ...] = ()
     prerequisites: tuple[Match, ...] = ()
-    """What must be called before a match, by hard edges; those of the first match come first. A
-    match that a better match needs is listed here too."""
+    """Tools to call before a match, from edges that require it, in the order of the matches.
+    Includes a match that a better match requires."""
     related: tuple[Match, ...] = ()
     next_steps: tuple[Match, ...] = ()
     mode: RankingMode
     diagnostics: tuple[Diagnostic, ...] = ()
     counts: Counts = field(default_factory=Counts)
     normalized: tuple[str, ...] = ()
-    """The English form of each query that normalization changed, else the query itself."""
+    """Each query in English if the normalizer changed it, else the original."""
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """Seconds spent in each stage, by name."""
+    """Seconds spent in each stage, keyed by its name."""
     nearest: Match | None = None
-    """If nothing serves the request: what came nearest."""
+    """The closest entity, if the result has no match."""
     unmatched: tuple[str, ...] = ()
-    """If nothing serves the request: its words that no entity holds."""
+    """Words of the query that no entity contains, if the result has no match."""
     servers: tuple[str, ...] = ()
-    """If nothing serves the request: which servers there are, by name."""
+    """Names of all servers, if the result has no match."""
     display_scores: tuple[float, ...] = ()
-    """The display score of each match, 0 to 1, if matches were chosen for display; else empty."""
+    """Display score of each match, 0 to 1; empty if matches were not chosen for display."""
     scoring: tuple[Scoring, ...] = ()
-    """How the score of each match was made, if `SearchRequest.explain` and a policy ranked."""
+    """Parts of each match's score, if `SearchRequest.explain` and a policy ranked."""
     ranks: tuple[EvidenceRanks, ...] = ()
-    """The places of each match, if `SearchRequest.explain`."""
+    """Ranks of each match, if `SearchRequest.explain`."""
     filtered: tuple[FilteredEntity, ...] = ()
-    """What filters left out of the matches, best first, at most 5, if `SearchRequest.explain`: only
-    what the reader of the explanation may see, and no servers where these are not searched."""
+    """Entities excluded by filters, best first, at most 5, if `SearchRequest.explain`. Contains
+    only entities that the reader of the explanation may see, and servers only if servers are
+    searched.
+    """
     cached: bool = field(default=False, compare=False)
-    """True if this result came from the result cache."""
+    """True if the result came from the cache."""
 
     @property
     def shown(self) -> tuple[Match, ...]:
-        """All lists as one: each match, its prerequisites after it, then related and next steps.
+        """All entities in one list: matches with their prerequisites, then related and next steps.
 
-        Each entity stands where it comes first, so that a match that a better one needs moves up.
+        An entity is listed once, at its first position.
         """
         after: dict[str, list[Match]] = {}
-        for each in self.prerequisites:
-            path = each.evidence.path
-            after.setdefault(path[0].subject if path else "", []).append(each)
-        ordered = [one for match in self.matches for one in (match, *after.pop(match.id, ()))]
-        left = [one for found in after.values() for one in found]
-        every = (*ordered, *left, *self.related, *self.next_steps)
-        first = {each.id: each for each in reversed(every)}
-        return tuple(first[key] for key in dict.fromkeys(each.id for each in every))
+        for prerequisite in self.prerequisites:
+            path = prerequisite.evidence.path
+            after.setdefault(path[0].subject if path else "", []).append(prerequisite)
+        ordered = [item for match in self.matches for item in (match, *after.pop(match.id, ()))]
+        remaining = [item for group in after.values() for item in group]
+        every = (*ordered, *remaining, *self.related, *self.next_steps)
+        first = {item.id: item for item in reversed(every)}
+        return tuple(first[key] for key in dict.fromkeys(item.id for item in every))
 
     @property
     def degraded(self) -> bool:
-        """True if a stage that should have worked did not."""
+        """True if a stage failed that should have worked."""
         return any(note.code in DEGRADING for note in self.diagnostics)

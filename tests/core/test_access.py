@@ -1,4 +1,4 @@
-"""What the host says of the use of its tools, from where it is said to what a caller finds."""
+"""Rules of the host (status, scopes, enabled) and their effect on searches and calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def forecast(city: str) -> str:
 
 
 def shop() -> MCPServer:
-    """A real server with a harmless tool and one for few."""
+    """Return a real server with a harmless tool and a restricted one."""
     server = MCPServer("shop")
     server.add_tool(send_letter)
     server.add_tool(burn_letter)
@@ -52,7 +52,7 @@ def shop() -> MCPServer:
 
 
 def notes() -> MCPServer:
-    """A real server with one resource, and one for each path."""
+    """Return a real server with one resource and a resource template."""
     server = MCPServer("notes")
 
     @server.resource("note://a")
@@ -67,15 +67,15 @@ def notes() -> MCPServer:
 
 
 def ids(result: SearchResult) -> set[str]:
-    return {each.rpartition("/")[2] for each in every_id(result)}
+    return {entity_id.rpartition("/")[2] for entity_id in every_id(result)}
 
 
-async def open_shop(gateway: Gateway, way: str) -> Gateway:
-    """A shop whose second tool needs a scope, said in one of several ways."""
-    if way == "a function":
+async def open_shop(gateway: Gateway, place: str) -> Gateway:
+    """Register a shop whose second tool needs a scope, declared in the given way."""
+    if place == "a function":
         gateway.add_tool(send_letter)
         gateway.add_tool(burn_letter, access=KEEPER)
-    elif way == "a transformed source":
+    elif place == "a transformed source":
         functions = FunctionSource("shop")
         functions.add(send_letter)
         functions.add(burn_letter, access=KEEPER)
@@ -92,18 +92,17 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_scope_hides_a_tool_from_whoever_lacks_it(
-    open_gateway: OpenGateway, way: str
+@pytest.mark.parametrize("place", WAYS)
+async def test_scope_hides_tool_from_callers_without_it(
+    open_gateway: OpenGateway, place: str
 ) -> None:
-    """Found, listed, browsed and called by those who hold the scope alone."""
-    gateway = await open_shop(open_gateway(options=WAYS[way]), way)
+    gateway = await open_shop(open_gateway(options=WAYS[place]), place)
 
     for caller, expected in ((Caller(), {"send"}), (ADMIN, {"send", "burn"})):
-        found = await gateway.search("burn a letter", caller=caller)
+        result = await gateway.search("burn a letter", caller=caller)
         browsed = await gateway.search(caller=caller)
         listed = await gateway.list_tools(caller=caller)
-        every = [ids(found), ids(browsed), {entity.name for entity in listed}]
+        every = [ids(result), ids(browsed), {entity.name for entity in listed}]
         assert [expected] * 3 == [
             {name.removeprefix("my_").partition("_")[0] for name in names} for names in every
         ]
@@ -116,7 +115,7 @@ async def test_a_scope_hides_a_tool_from_whoever_lacks_it(
     assert "burnt the one to Bob" == answer.text
 
 
-async def test_a_server_and_its_description_name_no_hidden_tool(open_gateway: OpenGateway) -> None:
+async def test_server_description_does_not_name_hidden_tools(open_gateway: OpenGateway) -> None:
     """The words of a hidden tool must not find its server either."""
     options = Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER}))
     gateway = open_gateway(options=options)
@@ -128,8 +127,7 @@ async def test_a_server_and_its_description_name_no_hidden_tool(open_gateway: Op
     assert ["send_letter"] == server.definition.details["tools"]
 
 
-async def test_a_disabled_or_drafted_tool_is_not_found(open_gateway: OpenGateway) -> None:
-    """Status and enabled by rule; a later rule decides."""
+async def test_search_ignores_disabled_and_draft_tools(open_gateway: OpenGateway) -> None:
     rules = {
         "shop/*": Access(enabled=False, tags=("mail",)),
         "shop/send_*": Access(enabled=True, status="draft"),
@@ -143,10 +141,9 @@ async def test_a_disabled_or_drafted_tool_is_not_found(open_gateway: OpenGateway
     assert ["send_letter"] == [entity.name for entity in await gateway.list_tools(drafts)]
 
 
-async def test_what_is_beta_is_found_unless_only_the_active_is_wanted(
+async def test_search_finds_beta_tools_unless_filters_require_active(
     open_gateway: OpenGateway,
 ) -> None:
-    """The status of a function, a server, a rule and a configuration alike."""
     beta = Access(status="beta")
     gateway = open_gateway(
         options=Options(catalog=CatalogOptions(rules={"mail/burn_*": Access(status="deprecated")}))
@@ -156,50 +153,48 @@ async def test_what_is_beta_is_found_unless_only_the_active_is_wanted(
     active = Filters(statuses=frozenset({"active"}))
 
     listed = {entity.name for entity in await gateway.list_tools()}
-    found = await gateway.search("send a letter")
+    result = await gateway.search("send a letter")
 
     assert {"forecast", "send_letter"} == listed
-    assert ["send_letter"] == [match.name for match in found.matches[:1]]
+    assert ["send_letter"] == [match.name for match in result.matches[:1]]
     assert () == await gateway.list_tools(active)
 
 
-async def test_an_alias_needs_what_its_original_needs(open_gateway: OpenGateway) -> None:
-    """A table of names is no way around a rule."""
+async def test_alias_requires_the_scopes_of_its_original(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER})))
     gateway.add_server("shop", server=shop(), access=Access(tags=("mail",)))
     gateway.add_virtual_server("desk", {"ashes": "shop/burn_letter", "post": "shop/send_letter"})
     desk = Filters(servers=frozenset({"desk"}))
 
-    seen = [entity.name for entity in await gateway.list_tools(desk)]
+    visible = [entity.name for entity in await gateway.list_tools(desk)]
     every = [entity.name for entity in await gateway.list_tools(desk, caller=ADMIN)]
 
-    assert (["post"], ["ashes", "post"]) == (seen, every)
+    assert (["post"], ["ashes", "post"]) == (visible, every)
 
 
-async def test_a_conversation_shows_and_calls_by_its_caller(open_gateway: OpenGateway) -> None:
-    """The digest, the proxies and the calls of one conversation are those of its caller."""
+async def test_conversation_shows_only_tools_of_its_caller(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(send_letter)
     gateway.add_tool(burn_letter, access=KEEPER)
     lists = ToolListBuilder(gateway)
     call = ToolCall(id="1", name="burn_letter", arguments='{"to": "Bob"}')
-    answers, shown = [], []
+    answers, requests = [], []
 
     for caller in (Caller(), ADMIN):
         request = ToolListRequest(
             messages=(), required=("burn_letter", "send_letter"), caller=caller
         )
         tools = await lists.build(request)
-        shown.append(tools.proxies)
+        requests.append(tools.proxies)
         answers.append(await handle_call(gateway, tools, call))
 
-    assert [["send_letter"], ["burn_letter", "send_letter"]] == list(map(sorted, shown))
+    assert [["send_letter"], ["burn_letter", "send_letter"]] == list(map(sorted, requests))
     assert answers[0].failed
     assert "burnt the one to Bob" in answers[1].text
 
 
-async def test_rules_that_change_hide_at_the_next_search(open_gateway: OpenGateway) -> None:
-    """A rule is no text: nothing is listed or embedded again."""
+async def test_changed_rules_apply_to_the_next_search(open_gateway: OpenGateway) -> None:
+    """Rules are not texts, so nothing is listed or embedded again."""
     gateway = open_gateway()
     gateway.add_server("shop", server=shop())
     before = {entity.name for entity in await gateway.list_tools()}
@@ -220,8 +215,7 @@ FILE = """{
 }"""
 
 
-def test_a_file_says_the_use_of_servers_and_of_all_that_a_pattern_names(tmp_path: Path) -> None:
-    """As keys of each entry, and in a table of rules."""
+def test_config_file_sets_access_of_servers_and_patterns(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(FILE)
     manifest = read_manifest(path)
@@ -244,8 +238,10 @@ def test_a_file_says_the_use_of_servers_and_of_all_that_a_pattern_names(tmp_path
         ({}, ["*"], "'rules'.*must be an object"),
     ],
 )
-def test_a_fault_opens_nothing(entry: dict[str, object], rules: object, message: str) -> None:
-    """A server with a faulty key cannot be used; a faulty table of rules costs the whole file."""
+def test_invalid_rule_opens_nothing(entry: dict[str, object], rules: object, message: str) -> None:
+    """A server with an invalid key is not used. An invalid table of rules makes the whole file
+    unusable.
+    """
     table = {"one": {"command": "python", **entry}}
     document = {"mcpServers": table, "rules": rules}
     if entry:
@@ -257,8 +253,10 @@ def test_a_fault_opens_nothing(entry: dict[str, object], rules: object, message:
             parse_manifest(document)
 
 
-async def test_rules_of_a_file_change_with_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """Beside those of the host: a rule for the same pattern takes nothing away."""
+async def test_rules_of_a_config_file_follow_its_changes(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """They are added to the host's rules, also for the same pattern."""
     path = tmp_path / "mcp.json"
     rule = {"shop/burn_letter": {"tags": ["hot"]}}
     path.write_text(json.dumps({"mcpServers": {}, "rules": rule}))
@@ -273,14 +271,14 @@ async def test_rules_of_a_file_change_with_it(open_gateway: OpenGateway, tmp_pat
     path.write_text(json.dumps({"mcpServers": {}, "rules": {"shop/*": {"enabled": False}}}))
     await gateway.reload()
 
-    assert ([], ["burn_letter"]) == ([*hidden], [each.name for each in tagged])
+    assert ([], ["burn_letter"]) == ([*hidden], [entity.name for entity in tagged])
     assert () == await gateway.list_tools(caller=ADMIN)
 
 
-async def test_a_tool_called_as_its_server_is_under_the_rules_of_tools(
+async def test_tool_named_like_its_server_follows_rules_for_tools(
     open_gateway: OpenGateway,
 ) -> None:
-    """Only the server itself is `server`."""
+    """The pattern `server` matches only the server itself."""
     rules = {"fetch/*": Access(enabled=False)}
     gateway = open_gateway(options=Options(catalog=CatalogOptions(rules=rules)))
     gateway.add_source(ListSource("fetch", [tool("fetch")]))
@@ -290,10 +288,9 @@ async def test_a_tool_called_as_its_server_is_under_the_rules_of_tools(
         await gateway.invoke("fetch", {})
 
 
-async def test_an_alias_is_under_the_rules_of_every_name_of_its_original(
+async def test_alias_follows_rules_for_every_name_of_its_original(
     open_gateway: OpenGateway,
 ) -> None:
-    """A rule on the shown name, and what the host says of the tool's behaviour, hold for it too."""
     gateway = open_gateway()
     gateway.add_server("shop", server=shop(), transforms=[Prefix("my_")])
     gateway.add_server(
@@ -312,8 +309,8 @@ async def test_an_alias_is_under_the_rules_of_every_name_of_its_original(
     assert ("fire", True) == (fire.name, fire.hints.destructive)
 
 
-async def test_the_tool_that_was_approved_is_the_one_that_runs(open_gateway: OpenGateway) -> None:
-    """A name may come to mean another tool while the host decides."""
+async def test_approved_call_runs_the_approved_tool(open_gateway: OpenGateway) -> None:
+    """The name may refer to another tool by the time the host decides."""
     gateway = open_gateway()
     gateway.add_source(ListSource("a", [tool("send", hints=Hints(destructive=True))]))
 
@@ -335,10 +332,10 @@ async def test_the_tool_that_was_approved_is_the_one_that_runs(open_gateway: Ope
     [Access(enabled=False), Access(status="draft"), KEEPER],
     ids=["disabled", "a draft", "a scope"],
 )
-async def test_what_no_list_of_a_closed_server_has_is_not_read(
+async def test_unlisted_resource_of_a_closed_server_is_not_read(
     open_gateway: OpenGateway, access: Access
 ) -> None:
-    """Its address alone opens nothing, and tells nothing of the server."""
+    """The error must not reveal anything about the server."""
     gateway = open_gateway()
     gateway.add_server("legacy", server=notes(), access=access)
     errors = []
@@ -351,10 +348,10 @@ async def test_what_no_list_of_a_closed_server_has_is_not_read(
     assert errors[0] == errors[1]
 
 
-async def test_an_entry_opens_no_resource_of_a_hidden_server(
+async def test_entry_does_not_open_resources_of_a_hidden_server(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A namespace may be the name of a server; an entry in it is none of its resources."""
+    """An entry's namespace may equal a server's name."""
     gateway = open_gateway(options=replace(PATIENT, catalog_store_path=tmp_path / "c.sqlite3"))
     gateway.add_server("payroll", server=notes(), access=KEEPER)
     await gateway.catalog.put(Entry(kind="skill", namespace="payroll", name="note://a"))
@@ -365,19 +362,18 @@ async def test_an_entry_opens_no_resource_of_a_hidden_server(
     assert "the secret" == content.text
 
 
-def test_the_conversations_of_a_caller_outlive_the_wrapper(open_gateway: OpenGateway) -> None:
-    """A host may make a wrapper for each request; what a service refused stays known too."""
+def test_conversations_of_a_caller_outlive_the_client(open_gateway: OpenGateway) -> None:
+    """A host may create a client for each request. Refusals of a service are remembered too."""
     context = ClientContext(open_gateway())
 
-    ada, again, bob = (context.for_caller(each) for each in (ADMIN, ADMIN, Caller(user="bob")))
+    ada, again, bob = (context.for_caller(caller) for caller in (ADMIN, ADMIN, Caller(user="bob")))
 
     assert ada.store is again.store
     assert ada.store is not bob.store
     assert ada.tool_lists is bob.tool_lists
 
 
-async def test_a_catalog_of_hidden_tools_is_empty_to_a_caller(open_gateway: OpenGateway) -> None:
-    """Nothing tells that there is anything."""
+async def test_catalog_of_hidden_tools_looks_empty(open_gateway: OpenGateway) -> None:
     gateway, bare = open_gateway(), open_gateway()
     gateway.add_tool(burn_letter, access=KEEPER)
 
@@ -386,10 +382,9 @@ async def test_a_catalog_of_hidden_tools_is_empty_to_a_caller(open_gateway: Open
         assert "empty" != (await gateway.search(query, caller=ADMIN)).mode
 
 
-async def test_a_virtual_server_names_no_server_of_what_is_hidden(
+async def test_virtual_server_does_not_name_servers_of_hidden_tools(
     open_gateway: OpenGateway,
 ) -> None:
-    """The servers behind it are those of the tools that all who see it may find."""
     gateway = open_gateway()
     gateway.add_server("shop", server=shop())
     gateway.add_server("vault", server=shop(), access=KEEPER)
@@ -398,10 +393,10 @@ async def test_a_virtual_server_names_no_server_of_what_is_hidden(
     gateway.add_virtual_server("cellar", table, access=KEEPER)
     kinds = Filters(kinds=frozenset({"virtual_server"}))
 
-    (seen,) = await gateway.list_tools(kinds)
+    (server,) = await gateway.list_tools(kinds)
     cellar, _ = await gateway.list_tools(kinds, caller=ADMIN)
 
     assert (["shop"], ["post"]) == tuple(
-        seen.definition.details[key] for key in ("servers", "tools")
+        server.definition.details[key] for key in ("servers", "tools")
     )
     assert ["shop", "vault"] == cellar.definition.details["servers"]

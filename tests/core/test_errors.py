@@ -1,4 +1,4 @@
-"""One tree of errors, and foreign ones as values."""
+"""The hierarchy of errors, and exceptions returned as values."""
 
 from __future__ import annotations
 
@@ -27,27 +27,25 @@ ERRORS = [
 ]
 
 
-def drawn() -> dict[str, str]:
-    """The tree of the module's docstring: each error's name and that of its parent."""
+def documented_tree() -> dict[str, str]:
+    """Return the tree in the module's docstring: parents, keyed by error."""
     parents: dict[str, str] = {}
     above: dict[int, str] = {0: "GatewayError"}
     for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"    ( *)\+ (\w+)", line):
-            depth, name = len(found[1]) // 2 + 1, found[2]
+        if match := re.match(r"    ( *)\+ (\w+)", line):
+            depth, name = len(match[1]) // 2 + 1, match[2]
             above[depth] = name
             parents[name] = above[depth - 1]
     return parents
 
 
-def test_the_drawn_tree_is_the_tree() -> None:
-    """One `except` catches all that this package raises on purpose, another a branch of it."""
-    bases = {each.__name__: each.__base__ for each in ERRORS if each is not GatewayError}
+def test_documented_tree_matches_the_classes() -> None:
+    bases = {error.__name__: error.__base__ for error in ERRORS if error is not GatewayError}
 
-    assert {name: base.__name__ for name, base in bases.items() if base} == drawn()
+    assert {name: base.__name__ for name, base in bases.items() if base} == documented_tree()
 
 
-def test_errors_carry_what_a_caller_acts_on() -> None:
-    """The message is for people; programs read attributes."""
+def test_errors_have_attributes_for_programs() -> None:
     unknown = UnknownToolError("sned", ("send", "lend"))
     unfit = InvalidArgumentsError("send", ("to: missing", "x: odd"), {"type": "object"})
 
@@ -62,14 +60,12 @@ def test_errors_carry_what_a_caller_acts_on() -> None:
     assert 40 == LoopError(40).turns
 
 
-def test_unknown_tools_are_lookup_errors_and_bad_requests_value_errors() -> None:
-    """Callers who do not know this package catch what they know."""
+def test_errors_derive_from_builtin_errors() -> None:
     assert issubclass(UnknownToolError, LookupError)
     assert issubclass(UnknownToolError, ValueError)
 
 
-async def test_an_attempt_gives_the_answer_or_the_failure() -> None:
-    """Optional stages are the host's code: they may raise anything."""
+async def test_attempt_returns_the_result_or_the_failure() -> None:
 
     async def good() -> int:
         return 1
@@ -84,14 +80,13 @@ async def test_an_attempt_gives_the_answer_or_the_failure() -> None:
     assert "ZeroDivisionError" == failed.reason
 
 
-def test_our_own_errors_are_told_in_full_and_foreign_ones_by_type() -> None:
-    """A foreign message may hold a query or a key."""
+def test_reason_omits_messages_of_foreign_errors() -> None:
+    """A foreign message may contain a query or a key."""
     assert "a vector is all zeros" == Failed(EmbeddingError("a vector is all zeros")).reason
     assert "ValueError" == Failed(ValueError("sk-secret")).reason
 
 
-async def test_an_attempt_lets_cancellation_through() -> None:
-    """Who stops waiting must stop waiting."""
+async def test_attempt_raises_cancellation_of_the_caller() -> None:
     trying = asyncio.ensure_future(attempt(asyncio.Event().wait()))
     await asyncio.sleep(0)
 
@@ -102,10 +97,7 @@ async def test_an_attempt_lets_cancellation_through() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError(), PanicError()])
-async def test_an_exit_and_a_cancellation_that_nobody_asked_for_are_failures(
-    error: BaseException,
-) -> None:
-    """A command line that does not fit, or a cancelled job, of the host's own ends no program."""
+async def test_attempt_returns_exits_and_cancellations_of_host_code(error: BaseException) -> None:
 
     async def bad() -> None:
         raise error
@@ -117,8 +109,7 @@ async def test_an_exit_and_a_cancellation_that_nobody_asked_for_are_failures(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
-def test_an_attempt_lets_an_interruption_through(error: type[BaseException]) -> None:
-    """A person at the keyboard wants the program to end, and Python a coroutine."""
+def test_attempt_raises_interruptions(error: type[BaseException]) -> None:
 
     async def bad() -> None:
         raise error
@@ -128,8 +119,7 @@ def test_an_attempt_lets_an_interruption_through(error: type[BaseException]) -> 
 
 
 @pytest.mark.parametrize("error", [ValueError(), SystemExit(2), PanicError()])
-def test_what_is_not_awaited_fails_as_a_value_too(error: BaseException) -> None:
-    """All but a person at the keyboard."""
+def test_attempt_call_returns_all_failures_but_interruptions(error: BaseException) -> None:
 
     def bad(raised: BaseException) -> None:
         raise raised

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used."""
+"""Packages whose names are imported on first use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stub_of(package: ModuleType) -> dict[str, str]:
 
 
 def absent_plugin(module: str) -> str:
-    """Return the name of the plugin that has *module* and is not installed, else an empty text."""
+    """Return the name of the missing plugin that would contain *module*, else an empty text."""
     _, _, below = module.partition("gateway.plugins.")
     plugin = below.partition(".")[0]
     return "" if plugin in own_plugins() else plugin
@@ -53,8 +53,8 @@ def test_public_names_are_sorted_and_load(package: ModuleType) -> None:
 
 
 @front_doors
-def test_the_stub_has_the_names_of_the_package(package: ModuleType) -> None:
-    """Type checkers read `__init__.pyi`, Python reads `__init__.py`: they must not differ."""
+def test_stub_has_the_names_of_the_package(package: ModuleType) -> None:
+    """Type checkers read `__init__.pyi`, Python reads `__init__.py`."""
     stub = stub_of(package)
 
     assert dir(package) == sorted(stub)
@@ -64,12 +64,11 @@ def test_the_stub_has_the_names_of_the_package(package: ModuleType) -> None:
         )
 
 
-def test_the_front_door_stays_small() -> None:
-    """What fewer programs need is imported from its own room."""
+def test_main_package_exports_few_names() -> None:
     assert len(dir(gateway)) <= 40
 
 
 @front_doors
-def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
+def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'Toolbox'"):
         _ = package.Toolbox

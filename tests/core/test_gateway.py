@@ -1,4 +1,4 @@
-"""`Gateway`, the composition root."""
+"""The class `Gateway`."""
 
 from __future__ import annotations
 
@@ -40,25 +40,21 @@ async def greet_slowly(name: str) -> str:
     return f"Hello … {name}"
 
 
-async def test_functions_become_tools_that_can_be_found_and_called(
-    open_gateway: OpenGateway,
-) -> None:
-    """Plain and async ones, with the texts of their docstrings."""
+async def test_functions_become_tools(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
 
     ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]
-    found = await gateway.search("greet somebody")
-    answers = [(await gateway.invoke(each, {"name": "Bob"})).text for each in ids]
+    result = await gateway.search("greet somebody")
+    answers = [(await gateway.invoke(tool_id, {"name": "Bob"})).text for tool_id in ids]
 
     assert ["local/greet", "local/slow"] == ids
-    first = found.matches[0]
+    first = result.matches[0]
     assert ("greet", ("name",)) == (first.name, first.required)
     assert "Greet somebody." == first.description
     assert ["Hello Bob", "Hello … Bob"] == answers
 
 
-async def test_a_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> None:
-    """And its going is a change of the catalog."""
+async def test_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(greet)
     gateway.add_tool(greet_slowly)
@@ -71,11 +67,10 @@ async def test_a_function_is_removed_by_name_or_id(open_gateway: OpenGateway) ->
     gateway.add_tool(greet)
     assert await gateway.remove_server("local")
     gateway.add_tool(greet_slowly)
-    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
+    assert ["greet_slowly"] == [tool.name for tool in await gateway.list_tools()]
 
 
-async def test_a_function_replaces_its_namesake_only_on_demand(open_gateway: OpenGateway) -> None:
-    """Two functions of one name are an error; a new version is a wish."""
+async def test_function_replaces_another_only_with_replace(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(greet)
     await gateway.report()
@@ -87,10 +82,7 @@ async def test_a_function_replaces_its_namesake_only_on_demand(open_gateway: Ope
     assert "Hello … Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
 
 
-async def test_a_replacement_that_cannot_be_offered_costs_nothing(
-    open_gateway: OpenGateway,
-) -> None:
-    """Bad input gets an error, and nothing is lost."""
+async def test_invalid_replacement_keeps_the_old_function(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(greet)
 
@@ -100,8 +92,7 @@ async def test_a_replacement_that_cannot_be_offered_costs_nothing(
     assert "Hello Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
 
 
-async def test_hints_are_searched(open_gateway: OpenGateway) -> None:
-    """A host knows what its people call a thing."""
+async def test_search_finds_tools_by_hints(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(greet, hints=Hints(aliases=("привіт",), examples=("say hi to Ann",)))
 
@@ -109,10 +100,9 @@ async def test_hints_are_searched(open_gateway: OpenGateway) -> None:
     assert ["greet"] == names(await gateway.search("say hi"))
 
 
-async def test_functions_and_a_server_of_their_name_cannot_be_mixed_up(
+async def test_server_cannot_take_the_name_of_the_functions(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Whoever comes second is told; no tool is lost in silence."""
     first, second = open_gateway(), open_gateway()
     first.add_server("local", server=Shelf(catalog).server)
     second.add_tool(greet)
@@ -123,27 +113,26 @@ async def test_functions_and_a_server_of_their_name_cannot_be_mixed_up(
         second.add_server("local", server=Shelf(catalog).server)
 
 
-async def test_a_source_of_the_hosts_own_is_listed_and_called(
+async def test_source_of_the_host_is_listed_and_called(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Whatever lists and calls like a source is one; its failure is a failure like others."""
     gateway, source = open_gateway(), ListSource("own", catalog[:2], trusted=True)
     gateway.add_source(source, hints={"send_email": Hints(aliases=("courier",))})
-    found = await gateway.search("courier")
+    result = await gateway.search("courier")
     answer = await gateway.invoke("own/send_email")
     source.fail_with = OSError("gone")
     failed = await gateway.refresh()
 
-    assert (["send_email"], "called send_email") == (names(found), answer.text)
+    assert (["send_email"], "called send_email") == (names(result), answer.text)
     assert (2, "source_load_failed") == (failed.entities, failed.diagnostics[0].code)
     with pytest.raises(ConfigError, match="'own'"):
         gateway.add_source(source)
 
 
-async def test_an_empty_store_of_the_host_is_used(
+async def test_empty_store_of_the_host_is_used(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Also one that counts as false while it is empty."""
+    """An empty store may be falsy."""
     store = CountedStore()
 
     await open_gateway(
@@ -154,33 +143,32 @@ async def test_an_empty_store_of_the_host_is_used(
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}]
+    "arguments",
+    [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}],
 )
-def test_a_server_is_reached_in_exactly_one_way(
-    open_gateway: OpenGateway, given: dict[str, object]
+def test_add_server_requires_exactly_one_target(
+    open_gateway: OpenGateway, arguments: dict[str, object]
 ) -> None:
-    """Two ways are a mistake, none is nothing."""
     with pytest.raises(ConfigError, match="exactly one"):
-        open_gateway().add_server("x", **given)  # type: ignore[arg-type]  # this is the point
+        open_gateway().add_server("x", **arguments)  # type: ignore[arg-type]  # this is the point
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "message"),
     [
         ({"strategy": "magic"}, "graph, embeddings, auto"),
         ({"embedder": "remote"}, "give an Embedder, or a name"),
     ],
 )
-def test_wrong_options_are_refused_with_the_right_ones(
-    options: dict[str, object], named: str
+def test_invalid_options_raise_config_error_with_valid_choices(
+    options: dict[str, object], message: str
 ) -> None:
-    """Bad input gets a clear error."""
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=message):
         Gateway(**options)  # type: ignore[arg-type]  # this is the point
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {"query": "a", "limit": 0},
         {"query": "a", "limit": True},
@@ -191,27 +179,25 @@ def test_wrong_options_are_refused_with_the_right_ones(
         {"query": 7},
     ],
 )
-async def test_a_bad_request_is_refused(
-    open_gateway: OpenGateway, given: dict[str, object]
+async def test_search_refuses_invalid_arguments_before_listing(
+    open_gateway: OpenGateway, arguments: dict[str, object]
 ) -> None:
-    """Before anything is listed or built."""
     gateway = open_gateway()
 
     with pytest.raises(InvalidRequestError):
-        await gateway.search(**given)  # type: ignore[arg-type]  # this is the point
+        await gateway.search(**arguments)  # type: ignore[arg-type]  # this is the point
     assert 0 == gateway.index_builds
 
 
-async def test_what_can_be_corrected_is_corrected_with_a_diagnostic(
+async def test_search_corrects_arguments_with_a_diagnostic(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Too much is cut; what cannot be read is left out."""
     gateway = open_gateway(catalog, options=Options(search=SearchOptions(max_query_chars=20)))
 
-    found = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
+    result = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
 
-    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(found))
-    assert "send_email" == names(found)[0]
+    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(result))
+    assert "send_email" == names(result)[0]
 
 
 @pytest.mark.parametrize(
@@ -224,24 +210,23 @@ async def test_what_can_be_corrected_is_corrected_with_a_diagnostic(
         ("dot", "digraph {", 'label="nextStep"'),
     ],
 )
-async def test_the_graph_is_written_in_five_forms(
+async def test_graph_is_exported_in_five_formats(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     form: GraphFormat,
     begins: str,
     holds: str,
 ) -> None:
-    """For machines and for eyes."""
     text = await open_gateway(catalog).export_graph(form)
 
     assert text.startswith(begins)
     assert holds in text
 
 
-async def test_a_host_gets_the_graph_for_networkx(
+async def test_graph_is_returned_for_networkx(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """By the ids of its tools, and to change it at will."""
+    """The host may change its copy."""
     gateway = open_gateway(catalog)
 
     network = await gateway.graph()
@@ -253,8 +238,7 @@ async def test_a_host_gets_the_graph_for_networkx(
     assert len(await gateway.graph())
 
 
-async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> None:
-    """Each hop shows more; RDF has no middle, and what is no tool is none."""
+async def test_diagram_shows_the_neighbours_of_a_tool(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(map(tool, ("wrap_parcel", "send_parcel", "play_music")))
 
     near, far, whole = [
@@ -271,29 +255,28 @@ async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> 
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
+async def test_invalid_graph_document_is_skipped_with_a_diagnostic(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
 ) -> None:
-    """Auto still gives what vectors rank; report and result say what is wrong, and where."""
     (tmp_path / "bad.md").write_text("---\ntitle: never closed\n", "utf-8")
     gateway = open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), graph=str(tmp_path)
     )
 
-    found = await gateway.search("send an e-mail")
+    result = await gateway.search("send an e-mail")
     (note,) = (await gateway.report()).diagnostics
 
-    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
+    assert ("hybrid", "send_email") == (result.mode, names(result)[0])
     assert "graph_document_invalid" == note.code
     assert "bad.md" in note.detail
-    assert (note,) == found.diagnostics
+    assert (note,) == result.diagnostics
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-async def test_a_function_of_graph_documents_that_hangs_is_not_waited_for(
+async def test_search_does_not_wait_for_a_hanging_graph_function(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The catalog is found without it. It is called once; what it gives at last is used."""
+    """The function is called once. Its late result is used."""
     gate, calls = threading.Event(), []
 
     def documents() -> Sequence[Document]:
@@ -312,9 +295,9 @@ async def test_a_function_of_graph_documents_that_hangs_is_not_waited_for(
     gate.set()
 
     async def has_them() -> bool:
-        found = await gateway.search("send an e-mail")
-        return not found.diagnostics and "get_weather" in [
-            each.name for each in found.prerequisites
+        result = await gateway.search("send an e-mail")
+        return not result.diagnostics and "get_weather" in [
+            match.name for match in result.prerequisites
         ]
 
     await until(has_them)
@@ -325,10 +308,10 @@ async def test_a_function_of_graph_documents_that_hangs_is_not_waited_for(
     assert 1 == len(calls)
 
 
-async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(
+async def test_config_file_registers_servers_and_reports_warnings(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A server that cannot start is a diagnostic of the search, the others work."""
+    """A server that cannot start is a diagnostic of the search. The other servers work."""
     path = tmp_path / "mcp.json"
     path.write_text('{"mcpServers": {"a": {"command": "no-such-program"}, "b": {}}}', "utf-8")
     gateway = open_gateway()
@@ -336,17 +319,17 @@ async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(
 
     warnings = gateway.add_config(path)
     more = gateway.add_config(parse_manifest({"mcpServers": {}}))
-    found = await gateway.search("greet")
+    result = await gateway.search("greet")
 
     assert (["config_warning"], ()) == ([note.code for note in warnings], more)
-    assert (["greet"], ["source_load_failed"]) == (names(found), codes(found))
-    assert "no-such-program" in found.diagnostics[0].detail
+    assert (["greet"], ["source_load_failed"]) == (names(result), codes(result))
+    assert "no-such-program" in result.diagnostics[0].detail
 
 
-async def test_a_closed_gateway_refuses_everything(
+async def test_closed_gateway_refuses_everything(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Also what it could still answer from memory; closing twice is harmless."""
+    """Cached results are refused too. Closing twice is allowed."""
     gateway = open_gateway(catalog)
     async with gateway:
         await gateway.search("send an e-mail")
@@ -364,7 +347,7 @@ async def test_a_closed_gateway_refuses_everything(
 
 
 class Stuck(HashingEmbedder):
-    """Never embeds what has this role."""
+    """Never embeds texts with this role."""
 
     def __init__(self, role: Role) -> None:
         super().__init__()
@@ -379,10 +362,10 @@ class Stuck(HashingEmbedder):
 
 
 @pytest.mark.parametrize("role", ["document", "query"])
-async def test_a_search_that_the_end_comes_before_says_that_the_gateway_is_closed(
+async def test_search_during_close_raises_closed_error(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], role: Role
 ) -> None:
-    """Nobody cancelled it: a server that shuts down still answers whoever waits."""
+    """The caller did not cancel, so a cancellation would be wrong."""
     embedder = Stuck(role)
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     searching = asyncio.ensure_future(gateway.search("send an e-mail"))
@@ -395,7 +378,7 @@ async def test_a_search_that_the_end_comes_before_says_that_the_gateway_is_close
 
 
 class Lingering(ListSource):
-    """A source that is closed slowly, unless it is closed once more meanwhile."""
+    """A source that closes slowly, unless it is closed again meanwhile."""
 
     def __init__(self, server: str) -> None:
         super().__init__(server)
@@ -413,8 +396,8 @@ class Lingering(ListSource):
         self.closed.append("ended")
 
 
-def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> None:
-    """A signal and the end of a block may do so at once; what is being ended keeps its time."""
+def test_second_close_waits_for_the_first(open_gateway: OpenGateway) -> None:
+    """A signal handler and the end of a block may close at the same time."""
     gateway, source = open_gateway(), Lingering("srv")
     gateway.add_source(source)
     begun = gateway.bridge.submit(source.begun.wait)
@@ -427,8 +410,8 @@ def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> Non
     assert ["begun", "ended"] == source.closed
 
 
-async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
-    """There it would wait for itself; it is said, and the gateway goes on."""
+async def test_close_on_the_gateways_own_loop_is_refused(open_gateway: OpenGateway) -> None:
+    """It would wait for itself."""
     gateway = open_gateway()
 
     async def inside() -> None:
@@ -439,8 +422,7 @@ async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway)
     gateway.bridge.check_open()
 
 
-async def test_a_gateway_says_what_it_is_and_no_secret(open_gateway: OpenGateway) -> None:
-    """How many tools there are once that is known; of many sources only the first."""
+async def test_repr_shows_sources_but_no_secret(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
     entry = {"command": "nothing", "env": {"TOKEN": "s3cret"}}
     gateway.add_config(parse_manifest({"mcpServers": dict.fromkeys("hgfedcba", entry)}))

@@ -1,4 +1,4 @@
-"""What an import costs and does."""
+"""Cost and side effects of imports."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ HEAVY = (
     "graphs.lexical.inverting",
 )  # fmt: skip
 MODULES = 188 + 2 * len(DEFAULT_PLUGINS)
-"""Maximum number of our own modules that a start may load: each costs a fifth of a millisecond.
-Each plugin of ours adds a package and a module of hooks, and ``rankings`` its policies."""
+"""Maximum number of modules of this package that a start may load. Each costs a fifth of a
+millisecond. Each of our plugins adds a package and a module of hooks, and ``rankings`` its
+policies."""
 
 
-def loaded(statement: str) -> list[str]:
-    """Give those of the heavy modules that *statement* loads in a process of its own."""
+def loaded_modules(statement: str) -> list[str]:
+    """Return the heavy modules that *statement* loads in a new process."""
     script = (
         f"import json, sys\n{statement}\n"
         f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True
     )
-    found: list[str] = json.loads(done.stdout)
-    return found
+    modules: list[str] = json.loads(completed.stdout)
+    return modules
 
 
 @pytest.mark.parametrize(
@@ -45,41 +46,38 @@ def loaded(statement: str) -> list[str]:
         "import gateway; gateway.Gateway; gateway.SyncGateway; gateway.SqliteStore",
     ],
 )
-def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
-    """A host that searches by the graph needs neither servers nor models nor RDF."""
-    assert [] == loaded(statement)
+def test_warm_start_loads_no_heavy_library(statement: str) -> None:
+    assert [] == loaded_modules(statement)
 
 
-def test_the_command_line_searches_without_mcp() -> None:
-    """Lists that are stored need no server: its library would cost as much as all else."""
-    assert not {"mcp", "openai", "rdflib"} & {*loaded("import gateway.cli.commands.search")}
+def test_command_line_searches_without_mcp() -> None:
+    """Stored lists need no server, and the MCP library is slow to load."""
+    assert not {"mcp", "openai", "rdflib"} & {*loaded_modules("import gateway.cli.commands.search")}
 
 
 @pytest.mark.parametrize(
     "module", ["gateway", "gateway.gateway", "gateway.cli", "gateway.cli.server"]
 )
 def test_only_the_api_imports_fastapi(module: str) -> None:
-    """It takes as long to import as everything that a search needs."""
-    assert "fastapi" not in loaded(f"import {module}")
-    assert "fastapi" in loaded(f"import {module}, gateway.serve.api.app")
+    """Its import takes as long as a whole search."""
+    assert "fastapi" not in loaded_modules(f"import {module}")
+    assert "fastapi" in loaded_modules(f"import {module}, gateway.serve.api.app")
 
 
-def test_a_warm_start_loads_few_modules() -> None:
-    """A start pays for each module that it loads."""
+def test_warm_start_loads_few_modules() -> None:
     script = (
         "import sys\n"
         "from gateway.gateway import Gateway; Gateway().close()\n"
         "print(sum(name.partition('.')[0] in ('gateway', 'graphs') for name in sys.modules))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert int(done.stdout) <= MODULES
+    assert int(completed.stdout) <= MODULES
 
 
-def test_importing_configures_no_telemetry() -> None:
-    """The host's providers are the host's."""
+def test_import_configures_no_telemetry() -> None:
     script = (
         "import gateway.gateway\n"
         "from opentelemetry import trace\n"
@@ -87,4 +85,4 @@ def test_importing_configures_no_telemetry() -> None:
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
-    assert [] == loaded("pass")
+    assert [] == loaded_modules("pass")

@@ -1,4 +1,4 @@
-"""Plugins: which are loaded, and what a host is told of one that cannot be."""
+"""Loading of plugins, their hooks, and reports of failures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def greet(name: str) -> str:
     return f"Hello, {name}"
 
 
-def test_a_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugin) -> None:
+def test_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugin) -> None:
     install_plugin("tiny", TINY)
 
     gateway = Gateway(strategy="auto", embedder="tiny", options=Options(plugins=("tiny",)))
@@ -103,15 +103,13 @@ def test_a_plugin_of_another_distribution_is_loaded(install_plugin: InstallPlugi
     )
 
 
-def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_failing_plugin_is_reported_and_others_are_loaded(install_plugin: InstallPlugin) -> None:
     install_plugin("broken", "raise OSError('no such disk')")
     install_plugin("tiny2", TINY.replace("tiny", "tiny2"))
 
     plugins = Plugins(("broken", "tiny2"))
 
-    assert [(each.name, bool(each.error)) for each in plugins.infos] == [
+    assert [(info.name, bool(info.error)) for info in plugins.infos] == [
         ("broken", True),
         ("tiny2", False),
     ]
@@ -119,7 +117,7 @@ def test_a_plugin_that_fails_to_load_is_reported_and_the_others_are_loaded(
     assert [*plugins.tables("register_embedders")] == ["tiny2"]
 
 
-async def test_a_plugin_that_fails_to_load_is_in_the_report_and_wants_attention(
+async def test_failing_plugin_is_in_the_report_and_needs_attention(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("broken_report", "raise OSError('no such disk')")
@@ -135,9 +133,7 @@ async def test_a_plugin_that_fails_to_load_is_in_the_report_and_wants_attention(
     assert (await gateway.refresh()).diagnostics == (note,)
 
 
-def test_two_plugins_with_one_name_for_an_embedder_are_refused(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_two_plugins_with_the_same_embedder_name_are_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("one", TINY)
     install_plugin("two", TINY)
 
@@ -145,7 +141,7 @@ def test_two_plugins_with_one_name_for_an_embedder_are_refused(
         Plugins(("one", "two")).tables("register_embedders")
 
 
-def test_a_plugin_that_is_not_installed_is_refused() -> None:
+def test_missing_plugin_is_refused() -> None:
     with pytest.raises(ConfigError, match="the plugins nonesuch are not installed"):
         Gateway(options=Options(plugins=("nonesuch",)))
 
@@ -153,7 +149,7 @@ def test_a_plugin_that_is_not_installed_is_refused() -> None:
 @pytest.mark.parametrize(
     ("variable", "names"), [("none", []), ("tiny", ["tiny"]), (" tiny , ", ["tiny"])]
 )
-def test_the_environment_chooses_plugins(
+def test_environment_selects_plugins(
     install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch, variable: str, names: list[str]
 ) -> None:
     install_plugin("tiny", TINY)
@@ -161,10 +157,10 @@ def test_the_environment_chooses_plugins(
     gateway = Gateway()
     gateway.close()
 
-    assert names == [each.name for each in gateway.plugins.infos]
+    assert names == [info.name for info in gateway.plugins.infos]
 
 
-def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY_PLUGINS", "local")
     gateway = Gateway(options=Options(plugins=()))
     gateway.close()
@@ -172,40 +168,40 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert gateway.plugins.infos == ()
 
 
-def test_an_embedder_of_a_plugin_that_is_left_out_is_unknown() -> None:
+def test_embedder_of_an_unselected_plugin_is_unknown() -> None:
     with pytest.raises(ConfigError, match=r"unknown embedder 'local'.*\(none\)"):
         Gateway(strategy="auto", embedder="local", options=Options(plugins=()))
 
 
-async def test_without_plugins_a_gateway_searches_and_calls(open_gateway: OpenGateway) -> None:
-    """Spelling is on by default, and is then not corrected."""
+async def test_gateway_without_plugins_searches_and_calls(open_gateway: OpenGateway) -> None:
+    """Spelling is on by default, but is then not corrected."""
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet sombody")
+    result = await gateway.search("greet sombody")
     steps = await gateway.next_steps(["greet"])
-    result = await gateway.invoke("greet", {"name": "Ada"})
+    answer = await gateway.invoke("greet", {"name": "Ada"})
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    assert "query_mended" not in {note.code for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    assert "query_mended" not in {note.code for note in result.diagnostics}
     assert () == steps
-    assert "Hello, Ada" == result.text
+    assert "Hello, Ada" == answer.text
 
 
-async def test_a_plugin_corrects_queries(
+async def test_plugin_corrects_queries(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("correcting", CORRECTING)
     gateway = open_gateway(options=replace(PATIENT, plugins=("correcting",)))
     gateway.add_tool(greet)
 
-    found = await gateway.search("welcom")
+    result = await gateway.search("welcom")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    assert "welcom → greet" in {note.detail for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    assert "welcom → greet" in {note.detail for note in result.diagnostics}
 
 
-async def test_a_correction_that_fails_leaves_the_query_and_is_reported(
+async def test_failing_correction_keeps_the_query_and_is_reported(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     fails = CORRECTING.replace(
@@ -215,16 +211,16 @@ async def test_a_correction_that_fails_leaves_the_query_and_is_reported(
     gateway = open_gateway(options=replace(PATIENT, plugins=("mistaken",)))
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet")
+    result = await gateway.search("greet")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
+    assert ["local/greet"] == [match.id for match in result.matches]
     assert (
         "ZeroDivisionError"
-        in {note.code: note.detail for note in found.diagnostics}["plugin_failed"]
+        in {note.code: note.detail for note in result.diagnostics}["plugin_failed"]
     )
 
 
-async def test_a_plugin_notes_searches_and_calls(
+async def test_plugin_records_searches_and_calls(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
     install_plugin("noting", NOTING)
@@ -239,30 +235,30 @@ async def test_a_plugin_notes_searches_and_calls(
     assert [True, "greet", "local/greet", "closed"] == gateway.usage.noted
 
 
-async def test_a_signal_of_a_plugin_lifts_tools_and_is_explained(
+async def test_signal_of_a_plugin_raises_tools_and_is_explained(
     install_plugin: InstallPlugin, open_gateway: OpenGateway
 ) -> None:
-    """What each signal adds is the score."""
+    """The contributions of all signals add up to the score."""
     install_plugin("pinning", PINNING)
     options = replace(PATIENT, plugins=("pinning",))
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
     gateway.add_tool(greet)
     gateway.add_tool(pay, hints=Hints(tags=("pinned",)))
 
-    found = await gateway.search("greet somebody", explain=True)
+    result = await gateway.search("greet somebody", explain=True)
 
-    assert ["local/pay", "local/greet"] == [match.id for match in found.matches]
-    signals = [dict(ranks.signals) for ranks in found.ranks]
-    assert [50, 0] == [each["pinned"] for each in signals]
+    assert ["local/pay", "local/greet"] == [match.id for match in result.matches]
+    signals = [dict(ranks.signals) for ranks in result.ranks]
+    assert [50, 0] == [signal["pinned"] for signal in signals]
     assert ["vectors", "words", "clause words", "servers", "clause coverage", "pinned"] == [
         *signals[0]
     ]
-    scores = [match.score for match in found.matches]
-    assert pytest.approx(scores, abs=1e-5) == [sum(each.values()) for each in signals]
+    scores = [match.score for match in result.matches]
+    assert pytest.approx(scores, abs=1e-5) == [sum(signal.values()) for signal in signals]
 
 
 @pytest.mark.parametrize("score", ["1 / 0", "[1.0] * 99", "pool.scores + float('nan')"])
-async def test_a_signal_that_fails_is_left_out_and_reported(
+async def test_failing_signal_is_skipped_and_reported(
     install_plugin: InstallPlugin, open_gateway: OpenGateway, score: str
 ) -> None:
     install_plugin(
@@ -280,21 +276,21 @@ async def test_a_signal_that_fails_is_left_out_and_reported(
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
     gateway.add_tool(greet)
 
-    found = await gateway.search("greet somebody")
+    result = await gateway.search("greet somebody")
 
-    assert ["local/greet"] == [match.id for match in found.matches]
-    notes = {note.code: note.detail for note in found.diagnostics}
+    assert ["local/greet"] == [match.id for match in result.matches]
+    notes = {note.code: note.detail for note in result.diagnostics}
     assert "the signal 'failing' is left out" == notes["plugin_failed"]
 
 
-def test_a_signal_of_a_plugin_with_a_name_of_ours_is_refused(install_plugin: InstallPlugin) -> None:
+def test_signal_of_a_plugin_with_a_core_name_is_refused(install_plugin: InstallPlugin) -> None:
     install_plugin("twice", PINNING.replace('"pinned", 1000', '"words", 1000'))
 
     with pytest.raises(ConfigError, match="two signals of ranking have the name 'words'"):
         Gateway(options=Options(plugins=("twice",)))
 
 
-def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: OpenGateway) -> None:
+def test_gateway_without_plugin_usage_has_no_call_log(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=replace(PATIENT, plugins=()))
 
     with pytest.raises(ConfigError, match="needs the plugin 'usage', which is not loaded: add it"):
@@ -304,7 +300,7 @@ def test_without_the_plugin_usage_a_gateway_has_no_log_of_calls(open_gateway: Op
 @pytest.mark.parametrize(
     "usage", [UsageOptions(record=True), UsageOptions(learn="on"), UsageOptions(rerank="bounded")]
 )
-def test_to_note_calls_needs_the_plugin_usage(
+def test_recording_calls_requires_the_plugin_usage(
     install_plugin: InstallPlugin, usage: UsageOptions
 ) -> None:
     install_plugin("tiny", TINY)
@@ -347,7 +343,7 @@ def register_call_hooks(options, store, telemetry):
 @pytest.mark.parametrize(
     ("order", "names"), [("50", "guardrail waiting"), ("150", "waiting guardrail")]
 )
-async def test_a_hook_of_another_distribution_stands_around_calls(
+async def test_hook_of_another_distribution_runs_around_calls(
     install_plugin: InstallPlugin, order: str, names: str
 ) -> None:
     install_plugin("waiting", WAITING)
@@ -367,9 +363,7 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-def test_two_plugins_that_decide_what_callers_see_are_refused(
-    install_plugin: InstallPlugin,
-) -> None:
+def test_two_plugins_with_visibility_rules_are_refused(install_plugin: InstallPlugin) -> None:
     for name in ("views", "other_views"):
         install_plugin(name, VIEWS)
 

@@ -1,4 +1,4 @@
-"""What is registered is checked where it is given: a later search is none of the giver's."""
+"""Checks of arguments at registration, so that later searches do not fail because of them."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ WAYS: dict[str, Callable[[Gateway, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("whose", WAYS)
+@pytest.mark.parametrize("owner", WAYS)
 @pytest.mark.parametrize("kind", HINTS)
-async def test_hints_that_are_none_are_refused_where_they_are_given(
-    open_gateway: OpenGateway, whose: str, kind: str
+async def test_invalid_hints_are_refused_at_registration(
+    open_gateway: OpenGateway, owner: str, kind: str
 ) -> None:
-    """By name; what was there is found as before."""
+    """The error names the hints. Earlier tools are still found."""
     gateway = open_gateway([tool("book", "Book a flight.")])
     hints, message = HINTS[kind]
 
     with pytest.raises(ConfigError) as caught:
-        WAYS[whose](gateway, hints)
-    found = await gateway.search("book a flight")
+        WAYS[owner](gateway, hints)
+    result = await gateway.search("book a flight")
 
-    assert str(caught.value).startswith(f"hints of {whose!r}")
+    assert str(caught.value).startswith(f"hints of {owner!r}")
     assert message in str(caught.value)
-    assert ["book"] == [each.name for each in found.matches]
+    assert ["book"] == [match.name for match in result.matches]
 
 
-def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGateway) -> None:
-    """Hints of the server itself are none of its tools'."""
+def test_hints_of_a_server_are_keyed_by_tool_name(open_gateway: OpenGateway) -> None:
+    """Hints of the server itself do not apply to its tools."""
     gateway = open_gateway()
 
     odd: list[Any] = [Hints(), []]
@@ -80,17 +80,16 @@ def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGat
         (find, {"description": b"x"}, "description of 'find' must be a text, got b'x'"),
     ],
 )
-def test_what_is_said_of_a_function_is_text(
+def test_name_and_description_of_a_function_must_be_texts(
     open_gateway: OpenGateway, function: Any, options: dict[str, Any], message: str
 ) -> None:
-    """Else the next search would trip over it."""
     with pytest.raises(ConfigError) as caught:
         open_gateway().add_tool(function, **options)
 
     assert message == str(caught.value)
 
 
-async def test_hints_may_be_lists(open_gateway: OpenGateway) -> None:
+async def test_hints_accept_lists(open_gateway: OpenGateway) -> None:
     """JSON has no tuples."""
     gateway = open_gateway()
 
@@ -116,10 +115,10 @@ HIDDEN = "hush"
         ({"url": "http://h", "headers": HIDDEN}, "headers must be an object"),
     ],
 )
-def test_how_a_server_is_reached_is_checked_at_once(
+def test_server_arguments_are_checked_at_registration(
     open_gateway: OpenGateway, options: dict[str, Any], message: str
 ) -> None:
-    """A value is never told: it may be a secret."""
+    """Errors omit the values, which may be secrets."""
     gateway = open_gateway()
 
     with pytest.raises(ConfigError) as caught:
@@ -130,16 +129,14 @@ def test_how_a_server_is_reached_is_checked_at_once(
     assert {} == gateway.server_states()
 
 
-def test_a_configuration_is_a_path_or_a_manifest(open_gateway: OpenGateway) -> None:
-    """What was read already goes through the reader of manifests."""
+def test_add_config_accepts_a_path_or_a_manifest(open_gateway: OpenGateway) -> None:
     config: Any = {"mcpServers": {}}
 
     with pytest.raises(ConfigError, match="config must be a path or a Manifest, got dict"):
         open_gateway().add_config(config)
 
 
-def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None:
-    """And what it tells works."""
+def test_error_for_a_used_name_says_how_to_replace_it(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_tool(find)
 
@@ -160,10 +157,9 @@ def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None
     ],
     ids=["tool", "server", "virtual server", "config", "source"],
 )
-def test_a_closed_gateway_registers_nothing(
+def test_closed_gateway_refuses_registrations(
     open_gateway: OpenGateway, register: Callable[[Gateway], object]
 ) -> None:
-    """Nobody could find it."""
     gateway = open_gateway()
     gateway.close()
 
@@ -191,8 +187,9 @@ def test_a_closed_gateway_registers_nothing(
         ({"graph": b"a.md"}, f"graph must be {_GRAPH}, got a bytes with int"),
     ],
 )
-def test_what_a_host_brings_is_of_its_kind(options: dict[str, Any], message: str) -> None:
-    """Else the first search would fail, far from where it was given."""
+def test_objects_of_the_host_must_have_the_right_type(
+    options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         Gateway(**options)
 

@@ -1,4 +1,6 @@
-"""The search text of a tool: each way to write it, what finds by it, and what never sees it."""
+"""Search texts of tools: where they are declared, their effect on searches, and who sees
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from graphs import Document
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, names, tool
 
-SAID = "Moves the value of a loop."
+DESCRIPTION = "Moves the value of a loop."
 TEXT = "Thermostat: warm up the living room, as zephyrs do."
 HINTS = {"set_point": Hints(search_text=TEXT)}
 RULES = {"house/set_point": Access(search_text=TEXT)}
@@ -37,20 +39,20 @@ def with_a_function(gateway: Gateway, _: Path) -> None:
 
 
 def with_hints_of_a_source(gateway: Gateway, _: Path) -> None:
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]), hints=HINTS)
 
 
 def with_hints_of_a_server(gateway: Gateway, _: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server, hints=HINTS)
 
 
 def with_a_rule(gateway: Gateway, _: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     gateway.set_rules(RULES)
 
 
 def with_a_file(gateway: Gateway, folder: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     file = folder / "mcp.json"
     rules = {"house/set_*": {"search_text": TEXT}}
     file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
@@ -58,7 +60,7 @@ def with_a_file(gateway: Gateway, folder: Path) -> None:
 
 
 def with_a_document(gateway: Gateway, folder: Path) -> None:
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server)
     (folder / "a.md").write_text(f'---\nid: set_point\nsearch_text: "{TEXT}"\n---\n', "utf-8")
 
 
@@ -69,31 +71,31 @@ WAYS = [
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_tool_is_found_by_what_only_its_search_text_says(
+@pytest.mark.parametrize("declare", WAYS)
+async def test_search_finds_tool_by_words_of_its_search_text(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     tmp_path: Path,
     strategy: str,
-    way: Any,
+    declare: Any,
 ) -> None:
-    """Wherever the host writes it; the description stays as it is."""
+    """The description does not change."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=tmp_path)
-    way(gateway, tmp_path)
+    declare(gateway, tmp_path)
 
-    found = await gateway.search("thermostat of the living room")
+    result = await gateway.search("thermostat of the living room")
 
-    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
+    assert ("set_point", DESCRIPTION) == (result.matches[0].name, result.matches[0].description)
     assert () == (await gateway.report()).diagnostics
-    assert "zephyr" not in repr(found)
+    assert "zephyr" not in repr(result)
 
 
-async def test_a_search_text_stands_in_place_of_the_description(
+async def test_search_text_replaces_the_description(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The words of the description find the tool no longer, until a blank text is given."""
+    """A blank search text restores the description."""
     gateway = open_gateway(catalog)
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]))
     described = await gateway.search("loop")
     gateway.set_rules(RULES)
     replaced = await gateway.search("loop")
@@ -103,10 +105,9 @@ async def test_a_search_text_stands_in_place_of_the_description(
     assert (["set_point"], [], ["set_point"]) == tuple(map(names, (described, replaced, restored)))
 
 
-async def test_no_model_sees_a_search_text(open_gateway: OpenGateway) -> None:
-    """Neither in what the search tool answers nor in a tool that is shown."""
+async def test_models_never_see_a_search_text(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
-    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+    gateway.add_server("house", server=Shelf([tool("set_point", DESCRIPTION)]).server, hints=HINTS)
     tools = await ToolListBuilder(gateway).build(
         ToolListRequest(messages=(), required=("set_point",))
     )
@@ -121,89 +122,88 @@ async def test_no_model_sees_a_search_text(open_gateway: OpenGateway) -> None:
     assert not [text for text in (answer.text, repr(tools.tools)) if "zephyr" in text]
 
 
-async def test_only_a_search_text_that_changed_is_embedded(
+async def test_only_changed_search_texts_are_embedded(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """And one that comes back has its vector in the store."""
+    """A restored text has its vector in the store."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     counts, rules = [], {"shelf/send_email": Access(search_text="Letters.")}
-    for each in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
-        gateway.set_rules(each)
+    for table in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
+        gateway.set_rules(table)
         counts.append((await gateway.report()).embedded_texts)
 
     assert [24, 1, 0, 0, 0] == counts
 
 
-async def test_a_rule_wins_over_hints_and_hints_over_a_document(open_gateway: OpenGateway) -> None:
-    """What is nearest to the tool is what its source says, then what rules say of it."""
+async def test_rule_overrides_hints_and_hints_override_a_document(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway(graph=[STATED])
     gateway.add_source(
-        ListSource("house", [tool("set_point", SAID)]),
+        ListSource("house", [tool("set_point", DESCRIPTION)]),
         hints={"set_point": Hints(search_text="Oven.")},
     )
-    seen = []
+    results = []
     for rules in ({}, {"house/*": Access(search_text="Kettle.")}):
         gateway.set_rules(rules)
-        seen += [await gateway.search(word) for word in ("thermostat", "oven", "kettle")]
+        results += [await gateway.search(word) for word in ("thermostat", "oven", "kettle")]
 
-    found = [bool(result.matches) for result in seen]
-    assert [False, True, False, False, False, True] == found
+    has_match = [bool(result.matches) for result in results]
+    assert [False, True, False, False, False, True] == has_match
 
 
-async def test_an_alias_is_found_as_what_it_stands_for(open_gateway: OpenGateway) -> None:
-    """By the search text of the tool, or by one of its own."""
+async def test_alias_is_found_by_the_search_text_of_its_original(open_gateway: OpenGateway) -> None:
+    """An alias may also have its own search text."""
     gateway = open_gateway()
-    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+    gateway.add_source(ListSource("house", [tool("set_point", DESCRIPTION)]), hints=HINTS)
     gateway.add_virtual_server("desk", {"warm": "house/set_point", "cosy": "house/set_point"})
     gateway.set_rules({"desk/cosy": Access(search_text="Kettle.")})
 
-    found = {match.name for match in (await gateway.search("thermostat")).matches}
+    matches = {match.name for match in (await gateway.search("thermostat")).matches}
 
-    assert {"set_point", "warm"} == found
+    assert {"set_point", "warm"} == matches
     assert ["cosy"] == names(await gateway.search("kettle"))
 
 
-async def test_a_document_that_is_not_the_hosts_gives_no_search_text(
-    open_gateway: OpenGateway,
-) -> None:
-    """What upstreams say of themselves stands in their definitions, which are scanned."""
-    told = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
+async def test_document_of_an_upstream_cannot_set_a_search_text(open_gateway: OpenGateway) -> None:
+    """Upstream texts belong in definitions, which are scanned."""
+    document = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
     long = Document(id="urn:long", title="house/boil", search_text="Kettle. " * 1000)
-    gateway = open_gateway(graph=[told, long])
-    gateway.add_source(ListSource("house", [tool("set_point", SAID), tool("boil", "Heats.")]))
+    gateway = open_gateway(graph=[document, long])
+    gateway.add_source(
+        ListSource("house", [tool("set_point", DESCRIPTION), tool("boil", "Heats.")])
+    )
 
     assert [] == names(await gateway.search("thermostat"))
     assert ["boil"] == names(await gateway.search("kettle"))
 
 
 @pytest.mark.parametrize("kind", [Hints, Access])
-@pytest.mark.parametrize("given", [None, 3, ["warm"], "x" * 2001])
-def test_a_search_text_is_a_text_of_limited_length(kind: type[Any], given: object) -> None:
-    """Told where it is written, in few words."""
-    told = (
+@pytest.mark.parametrize("value", [None, 3, ["warm"], "x" * 2001])
+def test_search_text_must_be_a_text_of_limited_length(kind: type[Any], value: object) -> None:
+    message = (
         rf"^{kind.__name__}: search_text must be a text of at most 2,000 characters, got .{{,40}}$"
     )
-    with pytest.raises(TypeError, match=told):
-        kind(search_text=given)
+    with pytest.raises(TypeError, match=message):
+        kind(search_text=value)
 
     assert "warm" == kind(search_text=" warm\n").search_text
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("value", "message"),
     [
         (["warm"], "'rules'.*search_text.*must be a text"),
         ("x" * 2001, "'rules'.*search_text.*2000 characters"),
     ],
 )
-def test_a_file_with_a_faulty_search_text_is_refused(given: object, message: str) -> None:
-    """As with any fault in its rules."""
+def test_config_file_with_an_invalid_search_text_is_refused(value: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_manifest({"mcpServers": {}, "rules": {"*": {"search_text": given}}})
+        parse_manifest({"mcpServers": {}, "rules": {"*": {"search_text": value}}})
 
 
-def test_a_server_has_no_search_text_for_all_of_its_tools() -> None:
-    """It would make them all alike; a rule on the name of the server is of the server itself."""
+def test_search_text_of_a_server_does_not_apply_to_its_tools() -> None:
+    """One text for all tools would make them equal."""
     entry = {"command": "python", "search_text": "Heating."}
     manifest = parse_manifest(
         {"mcpServers": {"house": entry}, "rules": {"house": {"search_text": "Heating."}}}
@@ -213,8 +213,7 @@ def test_a_server_has_no_search_text_for_all_of_its_tools() -> None:
     assert {"house": Access(search_text="Heating.")} == manifest.rules
 
 
-def test_rules_of_the_options_give_search_texts_too() -> None:
-    """They are options like others."""
+def test_rules_in_options_can_set_search_texts() -> None:
     options = Options(catalog=CatalogOptions(rules=RULES))
 
     assert TEXT == options.catalog.rules["house/set_point"].search_text

@@ -1,4 +1,4 @@
-"""The blocking twin, alone and beside async callers."""
+"""The blocking versions of a gateway's classes, alone and together with async callers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from tests.conftest import OpenGateway
 from tests.fakes import names
 
 
-def test_every_verb_works_without_a_loop(
+def test_blocking_methods_work_without_a_loop(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The same answers, blocking."""
     with SyncGateway(open_gateway(catalog)) as gateway:
-        found = gateway.search("send an e-mail", limit=2)
+        result = gateway.search("send an e-mail", limit=2)
         several = gateway.search(queries=["weather"], context={"a": 1}, context_summary="b")
 
-        assert "send_email" == names(found)[0]
+        assert "send_email" == names(result)[0]
         assert "get_weather" == names(several)[0]
-        assert "called send_email" == gateway.invoke(found.matches[0].id).text
+        assert "called send_email" == gateway.invoke(result.matches[0].id).text
         assert 12 == len(gateway.list_tools(Filters()))
         assert 12 == gateway.report().entities
         assert 12 == gateway.refresh().entities
@@ -47,11 +46,11 @@ TWINS: dict[type, tuple[type, set[str]]] = {
     Catalog: (SyncCatalog, {"entry"}),
     ResourceLibrary: (SyncLibrary, {"ask", "fill_prompt", "follow", "owner", "read_contents"}),
 }
-"""What is async, its blocking twin, and what of it the house alone awaits."""
+"""Blocking class of each async class, and async methods without a blocking version."""
 
 
 def verbs(of: type) -> dict[str, inspect.Signature]:
-    """The public methods of a class that are awaited."""
+    """Return the signatures of a class's public coroutine methods."""
     return {
         name: inspect.signature(method)
         for name, method in inspect.getmembers(of, inspect.iscoroutinefunction)
@@ -60,8 +59,7 @@ def verbs(of: type) -> dict[str, inspect.Signature]:
 
 
 @pytest.mark.parametrize("core", TWINS, ids=lambda core: core.__name__)
-def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
-    """Nothing is written twice, and nothing is left out."""
+def test_each_async_method_has_a_blocking_version_with_equal_parameters(core: type) -> None:
     blocking, inner = TWINS[core]
     expected = {name: signature for name, signature in verbs(core).items() if name not in inner}
     blocked = {name: getattr(blocking, name, None) for name in expected}
@@ -72,10 +70,9 @@ def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
     }
 
 
-def test_each_blocking_part_is_reached_from_the_blocking_gateway(
+def test_blocking_gateway_has_each_blocking_part(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """An error that says "list them" must be obeyable without a loop."""
     with SyncGateway(open_gateway(catalog)) as gateway:
         assert gateway.list_tools() == gateway.library.entities("tool")
         with pytest.raises(InvalidRequestError, match=r'library\.entities\("resource"\)'):
@@ -86,10 +83,10 @@ def test_each_blocking_part_is_reached_from_the_blocking_gateway(
             gateway.library.complete("prompt", "none", {})
 
 
-async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(
+async def test_blocking_call_on_the_gateways_own_loop_is_refused(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """A tool that calls its own gateway would wait for itself for ever."""
+    """A tool that calls its own gateway would wait for itself forever."""
     gateway = open_gateway(catalog)
 
     async def nested() -> object:
@@ -102,73 +99,78 @@ async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(
 async def test_two_loops_and_several_threads_share_one_gateway(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """All at the same time, searching and calling, over one session and one index."""
+    """They search and call at the same time, with one session and one index."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     blocking = SyncGateway(gateway)
 
     async def both(number: int) -> tuple[str, str]:
-        found = await gateway.search(f"send an e-mail {number % 3}")
-        return found.matches[0].name, (await gateway.invoke(found.matches[0].id)).text
+        result = await gateway.search(f"send an e-mail {number % 3}")
+        return result.matches[0].name, (await gateway.invoke(result.matches[0].id)).text
 
     async def many() -> list[tuple[str, str]]:
         return list(await asyncio.gather(*(both(number) for number in range(20))))
 
     def block(number: int) -> tuple[str, str]:
-        found = blocking.search(f"send an e-mail {number % 3}")
-        return found.matches[0].name, blocking.invoke(found.matches[0].id).text
+        result = blocking.search(f"send an e-mail {number % 3}")
+        return result.matches[0].name, blocking.invoke(result.matches[0].id).text
 
     def threads() -> list[tuple[str, str]]:
         with ThreadPoolExecutor(6) as pool:
             return list(pool.map(block, range(20)))
 
-    here, there, blocked = await asyncio.gather(
+    first, second, blocked = await asyncio.gather(
         many(), asyncio.to_thread(asyncio.run, many()), asyncio.to_thread(threads)
     )
 
-    assert {("send_email", "called send_email")} == {*here, *there, *blocked}
-    assert 60 == len([*here, *there, *blocked])
+    assert {("send_email", "called send_email")} == {*first, *second, *blocked}
+    assert 60 == len([*first, *second, *blocked])
     assert 1 == gateway.index_builds
 
 
-async def test_threads_and_tasks_get_what_a_serial_run_gets(
+async def test_concurrent_searches_return_the_results_of_a_serial_run(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """16 threads of 36 searches and 200 tasks on two loops: the same results to the last digit."""
-    queries = [f"{each.description} {number}" for number in range(3) for each in catalog]
+    """16 threads with 36 searches each and 200 tasks on two loops return equal results to the last
+    digit.
+    """
+    queries = [f"{tool.description} {number}" for number in range(3) for tool in catalog]
     alone = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    serial = {query: _uncounted(await alone.search(query)) for query in queries}
+    serial = {query: _without_counts(await alone.search(query)) for query in queries}
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     blocking = SyncGateway(gateway)
     begin = threading.Barrier(16)
 
     def search_and_call(start: int) -> list[tuple[str, SearchResult, str]]:
         begin.wait()
-        found = [(each, blocking.search(each)) for each in (*queries[start:], *queries[:start])]
-        return [(each, one, blocking.invoke(one.matches[0].id).text) for each, one in found]
+        rotated = (*queries[start:], *queries[:start])
+        results = [(query, blocking.search(query)) for query in rotated]
+        return [
+            (query, result, blocking.invoke(result.matches[0].id).text) for query, result in results
+        ]
 
     def threads() -> list[tuple[str, SearchResult, str]]:
         with ThreadPoolExecutor(16) as pool:
-            return [each for found in pool.map(search_and_call, range(16)) for each in found]
+            return [row for rows in pool.map(search_and_call, range(16)) for row in rows]
 
-    async def one(number: int) -> tuple[str, SearchResult, str]:
+    async def search_once(number: int) -> tuple[str, SearchResult, str]:
         query = queries[number % len(queries)]
-        found = await gateway.search(query)
-        return query, found, (await gateway.invoke(found.matches[0].id)).text
+        result = await gateway.search(query)
+        return query, result, (await gateway.invoke(result.matches[0].id)).text
 
     async def tasks() -> list[tuple[str, SearchResult, str]]:
-        return await asyncio.gather(*map(one, range(100)))
+        return await asyncio.gather(*map(search_once, range(100)))
 
     parts = await asyncio.gather(
         tasks(), asyncio.to_thread(asyncio.run, tasks()), asyncio.to_thread(threads)
     )
 
-    got = [each for part in parts for each in part]
-    assert 776 == len(got)
-    for query, found, answer in got:
-        assert f"called {found.matches[0].name}" == answer
-        assert serial[query] == _uncounted(found)
+    rows = [row for part in parts for row in part]
+    assert 776 == len(rows)
+    for query, result, answer in rows:
+        assert f"called {result.matches[0].name}" == answer
+        assert serial[query] == _without_counts(result)
 
 
-def _uncounted(result: SearchResult) -> SearchResult:
-    """Give a result without its costs, which are less where the query's vector is in the cache."""
+def _without_counts(result: SearchResult) -> SearchResult:
+    """Remove the counts, which are lower if the query's vector is in the cache."""
     return replace(result, counts=Counts())

@@ -1,4 +1,4 @@
-"""Hooks around calls and changes: their order, and what one may do."""
+"""Hooks around calls and changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAY = Call(entity=entity(tool("pay")), arguments={}, visibility=EVERYTHING_VISIB
 
 
 class Named(CallHook):
-    """A hook that writes down when it is entered and left."""
+    """A hook that records when it is entered and left."""
 
     def __init__(self, name: str, log: list[str]) -> None:
         self.name = name
@@ -46,7 +46,7 @@ class Named(CallHook):
 
 
 class Refusing(CallHook):
-    """A hook that lets no call pass."""
+    """A hook that refuses all calls."""
 
     async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
         raise NotApprovedError(f"{call.entity.id!r} is refused")
@@ -65,7 +65,7 @@ async def run(hooks: Sequence[CallHook], log: list[str]) -> InvokeResult:
     return await CallHooks(hooks).around(PAY, send)
 
 
-async def test_the_first_hook_is_the_outermost() -> None:
+async def test_first_hook_is_outermost() -> None:
     log: list[str] = []
 
     result = await run([Named("a", log), Named("b", log)], log)
@@ -74,7 +74,7 @@ async def test_the_first_hook_is_the_outermost() -> None:
     assert "srv/pay" == result.tool_id
 
 
-async def test_a_hook_that_refuses_a_call_keeps_it_from_being_sent() -> None:
+async def test_refused_call_is_not_sent() -> None:
     log: list[str] = []
 
     with pytest.raises(NotApprovedError, match="'srv/pay' is refused"):
@@ -83,7 +83,7 @@ async def test_a_hook_that_refuses_a_call_keeps_it_from_being_sent() -> None:
     assert ["a before"] == log
 
 
-async def test_without_hooks_a_call_is_sent() -> None:
+async def test_call_without_hooks_is_sent() -> None:
     log: list[str] = []
 
     await run([], log)
@@ -91,7 +91,7 @@ async def test_without_hooks_a_call_is_sent() -> None:
     assert ["sent"] == log
 
 
-async def test_each_hook_is_told_of_changes_and_of_calls_that_are_not_sent() -> None:
+async def test_hooks_receive_changes_and_unsent_calls() -> None:
     log: list[str] = []
     hooks = CallHooks([Named("a", log), CallHook(), Named("b", log)])
 
@@ -106,7 +106,7 @@ async def test_each_hook_is_told_of_changes_and_of_calls_that_are_not_sent() -> 
     assert "b(a(x))" == hooks.shown_arguments(PAY, "x")
 
 
-async def test_a_change_that_a_hook_cannot_note_is_not_made() -> None:
+async def test_change_that_a_hook_cannot_record_is_not_made() -> None:
     log: list[str] = []
 
     with pytest.raises(NotApprovedError):
@@ -117,7 +117,7 @@ async def test_a_change_that_a_hook_cannot_note_is_not_made() -> None:
 
 
 def test_hooks_are_found_by_name() -> None:
-    named = Named("a", [])
+    access = Named("a", [])
 
-    assert CallHooks([CallHook(), named]).named("a") is named
-    assert CallHooks([named]).named("b") is None
+    assert CallHooks([CallHook(), access]).named("a") is access
+    assert CallHooks([access]).named("b") is None

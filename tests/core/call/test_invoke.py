@@ -1,4 +1,4 @@
-"""From a name and arguments to a tool's answer."""
+"""Calls of tools by `Gateway.invoke`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def gateway(open_gateway: OpenGateway, shelf: Shelf) -> Gateway:
 
 
 @pytest.mark.parametrize("name", ["shelf/pay.invoice", "pay_invoice", "pay.invoice"])
-async def test_a_tool_is_called_by_id_exposed_name_or_own_name(
+async def test_invoke_accepts_id_exposed_name_or_source_name(
     gateway: Gateway, shelf: Shelf, name: str
 ) -> None:
-    """The source always hears its own name."""
+    """The source always receives its own name."""
     answer = await gateway.invoke(name, {"id": 7})
 
     assert ("shelf/pay.invoice", "called pay.invoice", False) == (
@@ -60,10 +60,8 @@ async def test_a_tool_is_called_by_id_exposed_name_or_own_name(
     assert [("pay.invoice", {"id": 7})] == shelf.calls
 
 
-async def test_an_own_name_of_several_tools_is_refused_with_the_choices(gateway: Gateway) -> None:
-    """Calling one of them by luck could do harm. Whoever sees the tool that is exposed under it
-    calls that one.
-    """
+async def test_ambiguous_source_name_is_refused_with_the_choices(gateway: Gateway) -> None:
+    """A guess could do harm. An exposed name is not ambiguous."""
     gateway.add_tool(lambda: "on", name="status", description="Say it.", access=OPS)
 
     with pytest.raises(InvalidRequestError, match="other_status, shelf_status"):
@@ -74,8 +72,8 @@ async def test_an_own_name_of_several_tools_is_refused_with_the_choices(gateway:
 
 
 @pytest.mark.parametrize("name", ["pay_invoise", "PayInvoice"])
-async def test_an_unknown_name_is_told_with_near_ones(gateway: Gateway, name: str) -> None:
-    """A model mends its call by them in one turn. Case is no licence to guess."""
+async def test_error_for_an_unknown_name_lists_similar_names(gateway: Gateway, name: str) -> None:
+    """Names that differ only in case are not equal."""
     with pytest.raises(UnknownToolError) as caught:
         await gateway.invoke(name, {"id": 7})
 
@@ -83,8 +81,8 @@ async def test_an_unknown_name_is_told_with_near_ones(gateway: Gateway, name: st
     assert name == caught.value.name
 
 
-async def test_a_tool_of_a_source_that_was_not_listed_is_no_misspelling(gateway: Gateway) -> None:
-    """How many sources are missing is told, not which: a caller may not be meant to know them."""
+async def test_error_for_an_unknown_name_counts_unlisted_sources(gateway: Gateway) -> None:
+    """It does not name them, because the caller may not know them."""
     late = ListSource("late", [tool("post")])
     late.fail_with = OSError("away")
     gateway.add_source(late)
@@ -97,16 +95,15 @@ async def test_a_tool_of_a_source_that_was_not_listed_is_no_misspelling(gateway:
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-async def test_an_empty_name_is_a_bad_request(gateway: Gateway, name: str) -> None:
-    """Not an unknown tool: nothing was named."""
+async def test_empty_name_is_an_invalid_request(gateway: Gateway, name: str) -> None:
     with pytest.raises(InvalidRequestError, match="name is empty"):
         await gateway.invoke(name)
 
 
-async def test_bad_arguments_are_refused_with_the_schema_before_anything_is_sent(
+async def test_invalid_arguments_are_refused_with_the_schema(
     gateway: Gateway, shelf: Shelf
 ) -> None:
-    """A model mends its arguments by the faults and the schema."""
+    """Nothing is sent. A model corrects its arguments by the faults and the schema."""
     with pytest.raises(InvalidArgumentsError) as caught:
         await gateway.invoke("pay_invoice", {"id": "seven"})
 
@@ -115,15 +112,13 @@ async def test_bad_arguments_are_refused_with_the_schema_before_anything_is_sent
     assert [] == shelf.calls
 
 
-async def test_what_a_tool_says_of_its_failure_stays_an_error(gateway: Gateway) -> None:
-    """It never looks like a success, and never like our own fault."""
+async def test_error_reported_by_a_tool_is_returned(gateway: Gateway) -> None:
     answer = await gateway.invoke("fail")
 
     assert (True, "called fail") == (answer.is_error, answer.text)
 
 
-async def test_cancelling_the_caller_cancels_the_call(gateway: Gateway, shelf: Shelf) -> None:
-    """A user who stops waiting must not leave work behind."""
+async def test_cancelled_caller_cancels_the_call(gateway: Gateway, shelf: Shelf) -> None:
     calling = asyncio.ensure_future(gateway.invoke("wait"))
     await gateway.bridge.run(shelf.waiting.wait)
 
@@ -137,8 +132,7 @@ async def test_cancelling_the_caller_cancels_the_call(gateway: Gateway, shelf: S
     assert "called status" == (await gateway.invoke("shelf/status")).text
 
 
-async def test_a_tool_whose_server_was_just_removed_is_unknown(gateway: Gateway) -> None:
-    """The next snapshot does not know it."""
+async def test_tool_of_a_removed_server_is_unknown(gateway: Gateway) -> None:
     await gateway.report()
     await gateway.remove_server("other")
 
@@ -146,34 +140,34 @@ async def test_a_tool_whose_server_was_just_removed_is_unknown(gateway: Gateway)
         await gateway.invoke("other/status")
 
 
-async def test_a_match_is_called_by_its_id(gateway: Gateway) -> None:
-    """A tool is named by a text, here and as the step before; the mend is told."""
-    (found, *_) = (await gateway.search("pay an invoice")).matches
-    entity = await gateway.catalog.get(found.id)
+async def test_error_for_a_match_says_to_use_its_id(gateway: Gateway) -> None:
+    (match, *_) = (await gateway.search("pay an invoice")).matches
+    entity = await gateway.catalog.get(match.id)
 
-    for given, told in (
-        (found, "got Match: pass match.id"),
+    for value, message in (
+        (match, "got Match: pass match.id"),
         (entity, "got Entity: pass entity.id"),
     ):
-        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
-            await gateway.invoke(given, {"id": 7})  # type: ignore[arg-type]  # (the point)
-        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
-            await gateway.next_steps([given])  # type: ignore[list-item]  # (the point)
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {message}$"):
+            await gateway.invoke(value, {"id": 7})  # type: ignore[arg-type]  # (the point)
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {message}$"):
+            await gateway.next_steps([value])  # type: ignore[list-item]  # (the point)
     with pytest.raises(InvalidRequestError, match=r"^the tool must be a text, got int$"):
         await gateway.invoke(3)  # type: ignore[arg-type]  # (the point)
-    assert "called pay.invoice" == (await gateway.invoke(found.id, {"id": 7})).text
+    assert "called pay.invoice" == (await gateway.invoke(match.id, {"id": 7})).text
 
 
 @pytest.mark.parametrize("scopes", [{"x"}, ["x"], (), frozenset()])
-async def test_scopes_are_any_collection_of_texts(gateway: Gateway, scopes: frozenset[str]) -> None:
-    """As in filters."""
+async def test_scopes_accept_any_collection_of_texts(
+    gateway: Gateway, scopes: frozenset[str]
+) -> None:
     answer = await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))
 
     assert not answer.is_error
 
 
 @pytest.mark.parametrize("scopes", ["x", 3, [3], ""])
-async def test_scopes_that_are_none_are_refused(gateway: Gateway, scopes: frozenset[str]) -> None:
-    """A text read letter by letter would be other scopes."""
+async def test_scopes_of_other_types_are_refused(gateway: Gateway, scopes: frozenset[str]) -> None:
+    """The letters of a single text would be used as scopes."""
     with pytest.raises(TypeError, match=r"^Caller: scopes must be a collection of texts, got "):
         await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))

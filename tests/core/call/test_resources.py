@@ -1,4 +1,4 @@
-"""Resources and prompts of all servers: found, read, filled in."""
+"""Resources and prompts: search, reads, access."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.fakes import ListSource, every_id, tool
 
 
 class Shop(ListSource):
-    """Tools and things over lists; answers with what it was asked."""
+    """A source of tools, resources and prompts, which returns the requests it receives."""
 
     def __init__(self, server: str, *things: ToolDefinition, tools: tuple[str, ...] = ()) -> None:
         super().__init__(server, [tool(name) for name in tools])
@@ -50,18 +50,18 @@ class Shop(ListSource):
 
 
 def thing(kind: Kind, name: str, description: str = "") -> ToolDefinition:
-    """A resource or a prompt."""
+    """Return a resource or a prompt."""
     return ToolDefinition(kind=kind, name=name, description=description)
 
 
 def kinds(kind: Kind) -> Filters:
-    """Only one kind."""
+    """Return filters for one kind."""
     return Filters(kinds=frozenset({kind}))
 
 
 @pytest.fixture
-def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
-    """Two servers that share a resource and a prompt."""
+def setup(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
+    """Return a gateway and two servers, which share a resource and a prompt."""
     common = (thing("resource", "a://both"), thing("prompt", "both", "Review the quarter."))
     first = Shop(
         "one", *common, thing("resource", "a://mine/{id}", "Invoices of a year."), tools=("both",)
@@ -73,24 +73,23 @@ def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
     return gateway, first, second
 
 
-async def test_a_search_finds_what_it_is_asked_for(two: tuple[Gateway, Shop, Shop]) -> None:
-    """Tools, unless the filters say otherwise; in no list anything else."""
-    gateway, *_ = two
+async def test_search_returns_only_the_requested_kinds(setup: tuple[Gateway, Shop, Shop]) -> None:
+    gateway, *_ = setup
     tools = await gateway.search("review both of the quarter")
     prompts = await gateway.search("review the quarter", filters=kinds("prompt"))
     resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
 
     assert {"one/both"} == set(every_id(tools))
-    assert {"prompt:one/both", "prompt:two/both"} == {each.id for each in prompts.matches[:2]}
-    assert {"prompt"} == {each.partition(":")[0] for each in every_id(prompts)}
+    assert {"prompt:one/both", "prompt:two/both"} == {match.id for match in prompts.matches[:2]}
+    assert {"prompt"} == {match.partition(":")[0] for match in every_id(prompts)}
     assert "resource:one/a://mine/{id}" == resources.matches[0].id
     assert "gateway:/one/a://mine/{id}" == resources.matches[0].name
-    assert ["both"] == [each.exposed_name for each in await gateway.list_tools()]
+    assert ["both"] == [match.exposed_name for match in await gateway.list_tools()]
 
 
-async def test_only_tools_are_called(two: tuple[Gateway, Shop, Shop]) -> None:
-    """A prompt of the same name is something else."""
-    gateway, *_ = two
+async def test_only_tools_can_be_called(setup: tuple[Gateway, Shop, Shop]) -> None:
+    """A prompt may have the same name."""
+    gateway, *_ = setup
 
     assert "called both" == (await gateway.invoke("both")).text
     with pytest.raises(InvalidRequestError, match="unknown tool"):
@@ -98,7 +97,7 @@ async def test_only_tools_are_called(two: tuple[Gateway, Shop, Shop]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "server", "own"),
+    ("name", "server", "source_name"),
     [
         ("gateway:/two/a://both", "two", "a://both"),
         ("resource:two/a://both", "two", "a://both"),
@@ -107,22 +106,21 @@ async def test_only_tools_are_called(two: tuple[Gateway, Shop, Shop]) -> None:
         ("a://mine/7", "one", "a://mine/7"),
     ],
 )
-async def test_a_resource_is_read_from_its_server(
-    two: tuple[Gateway, Shop, Shop], named: str, server: str, own: str
+async def test_resource_is_read_by_id_address_or_unique_uri(
+    setup: tuple[Gateway, Shop, Shop], name: str, server: str, source_name: str
 ) -> None:
-    """By its id, its address, or its URI if one server alone has it."""
-    gateway, *shops = two
-    (shop,) = [each for each in shops if each.server == server]
-    shop.answer = {"contents": [{"uri": own, "text": "inner"}, "nothing", {"blob": "AA=="}]}
-    read = await gateway.read(named)
+    gateway, *shops = setup
+    (shop,) = [item for item in shops if item.server == server]
+    shop.answer = {"contents": [{"uri": source_name, "text": "inner"}, "nothing", {"blob": "AA=="}]}
+    read = await gateway.read(name)
 
-    assert [("resources/read", {"uri": own})] == shop.asked
-    assert [("resource", "inner"), ("resource", "")] == [(each.type, each.text) for each in read]
+    assert [("resources/read", {"uri": source_name})] == shop.asked
+    assert [("resource", "inner"), ("resource", "")] == [(item.type, item.text) for item in read]
     assert {"blob": "AA=="} == read[1].data
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("name", "message"),
     [
         ("a://both", "gateway:/one/a://both, gateway:/two/a://both"),
         ("a://none", "no server has the resource"),
@@ -130,23 +128,22 @@ async def test_a_resource_is_read_from_its_server(
         ("", "no server has"),
     ],
 )
-async def test_a_resource_that_nobody_or_several_have(
-    two: tuple[Gateway, Shop, Shop], named: str, said: str
+async def test_unknown_or_ambiguous_resource_is_refused(
+    setup: tuple[Gateway, Shop, Shop], name: str, message: str
 ) -> None:
-    """Nothing is guessed."""
-    with pytest.raises(InvalidRequestError, match=said):
-        await two[0].read(named)
+    with pytest.raises(InvalidRequestError, match=message):
+        await setup[0].read(name)
 
 
-async def test_a_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
-    """Pictures and resources in it come whole."""
-    gateway, _, second = two
-    held = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
+async def test_prompt_is_filled_in_by_its_server(setup: tuple[Gateway, Shop, Shop]) -> None:
+    """Images and resources in it are complete."""
+    gateway, _, second = setup
+    block = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
     second.answer = {
         "description": "a letter",
         "messages": [
             {"role": "user", "content": {"type": "text", "text": "Dear Ada"}},
-            {"role": "assistant", "content": held},
+            {"role": "assistant", "content": block},
             {"role": "user", "content": "none"},
             "none",
         ],
@@ -155,17 +152,17 @@ async def test_a_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Sho
 
     assert [("prompts/get", {"name": "yours", "arguments": {"to": "Ada"}})] == second.asked
     assert "a letter" == filled.description
-    assert ["Dear Ada", "inner", ""] == [each.content.text for each in filled.messages]
-    assert held == filled.messages[1].content.data
+    assert ["Dear Ada", "inner", ""] == [message.content.text for message in filled.messages]
+    assert block == filled.messages[1].content.data
     with pytest.raises(InvalidRequestError, match="one/both, two/both"):
         await gateway.prompt("both")
     await gateway.prompt("two/both")
     assert {"name": "both", "arguments": {}} == second.asked[-1][1]
 
 
-async def test_completions_are_asked_of_the_owner(two: tuple[Gateway, Shop, Shop]) -> None:
-    """With its own name of the thing."""
-    gateway, first, second = two
+async def test_completions_are_requested_from_the_owner(setup: tuple[Gateway, Shop, Shop]) -> None:
+    """The request contains the owner's own name of the prompt or template."""
+    gateway, first, second = setup
     argument: Mapping[str, Any] = {"argument": {"name": "id", "value": "4"}}
     await gateway.library.complete("resource", "gateway:/one/a://mine/{id}", argument)
     await gateway.library.complete("prompt", "two/yours", argument)
@@ -181,31 +178,28 @@ async def test_completions_are_asked_of_the_owner(two: tuple[Gateway, Shop, Shop
     ] == second.asked
 
 
-async def test_a_source_of_tools_alone_holds_nothing_else(open_gateway: OpenGateway) -> None:
-    """It says so."""
+async def test_source_with_only_tools_refuses_resources(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
 
     with pytest.raises(InvalidRequestError, match="has no resources"):
         await gateway.read("gateway:/shelf/a://b")
-    assert not gateway.library.holds("shelf")
-    assert not gateway.library.holds("nobody")
+    assert not gateway.library.has_resources("shelf")
+    assert not gateway.library.has_resources("nobody")
 
 
-async def test_a_change_of_the_catalog_is_told(open_gateway: OpenGateway) -> None:
-    """As long as somebody listens."""
+async def test_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
-    told: list[str] = []
-    end = gateway.library.watch(lambda: told.append("changed"))
+    reports: list[str] = []
+    end = gateway.library.watch(lambda: reports.append("changed"))
     gateway.add_source(ListSource("srv", [tool("a")]))
     await gateway.remove_server("srv")
     end()
     gateway.add_source(ListSource("srv", [tool("a")]))
 
-    assert ["changed", "changed"] == told
+    assert ["changed", "changed"] == reports
 
 
-def test_the_blocking_twin_reads_too(open_gateway: OpenGateway) -> None:
-    """A real server, in this process."""
+def test_blocking_gateway_reads_resources(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("fixture", server=Fixture().server())
     twin = SyncGateway(gateway)
@@ -216,8 +210,8 @@ def test_the_blocking_twin_reads_too(open_gateway: OpenGateway) -> None:
     assert "Prompt with arguments: arg1='a', arg2='b'" == filled.messages[0].content.text
 
 
-async def test_what_is_hidden_is_not_read_by_its_address_either(open_gateway: OpenGateway) -> None:
-    """Links lead to what is in no list, but not to what the host took out of it."""
+async def test_hidden_resource_is_not_read_by_its_address(open_gateway: OpenGateway) -> None:
+    """Links may refer to unlisted resources, but not to resources that the host hides."""
     hidden = Hints(enabled=False)
     shop = Shop(
         "one",
@@ -237,7 +231,9 @@ async def test_what_is_hidden_is_not_read_by_its_address_either(open_gateway: Op
     for name in ("a://open/7", "gateway:/one/a://open/7", "gateway:/one/c://linked"):
         await gateway.read(name)
 
-    assert ["a://open/7", "a://open/7", "c://linked"] == [each["uri"] for _, each in shop.asked]
+    assert ["a://open/7", "a://open/7", "c://linked"] == [
+        request["uri"] for _, request in shop.asked
+    ]
 
 
 DISABLED = Access(enabled=False)
@@ -256,7 +252,7 @@ SPELLINGS = (
 
 
 def notes(server: str = "notes") -> Shop:
-    """Three notes, and a template for all that there are."""
+    """Return a server with three notes and a template for all notes."""
     return Shop(
         server,
         *(thing("resource", uri, "Of few.") for uri in SECRETS),
@@ -265,7 +261,7 @@ def notes(server: str = "notes") -> Shop:
 
 
 async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:  # noqa: B008
-    """Why *uri* is not read, without its name."""
+    """Return the reason why *uri* is not read, without its name."""
     with pytest.raises(InvalidRequestError) as caught:
         await gateway.read(uri, caller=caller)
     return str(caught.value).replace(repr(uri), "NAME")
@@ -273,10 +269,10 @@ async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("access", [DISABLED, PAID], ids=["disabled", "a scope"])
-async def test_another_spelling_opens_no_hidden_resource(
+async def test_other_spelling_does_not_open_a_hidden_resource(
     open_gateway: OpenGateway, spelling: str, access: Access
 ) -> None:
-    """Its server may read both as one, and an open template describes it."""
+    """The server may treat both spellings as equal, and a visible template matches them."""
     shop, gateway = notes(), open_gateway()
     gateway.add_source(shop)
     gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
@@ -293,10 +289,8 @@ async def test_another_spelling_opens_no_hidden_resource(
     assert ["note://of/s"] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_each_spelling_that_is_listed_is_a_resource_of_its_own(
-    open_gateway: OpenGateway,
-) -> None:
-    """A spelling that nothing lists is open if all of them are."""
+async def test_each_listed_spelling_is_a_separate_resource(open_gateway: OpenGateway) -> None:
+    """An unlisted spelling is readable if all listed ones are."""
     upper, lower, third = "note://A/x", "note://a/x", "NOTE://a/x"
     shop = Shop("notes", thing("resource", upper), thing("resource", lower))
     gateway = open_gateway()
@@ -311,10 +305,8 @@ async def test_each_spelling_that_is_listed_is_a_resource_of_its_own(
     assert [third, lower] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_the_narrowest_template_says_whether_a_resource_is_open(
-    open_gateway: OpenGateway,
-) -> None:
-    """A wide one that is open is no way around it, nor is a wide one that is hidden in the way."""
+async def test_most_specific_template_decides_about_a_resource(open_gateway: OpenGateway) -> None:
+    """A broader template neither opens nor hides it."""
     wide, narrow = "note://{+path}", "note://of/{name}"
     shop, gateway = (
         Shop("notes", *(thing("resource", uri) for uri in (wide, narrow))),
@@ -330,27 +322,27 @@ async def test_the_narrowest_template_says_whether_a_resource_is_open(
     assert ["note://all", "note://of/bob"] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_the_alias_of_a_template_opens_nothing_that_is_hidden_behind_it(
+async def test_alias_of_a_template_does_not_open_hidden_resources(
     open_gateway: OpenGateway,
 ) -> None:
-    """What is made of it leads to a resource with rules of its own."""
+    """The expanded URI refers to a resource with its own rules."""
     shop, gateway = notes(), open_gateway()
     gateway.add_source(shop)
     gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
     gateway.set_rules({"notes/note://of/secret": DISABLED})
 
     await gateway.read("gateway:/desk/desk:open")
-    refused = {await refusal(gateway, each) for each in ("gateway:/desk/desk:secret", "nowhere")}
+    refused = {await refusal(gateway, uri) for uri in ("gateway:/desk/desk:secret", "nowhere")}
 
     assert 1 == len(refused)
     assert [{"uri": "note://of/open"}] == [params for _, params in shop.asked]
 
 
 @pytest.mark.parametrize("spelling", ["note://of/secret", "note://of/%73ecret"])
-async def test_a_qualified_uri_of_a_combination_opens_nothing_that_is_hidden(
+async def test_qualified_uri_of_a_virtual_server_does_not_open_hidden_resources(
     open_gateway: OpenGateway, spelling: str
 ) -> None:
-    """What one source alone has is listed without its name, and rules know it by that."""
+    """A unique resource is listed by its unqualified URI, and rules use this name."""
     shop, gateway = notes("shop"), open_gateway()
     gateway.add_source(CombinedSource("office", [shop, ListSource("other")]))
     gateway.set_rules({"office/note://of/secret": DISABLED})
@@ -364,23 +356,23 @@ async def test_a_qualified_uri_of_a_combination_opens_nothing_that_is_hidden(
 
 
 class Counted(Sequence[Entity]):
-    """Entities that count how often one is looked at."""
+    """Entities that count each access."""
 
     def __init__(self, entities: Sequence[Entity]) -> None:
         self._entities = entities
         self.visits = 0
 
     @overload
-    def __getitem__(self, at: int) -> Entity: ...
+    def __getitem__(self, index: int) -> Entity: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Entity]: ...
-    def __getitem__(self, at: int | slice) -> Entity | Sequence[Entity]:
+    def __getitem__(self, index: slice) -> Sequence[Entity]: ...
+    def __getitem__(self, index: int | slice) -> Entity | Sequence[Entity]:
         self.visits += 1
-        return self._entities[at]
+        return self._entities[index]
 
     def __iter__(self) -> Iterator[Entity]:
-        for at in range(len(self)):
-            yield self[at]
+        for index in range(len(self)):
+            yield self[index]
 
     def __len__(self) -> int:
         return len(self._entities)
@@ -388,10 +380,9 @@ class Counted(Sequence[Entity]):
 
 @pytest.mark.parametrize("uri", ["gateway:/notes/note://of/bob", "note://of/bob"])
 @pytest.mark.parametrize("size", [10, 300])
-async def test_a_read_looks_at_its_own_server_alone(
+async def test_read_examines_only_entities_of_its_server(
     open_gateway: OpenGateway, catalog_of: CatalogOf, size: int, uri: str
 ) -> None:
-    """However many tools others have."""
     shop, gateway = notes(), open_gateway(catalog_of(size))
     gateway.add_source(shop)
     whole = await gateway.snapshot()

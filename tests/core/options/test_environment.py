@@ -1,4 +1,4 @@
-"""What the environment says."""
+"""Environment variables of the gateway."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ import platformdirs
 from gateway.options.environment import environment, variables
 
 
-def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
-    """The defaults are private."""
-    found = environment({})
+def test_empty_environment_returns_private_defaults() -> None:
+    values = environment({})
 
-    assert Path(platformdirs.user_cache_dir("tool-gateway")) == found.cache_dir
+    assert Path(platformdirs.user_cache_dir("tool-gateway")) == values.cache_dir
     assert (False, False, "gpt-5.4-mini") == (
-        found.capture_content,
-        found.openai_configured,
-        found.openai_model,
+        values.capture_content,
+        values.openai_configured,
+        values.openai_model,
     )
 
 
-def test_the_environment_is_read_by_documented_names() -> None:
-    """The one place that reads it."""
-    found = environment(
+def test_environment_reads_the_documented_variables() -> None:
+    values = environment(
         {
             "GATEWAY_CACHE_DIR": " /somewhere ",
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
@@ -36,16 +34,19 @@ def test_the_environment_is_read_by_documented_names() -> None:
         }
     )
 
-    assert (Path("/somewhere"), Path("/encoders")) == (found.cache_dir, found.encoder_dir)
+    assert (Path("/somewhere"), Path("/encoders")) == (values.cache_dir, values.encoder_dir)
     assert Path("/c/encoders") == environment({"GATEWAY_CACHE_DIR": "/c"}).encoder_dir
-    assert (True, True, "m") == (found.capture_content, found.openai_configured, found.openai_model)
-    assert ("legacy", "rrf") == (found.fusion, environment({}).fusion)
-    assert ("http://127.0.0.1:2/v1", "own") == (found.normalizer_url, found.normalizer_key)
-    assert "own" not in repr(found)
+    assert (True, True, "m") == (
+        values.capture_content,
+        values.openai_configured,
+        values.openai_model,
+    )
+    assert ("legacy", "rrf") == (values.fusion, environment({}).fusion)
+    assert ("http://127.0.0.1:2/v1", "own") == (values.normalizer_url, values.normalizer_key)
+    assert "own" not in repr(values)
 
 
-def test_only_variables_that_are_asked_for_and_set_are_given() -> None:
-    """A configuration file reads no more than it names."""
-    found = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
+def test_variables_returns_only_requested_and_set_ones() -> None:
+    values = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
 
-    assert ["GATEWAY_CACHE_DIR"] == list(found)
+    assert ["GATEWAY_CACHE_DIR"] == list(values)

@@ -1,4 +1,4 @@
-"""Options."""
+"""Ranges of options, and sizes derived from them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gateway.options.provision import ProvisionOptions
 from gateway.runtime import VERSION
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    """It is written down twice, so that nobody has to ask for it at each start."""
+def test_version_equals_that_of_the_package() -> None:
+    """It is a constant, because reading the package's metadata would slow down each start."""
     assert version("tool-gateway") == VERSION
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "named"),
+    ("kind", "values", "message"),
     [
         (SearchOptions, {"max_query_chars": 1}, "max_query_chars"),
         (SearchOptions, {"window_margin": 1.5}, "window_margin"),
@@ -32,19 +32,16 @@ def test_the_version_is_that_of_the_package() -> None:
         (ProvisionOptions, {"max_page_bytes": 1}, "max_page_bytes"),
     ],
 )
-def test_an_option_out_of_range_is_refused_by_name(
-    kind: type[Any], given: dict[str, Any], named: str
+def test_option_out_of_range_is_refused_with_its_name(
+    kind: type[Any], values: dict[str, Any], message: str
 ) -> None:
-    """A wrong number is told where it was written, not where it hurts."""
-    with pytest.raises(ConfigError, match=named):
-        kind(**given)
+    with pytest.raises(ConfigError, match=message):
+        kind(**values)
 
 
 @pytest.mark.parametrize(("limit", "pool", "window"), [(1, 200, 8), (5, 200, 20), (50, 1000, 200)])
-def test_pool_and_window_grow_with_the_limit_from_a_floor(
-    limit: int, pool: int, window: int
-) -> None:
-    """max(200, 20 x limit) and max(4 x limit, 8), as the original had it."""
+def test_pool_and_window_grow_with_the_limit(limit: int, pool: int, window: int) -> None:
+    """max(200, 20 x limit) and max(4 x limit, 8)."""
     options = SearchOptions()
 
     assert (pool, window) == (options.pool(limit), options.window(limit))

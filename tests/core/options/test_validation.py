@@ -1,4 +1,4 @@
-"""Every object of options checks the types and the ranges of its fields."""
+"""Validation of the types and ranges of options."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ EVERY = [(kind, field.name) for kind in OPTION_CLASSES for field in fields(kind)
 @pytest.mark.parametrize(
     ("kind", "name"), EVERY, ids=[f"{kind.__name__}.{name}" for kind, name in EVERY]
 )
-def test_no_option_takes_a_value_of_another_type(kind: type[Any], name: str) -> None:
-    """A new option is checked too. What is wrong is shown, unless it may be a secret."""
-    (shown,) = (each.repr for each in fields(kind) if each.name == name)
-    ending = ", got " if shown else "$"
+def test_options_refuse_values_of_other_types(kind: type[Any], name: str) -> None:
+    """Includes all new options. The message shows the value, unless it may be a secret."""
+    (is_shown,) = (field.repr for field in fields(kind) if field.name == name)
+    ending = ", got " if is_shown else "$"
     with pytest.raises(ConfigError, match=f"^{kind.__name__}: {name}: [^,]*.*{ending}"):
         kind(**{name: object()})
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "message"),
+    ("kind", "values", "message"),
     [
         (Options, {"search": 3}, "search: expected SearchOptions, got 3"),
         (Options, {"capture_content": "yes"}, "capture_content: expected bool, got 'yes'"),
@@ -69,18 +69,18 @@ def test_no_option_takes_a_value_of_another_type(kind: type[Any], name: str) -> 
         (DiscoveryOptions, {"search_name": []}, "search_name: expected str, got []"),
     ],
 )
-def test_a_fault_names_the_option_and_the_value(
-    kind: type[Any], given: dict[str, Any], message: str
+def test_fault_names_the_option_and_the_value(
+    kind: type[Any], values: dict[str, Any], message: str
 ) -> None:
-    """All faults of an object stand in one message."""
+    """One message contains all faults of an object."""
     with pytest.raises(ConfigError) as caught:
-        kind(**given)
+        kind(**values)
 
     assert str(caught.value).startswith(f"{kind.__name__}: {message}")
 
 
-def test_values_of_the_right_type_are_kept() -> None:
-    """A whole number is a number."""
+def test_options_keep_values_of_the_right_type() -> None:
+    """A float option accepts an integer."""
     kinds = {"a": CustomKind()}
 
     assert 1 == SearchOptions(lexical_weight=1).lexical_weight
@@ -88,8 +88,7 @@ def test_values_of_the_right_type_are_kept() -> None:
     assert ("a/*",) == ProvisionOptions(namespaces=("a/*",)).namespaces
 
 
-def test_options_of_a_part_are_not_taken_for_all() -> None:
-    """They are refused when they are passed in, not at the first search."""
+def test_gateway_refuses_options_of_a_part() -> None:
     with pytest.raises(ConfigError, match=r"options must be an Options\(…\), got SearchOptions"):
         Gateway(options=SearchOptions())  # type: ignore[arg-type]  # (the point)
 
@@ -105,7 +104,6 @@ NUMBERS = [
 @pytest.mark.parametrize(
     ("kind", "name"), NUMBERS, ids=[f"{kind.__name__}.{name}" for kind, name in NUMBERS]
 )
-def test_no_option_takes_a_negative_number(kind: type[Any], name: str) -> None:
-    """A negative number has no meaning for any option."""
+def test_options_refuse_negative_numbers(kind: type[Any], name: str) -> None:
     with pytest.raises(ConfigError, match=f"{kind.__name__}: {name}: .*, got -1"):
         kind(**{name: -1})

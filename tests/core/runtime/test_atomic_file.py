@@ -1,4 +1,4 @@
-"""What is written is for its owner alone, whatever the umask says."""
+"""Permissions of new files and folders, independent of the umask."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ TOOLS = definitions(30)
 
 @pytest.fixture
 def _open_umask() -> Iterator[None]:
-    """Every permission is given that nobody takes back."""
+    """Set a umask that removes no permissions."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 def open_to_others(folder: Path) -> dict[str, str]:
-    """Return what others may read, write or search under *folder*, with its permissions."""
+    """Return the permissions of all files in *folder* that others may read, write or search, keyed
+    by name.
+    """
     modes = {path: path.stat().st_mode & 0o777 for path in folder.rglob("*")}
     return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o77}
 
 
 @pytest.mark.usefixtures("_open_umask")
-async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Vectors, the catalog, tokens, the saved index, and SQLite's own files beside them."""
+async def test_all_files_of_a_gateway_are_private(tmp_path: Path) -> None:
+    """Vectors, the catalog, tokens, the saved index, and SQLite's own files."""
     home = tmp_path / "deep" / "down"
     options = Options(
         vector_store_path=home / "vectors" / "vectors.sqlite3",
@@ -49,20 +51,19 @@ async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) 
     catalog = SqlCatalog.in_files(catalog_store_path(options))
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
     FileTokens(home / "tokens" / "key").write("secret")
-    # While the stores are open: SQLite takes its own files away at the end.
-    written, others = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
+    # Checked while the stores are open, because SQLite deletes its own files at the end.
+    names, open_files = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
     catalog.close()
     await gateway.aclose()
 
-    assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= written
-    assert {"catalog.sqlite3", "index"} <= written
-    assert not others
+    assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= names
+    assert {"catalog.sqlite3", "index"} <= names
+    assert not open_files
     assert not open_to_others(tmp_path)
 
 
 @pytest.mark.usefixtures("_open_umask")
-def test_what_is_there_keeps_its_permissions(tmp_path: Path) -> None:
-    """They are the user's own."""
+def test_existing_files_keep_their_permissions(tmp_path: Path) -> None:
     shared, file = tmp_path / "shared", tmp_path / "shared" / "file"
     shared.mkdir(mode=0o755)
     file.touch(mode=0o640)
@@ -73,7 +74,7 @@ def test_what_is_there_keeps_its_permissions(tmp_path: Path) -> None:
     assert (0o755, 0o640) == (shared.stat().st_mode & 0o777, file.stat().st_mode & 0o777)
 
 
-def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+def test_file_in_place_of_a_folder_raises_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(OSError, match="file"):

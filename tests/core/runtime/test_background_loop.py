@@ -1,4 +1,4 @@
-"""One background loop for callers on any thread and loop."""
+"""The background loop, for callers on any thread and event loop."""
 
 from __future__ import annotations
 
@@ -26,21 +26,19 @@ async def _thread() -> str:
     return threading.current_thread().name
 
 
-def test_blocking_callers_get_answers_from_the_background_loop(bridge: Bridge) -> None:
-    """Code without a loop needs none."""
+def test_blocking_callers_get_results_of_the_background_loop(bridge: Bridge) -> None:
     assert "tests" == bridge.call(_thread)
 
 
-async def test_async_callers_of_any_loop_share_it(bridge: Bridge) -> None:
-    """A session lives on one loop, whoever asks."""
-    here = await bridge.run(_thread)
+async def test_async_callers_of_several_loops_share_one_loop(bridge: Bridge) -> None:
+    thread = await bridge.run(_thread)
     elsewhere = await asyncio.to_thread(asyncio.run, bridge.run(_thread))
 
-    assert ("tests", "tests") == (here, elsewhere)
+    assert ("tests", "tests") == (thread, elsewhere)
 
 
 async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> None:
-    """From there, waiting for oneself would never end."""
+    """Waiting for the own loop would never end."""
 
     async def nested() -> str:
         return await bridge.run(_thread)
@@ -48,8 +46,8 @@ async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> No
     assert "tests" == await bridge.run(nested)
 
 
-def test_context_variables_travel_with_the_work(bridge: Bridge) -> None:
-    """Spans of the work stand under the caller's span."""
+def test_work_has_the_callers_context_variables(bridge: Bridge) -> None:
+    """Spans of the work need the caller's span as parent."""
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who")
     who.set("caller")
 
@@ -59,8 +57,7 @@ def test_context_variables_travel_with_the_work(bridge: Bridge) -> None:
     assert "caller" == bridge.call(ask)
 
 
-async def test_cancelling_an_awaiter_cancels_its_work(bridge: Bridge) -> None:
-    """A user who stops waiting must not leave work behind."""
+async def test_cancelled_caller_cancels_its_work(bridge: Bridge) -> None:
     started, ended = threading.Event(), threading.Event()
 
     async def work() -> None:
@@ -78,8 +75,7 @@ async def test_cancelling_an_awaiter_cancels_its_work(bridge: Bridge) -> None:
     assert waiting.cancelled() or waiting.cancelling()
 
 
-def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
-    """Nothing outlives its gateway."""
+def test_close_cancels_running_work_and_joins_the_thread() -> None:
     bridge = Bridge("to be closed")
     started = threading.Event()
 
@@ -96,8 +92,8 @@ def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
     assert "to be closed" not in [thread.name for thread in threading.enumerate()]
 
 
-async def test_whoever_waits_while_it_closes_is_told_so() -> None:
-    """Nobody cancelled them: what follows an `except ClosedError` must run."""
+async def test_waiting_callers_get_closed_error_on_close() -> None:
+    """They were not cancelled, so a cancellation would be wrong."""
     bridge = Bridge()
     started = threading.Barrier(3)
 
@@ -110,13 +106,13 @@ async def test_whoever_waits_while_it_closes_is_told_so() -> None:
     await asyncio.to_thread(started.wait, 30)
     await asyncio.to_thread(bridge.close)
 
-    for each in (waiting, blocking):
+    for caller in (waiting, blocking):
         with pytest.raises(ClosedError):
-            await each
+            await caller
 
 
-def test_what_is_let_in_just_before_the_end_ends_too() -> None:
-    """However busy the loop is, nobody waits for what will never run."""
+def test_work_accepted_just_before_close_ends() -> None:
+    """Otherwise its caller would wait forever."""
     bridge = Bridge()
     busy, free = threading.Event(), threading.Event()
 
@@ -138,8 +134,7 @@ def test_what_is_let_in_just_before_the_end_ends_too() -> None:
     assert isinstance(late.exception(30), ClosedError)
 
 
-def test_what_its_caller_cancelled_stays_cancelled_when_the_bridge_closes() -> None:
-    """Whoever went away is told of nothing, in no log either."""
+def test_close_does_not_report_work_cancelled_by_its_caller() -> None:
     bridge = Bridge()
     started, told = threading.Event(), threading.Event()
 
@@ -161,8 +156,7 @@ def test_what_its_caller_cancelled_stays_cancelled_when_the_bridge_closes() -> N
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_work_that_would_end_the_program_ends_alone(error: BaseException, bridge: Bridge) -> None:
-    """Its caller hears of it; the loop goes on for the others."""
+def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bridge) -> None:
     door = asyncio.Event()
 
     async def leave() -> None:
@@ -172,15 +166,14 @@ def test_work_that_would_end_the_program_ends_alone(error: BaseException, bridge
         door.set()
 
     other = bridge.submit(door.wait)
-    left = bridge.submit(leave).exception(30)
+    raised = bridge.submit(leave).exception(30)
     bridge.submit(opened).result(30)
 
-    assert error is left
+    assert error is raised
     assert other.result(30)
 
 
-def test_what_exits_while_the_bridge_closes_keeps_nobody_waiting() -> None:
-    """All others still end, and the thread too."""
+def test_work_that_exits_during_close_does_not_block_others() -> None:
     bridge = Bridge("exits at the end")
 
     async def leave() -> None:
@@ -201,8 +194,7 @@ def test_what_exits_while_the_bridge_closes_keeps_nobody_waiting() -> None:
     assert "exits at the end" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_closed_bridge_refuses_work() -> None:
-    """The message says what to do."""
+def test_closed_bridge_refuses_work() -> None:
     bridge = Bridge()
     bridge.check_open()
     bridge.close()
@@ -213,8 +205,8 @@ def test_a_closed_bridge_refuses_work() -> None:
         bridge.check_open()
 
 
-def test_the_last_work_runs_only_if_the_loop_ever_started() -> None:
-    """Nothing was opened, so there is nothing to close."""
+def test_last_work_runs_only_if_the_loop_was_started() -> None:
+    """Without a started loop, nothing needs to be closed."""
     done: list[str] = []
 
     async def last() -> None:
@@ -228,8 +220,8 @@ def test_the_last_work_runs_only_if_the_loop_ever_started() -> None:
     assert ["closed"] == done
 
 
-def test_a_bridge_may_be_closed_from_its_own_loop() -> None:
-    """A thread cannot join itself; it ends all the same."""
+def test_bridge_can_be_closed_on_its_own_loop() -> None:
+    """A thread cannot join itself."""
     bridge = Bridge("tests-own")
     threads: list[threading.Thread] = []
 
@@ -243,7 +235,7 @@ def test_a_bridge_may_be_closed_from_its_own_loop() -> None:
     assert not threads[0].is_alive()
 
 
-# A child that hangs ends by its own alarm.
+# An alarm ends a child that hangs.
 FORK = """
 import os, signal, sys
 from gateway.errors import ClosedError
@@ -270,8 +262,10 @@ used.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it forks")
-def test_a_forked_child_is_told_instead_of_waiting_for_ever() -> None:
-    """Its parent's loop has no thread there; what was not used before the fork works in both."""
+def test_forked_child_gets_an_error_instead_of_waiting() -> None:
+    """The loop's thread does not exist in the child. A gateway that was unused before the fork
+    works in both processes.
+    """
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""When a server is left alone, and a service that hangs is skipped."""
+"""Circuit breakers of servers, and guards of services that hang."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.testing import ManualClock
 from tests.fakes import Gate, until
 
 
-def tripped(clock: ManualClock) -> Breaker:
-    """One that opens after two failures, for 4 s, then 8 s, then 10 s; it is open."""
+def open_breaker(clock: ManualClock) -> Breaker:
+    """Return an open breaker, which opens after two failures, for 4 s, then 8 s, then 10 s."""
     options = UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10)
     circuit = Breaker(options, clock=clock)
     circuit.record_failure()
@@ -30,9 +30,8 @@ def tripped(clock: ManualClock) -> Breaker:
     return circuit
 
 
-def test_failures_in_a_row_open_the_breaker_and_an_answer_between_does_not() -> None:
-    """A server that works now and then works; waits vary by a fifth."""
-    circuit = tripped(ManualClock())
+def test_only_consecutive_failures_open_the_breaker() -> None:
+    circuit = open_breaker(ManualClock())
 
     assert circuit.is_open
     with circuit.admit() as wait_s:
@@ -40,10 +39,12 @@ def test_failures_in_a_row_open_the_breaker_and_an_answer_between_does_not() -> 
 
 
 @pytest.mark.parametrize("has_answered", [False, True])
-def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
-    """A server that just came back must not be stormed; a caller that left says nothing of it."""
+def test_breaker_admits_one_probe_at_a_time(*, has_answered: bool) -> None:
+    """Many uses could overload a server that has just restarted. A cancelled probe decides
+    nothing.
+    """
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     clock.tick(5)
     with circuit.admit() as probe_s:
         for _ in range(2):
@@ -56,9 +57,9 @@ def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
         assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
 
 
-def test_a_person_ends_the_wait_and_the_next_use_is_the_probe() -> None:
-    """A breaker that is closed stays so."""
-    circuit = tripped(ManualClock())
+def test_ended_wait_admits_the_next_use_as_probe() -> None:
+    """A closed breaker does not change."""
+    circuit = open_breaker(ManualClock())
     circuit.end_wait()
     with circuit.admit() as probe_s, circuit.admit() as other_s:
         circuit.record_failure()
@@ -70,8 +71,7 @@ def test_a_person_ends_the_wait_and_the_next_use_is_the_probe() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_use_from_before_does_not_end_the_probe(*, fails: bool) -> None:
-    """Whoever called while all was well, and goes away or fails now, has nothing to do with it."""
+def test_earlier_use_does_not_end_the_probe(*, fails: bool) -> None:
     clock = ManualClock()
     circuit = Breaker(UpstreamOptions(breaker_failures=1, breaker_s=4), clock=clock)
     with ExitStack() as probing:
@@ -86,10 +86,9 @@ def test_a_use_from_before_does_not_end_the_probe(*, fails: bool) -> None:
             assert 1.0 == wait_s
 
 
-def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
-    """A server that is gone for good costs less and less."""
+def test_each_failed_probe_doubles_the_wait_up_to_the_maximum() -> None:
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     waits = []
     for _ in range(4):
         with circuit.admit() as wait_s:
@@ -102,12 +101,12 @@ def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
 
 
 @pytest.mark.parametrize(("well_s", "expected_s"), [(0, 8.0), (9, 8.0), (10, 4.0), (100, 4.0)])
-def test_the_waits_begin_anew_only_after_a_time_of_answers(
-    well_s: float, expected_s: float
-) -> None:
-    """What answers once after each start, and then fails again, costs less and less."""
+def test_waits_are_reset_after_a_time_without_failures(well_s: float, expected_s: float) -> None:
+    """A server that answers once after each start and then fails must be tried less and less
+    often.
+    """
     clock = ManualClock()
-    circuit = tripped(clock)
+    circuit = open_breaker(clock)
     clock.tick(100)
     for seconds in (0.0, well_s):
         clock.tick(seconds)
@@ -122,22 +121,22 @@ def test_the_waits_begin_anew_only_after_a_time_of_answers(
 # -- services ------------------------------------------------------------------------------------
 
 
-def _here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+def run_here(work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
 Ask = Callable[..., Coroutine[None, None, object]]
 
 
-def asking(clock: ManualClock, *, patience_s: float) -> Ask:
-    """Ask through a guard whose time passes as soon as it sleeps; each request is a flight."""
+def guarded_requests(clock: ManualClock, *, patience_s: float) -> Ask:
+    """Return a function that sends requests through a guard, whose sleeps advance the clock."""
 
     async def sleep(seconds: float) -> None:
         clock.tick(seconds)
         await asyncio.sleep(0)
 
-    guard = ServiceGuard("model", patience_s=patience_s, submit=_here, clock=clock, sleep=sleep)
-    flights = SingleFlight[object](_here)
+    guard = ServiceGuard("model", patience_s=patience_s, submit=run_here, clock=clock, sleep=sleep)
+    flights = SingleFlight[object](run_here)
 
     async def ask(work: Callable[[], Coroutine[Any, Any, object]], key: str = "a") -> object:
         return await guard.run(flights, key, work)
@@ -145,28 +144,28 @@ def asking(clock: ManualClock, *, patience_s: float) -> Ask:
     return ask
 
 
-async def asked_in_vain(
+async def request_without_answer(
     ask: Ask, work: Callable[[], Coroutine[Any, Any, object]], clock: ManualClock
 ) -> str:
-    """Ask, lose patience after 10 s, and return why there is no answer."""
-    asking = asyncio.ensure_future(ask(work))
+    """Send a request, give up after 10 s, and return the reason of the failure."""
+    request = asyncio.ensure_future(ask(work))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     clock.tick(10)
-    asking.cancel()
-    (result,) = await asyncio.gather(asking, return_exceptions=True)
+    request.cancel()
+    (result,) = await asyncio.gather(request, return_exceptions=True)
     return str(result)
 
 
 SKIPPED = "the model was skipped: it did not answer 3 times in a row"
 
 
-async def test_a_service_that_hangs_is_skipped_until_a_late_answer() -> None:
-    """Also where all searches wait for one request, which goes on: what it says counts."""
+async def test_hanging_service_is_skipped_until_a_late_answer() -> None:
+    """The shared request continues, and its late answer counts."""
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
 
-    reasons = [await asked_in_vain(ask, gate.wait, clock) for _ in range(4)]
+    reasons = [await request_without_answer(ask, gate.wait, clock) for _ in range(4)]
     gate.set()
 
     async def answered() -> bool:
@@ -181,8 +180,8 @@ async def test_a_service_that_hangs_is_skipped_until_a_late_answer() -> None:
     assert reasons[3].startswith(SKIPPED)
 
 
-async def test_a_service_that_hangs_is_asked_again_in_the_background() -> None:
-    """By nobody's search, further and further apart, and never for the last time."""
+async def test_hanging_service_is_probed_in_the_background() -> None:
+    """The probes do not belong to a search, have growing intervals and never stop."""
     clock, sent = ManualClock(), 0
 
     async def request() -> str:
@@ -192,11 +191,11 @@ async def test_a_service_that_hangs_is_asked_again_in_the_background() -> None:
             raise OSError("down")
         return "answered"
 
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
     hung = Gate()
-    await asked_in_vain(ask, hung.wait, clock)
-    await asked_in_vain(ask, hung.wait, clock)
-    began = clock()
+    await request_without_answer(ask, hung.wait, clock)
+    await request_without_answer(ask, hung.wait, clock)
+    start = clock()
     with pytest.raises(OSError, match="down"):
         await ask(_slow(request, clock), "b")
 
@@ -207,7 +206,7 @@ async def test_a_service_that_hangs_is_asked_again_in_the_background() -> None:
 
     assert "answered" == await ask(request, "c")
     # One slow failure of 2 s, then waits of 1, 2, 4 and 8 s, with jitter, and slow probes.
-    assert clock() - began >= 2 + 0.8 * 15
+    assert clock() - start >= 2 + 0.8 * 15
 
 
 def _slow(
@@ -221,10 +220,10 @@ def _slow(
 
 
 @pytest.mark.parametrize(("took_s", "skipped"), [(0.0, False), (0.9, False), (1.1, True)])
-async def test_only_a_failure_that_took_a_while_counts(took_s: float, *, skipped: bool) -> None:
-    """A service that refuses at once costs no search anything: the next one tries again."""
+async def test_guard_counts_only_slow_failures(took_s: float, *, skipped: bool) -> None:
+    """A service that refuses at once costs searches no time."""
     clock = ManualClock()
-    ask = asking(clock, patience_s=10)
+    ask = guarded_requests(clock, patience_s=10)
 
     async def request() -> str:
         raise OSError("refused")
@@ -239,10 +238,10 @@ async def test_only_a_failure_that_took_a_while_counts(took_s: float, *, skipped
     assert skipped == reasons[3].startswith(SKIPPED)
 
 
-async def test_requests_side_by_side_fail_once() -> None:
-    """A search of several queries that finds no answer is one failure of the service."""
+async def test_concurrent_requests_count_as_one_failure() -> None:
+    """A search may send several queries."""
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=1)
+    ask = guarded_requests(clock, patience_s=1)
 
     async def request() -> str:
         await gate.wait()
@@ -261,12 +260,11 @@ async def test_requests_side_by_side_fail_once() -> None:
     assert "here" == await ask(answer, "next")
 
 
-async def test_who_goes_away_early_says_nothing_of_the_service() -> None:
-    """A person who closes a window is no failure."""
+async def test_caller_that_leaves_early_is_not_a_failure() -> None:
     clock, gate = ManualClock(), Gate()
-    ask = asking(clock, patience_s=1000)
+    ask = guarded_requests(clock, patience_s=1000)
 
-    reasons = [await asked_in_vain(ask, gate.wait, clock) for _ in range(5)]
+    reasons = [await request_without_answer(ask, gate.wait, clock) for _ in range(5)]
     gate.set()
 
     assert [""] * 5 == reasons

@@ -1,4 +1,4 @@
-"""Bounded memory with a lifetime, and one flight for equal work."""
+"""Caches with a maximum size and lifetime, and sharing of equal work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def bridge() -> Iterator[Bridge]:
     bridge.close()
 
 
-def test_a_value_lives_from_its_putting_however_often_it_is_read() -> None:
-    """Absolute lifetimes: what is popular must grow old too."""
+def test_reads_do_not_extend_the_lifetime_of_a_value() -> None:
     clock = ManualClock()
     cache = Cache[int]("c", max_items=4, ttl_s=10, clock=clock)
     cache.put("a", 1)
@@ -34,8 +33,7 @@ def test_a_value_lives_from_its_putting_however_often_it_is_read() -> None:
     assert (1, None) == (alive, cache.get("a"))
 
 
-def test_the_oldest_goes_when_the_cache_is_full() -> None:
-    """Memory has a bound."""
+def test_full_cache_drops_its_oldest_value() -> None:
     cache = Cache[int]("c", max_items=2, ttl_s=10, clock=ManualClock())
     for number in range(3):
         cache.put(number, number)
@@ -43,16 +41,15 @@ def test_the_oldest_goes_when_the_cache_is_full() -> None:
     assert [None, 1, 2] == [cache.get(number) for number in range(3)]
 
 
-def test_a_cache_of_no_items_keeps_nothing() -> None:
-    """A size of 0 turns it off."""
+def test_cache_of_size_0_keeps_nothing() -> None:
     cache = Cache[int]("c", max_items=0, ttl_s=10)
     cache.put("a", 1)
 
     assert cache.get("a") is None
 
 
-def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
-    """A look that asks again for the same question must not count as a second one."""
+def test_listener_gets_hits_and_misses_but_not_peeks() -> None:
+    """A second lookup for the same request must not count."""
     events: list[tuple[str, str]] = []
     cache = Cache[int]("c", max_items=2, ttl_s=10, on_event=lambda *event: events.append(event))
     cache.get("a")
@@ -63,8 +60,7 @@ def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     assert [("c", "miss"), ("c", "hit")] == events
 
 
-async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
-    """A hundred askers, one flight, and the owner knows who rode along."""
+async def test_equal_concurrent_work_runs_once(bridge: Bridge) -> None:
     events: list[str] = []
     runs: list[int] = []
     door = asyncio.Event()
@@ -78,7 +74,7 @@ async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
         return 7
 
     asking = [asyncio.ensure_future(flights.run("key", work)) for _ in range(100)]
-    await asyncio.sleep(0)  # Each starts or joins the flight in its first step.
+    await asyncio.sleep(0)  # each caller starts or joins the work in its first step
     bridge.submit(_set(door)).result()
 
     assert [7] * 100 == await asyncio.gather(*asking)
@@ -86,8 +82,7 @@ async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
     assert ["coalesced"] * 99 == events
 
 
-async def test_the_first_askers_cancellation_leaves_the_others_their_result(bridge: Bridge) -> None:
-    """The flight belongs to nobody: whoever goes away, it lands."""
+async def test_cancelled_first_caller_leaves_the_others_their_result(bridge: Bridge) -> None:
     door = asyncio.Event()
     flights = SingleFlight[int](bridge.submit)
 
@@ -106,8 +101,7 @@ async def test_the_first_askers_cancellation_leaves_the_others_their_result(brid
     assert first.cancelled()
 
 
-async def test_a_failed_flight_fails_all_who_ride_and_is_then_forgotten(bridge: Bridge) -> None:
-    """A fault is not remembered: the next asker flies anew."""
+async def test_failed_work_fails_for_all_callers_and_is_not_cached(bridge: Bridge) -> None:
     outcomes: list[Exception | None] = [ValueError("first"), None]
 
     async def work() -> int:
@@ -123,8 +117,7 @@ async def test_a_failed_flight_fails_all_who_ride_and_is_then_forgotten(bridge: 
     assert 7 == await flights.run("key", work)
 
 
-async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge: Bridge) -> None:
-    """Whoever went away is not told of, in no log either."""
+async def test_failed_work_without_callers_is_not_logged(bridge: Bridge) -> None:
     events: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: events.append(context))
@@ -141,7 +134,7 @@ async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge:
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     landed = asyncio.Event()
-    # Told after the one who waited, by the same way.
+    # Runs after the callback of the waiting caller, on the same loop.
     flight.add_done_callback(lambda _: loop.call_soon_threadsafe(landed.set))
     bridge.submit(_set(door)).result()
     await landed.wait()

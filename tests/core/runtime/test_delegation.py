@@ -1,4 +1,4 @@
-"""Methods of a part, as methods of the object that has the part."""
+"""Methods that delegate to a part of an object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Library:
     read = async_call_of("shelf", Shelf.read)
 
 
-async def test_a_method_of_the_whole_calls_the_part() -> None:
+async def test_delegated_method_calls_the_part() -> None:
     library = Library()
 
     assert ["Emma", "Emma"] == library.put("Emma", times=2)
@@ -41,7 +41,7 @@ async def test_a_method_of_the_whole_calls_the_part() -> None:
 
 
 @pytest.mark.parametrize("name", ["put", "read"])
-def test_a_method_of_the_whole_has_signature_and_docstring_of_the_part(name: str) -> None:
+def test_delegated_method_has_signature_and_docstring_of_the_part(name: str) -> None:
     ours, part = getattr(Library, name), getattr(Shelf, name)
 
     assert inspect.signature(part) == inspect.signature(ours)
@@ -59,7 +59,7 @@ def test_a_method_of_the_whole_has_signature_and_docstring_of_the_part(name: str
         ("add_virtual_server", "prompts:"),
     ],
 )
-def test_help_on_a_gateway_tells_the_arguments(name: str, argument: str) -> None:
+def test_help_on_a_gateway_shows_the_arguments(name: str, argument: str) -> None:
     method = getattr(Gateway, name)
 
     assert argument in (inspect.getdoc(method) or "")

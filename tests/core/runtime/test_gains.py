@@ -1,4 +1,4 @@
-"""Whether a signal helped: a mean over calls, and an interval over tasks."""
+"""Measured gains: a mean over calls, and an interval over tasks."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import pytest
 from gateway.runtime.gains import MIN_TASKS, Gain, measure_gain
 
 
-def test_nothing_is_no_gain() -> None:
-    """Neither without tasks nor without calls in them."""
+def test_gain_is_zero_without_calls() -> None:
     assert Gain() == measure_gain([]) == measure_gain([[], []])
 
 
-def test_calls_are_counted_and_their_mean_is_over_calls() -> None:
-    """A long task counts by its calls."""
-    found = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
+def test_gain_is_the_mean_over_calls() -> None:
+    """A long task counts once for each of its calls."""
+    gain = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
 
-    assert (2, 4, 2, 1) == (found.tasks, found.calls, found.higher, found.lower)
-    assert pytest.approx(0.125) == found.mean
-    assert found.low <= found.mean <= found.high
-    assert [-0.25, 0.25] == pytest.approx([found.low, found.high])
+    assert (2, 4, 2, 1) == (gain.tasks, gain.calls, gain.higher, gain.lower)
+    assert pytest.approx(0.125) == gain.mean
+    assert gain.low <= gain.mean <= gain.high
+    assert [-0.25, 0.25] == pytest.approx([gain.low, gain.high])
 
 
 @pytest.mark.parametrize(
@@ -34,15 +33,13 @@ def test_calls_are_counted_and_their_mean_is_over_calls() -> None:
         ([[0.5]] * 3 * MIN_TASKS + [[-0.5]] * MIN_TASKS, True),
     ],
 )
-def test_a_gain_is_measured_if_it_is_more_than_chance(
-    tasks: list[list[float]], measured: bool
-) -> None:
-    """Zero lies below the interval, and there are enough tasks."""
+def test_gain_is_measured_only_if_significant(tasks: list[list[float]], measured: bool) -> None:
+    """The interval must be above zero, and the number of tasks sufficient."""
     assert measured == measure_gain(tasks).measured
 
 
-def test_tasks_hang_together() -> None:
-    """Forty calls of four tasks are four pieces of evidence, not forty."""
+def test_gain_treats_calls_of_a_task_as_dependent() -> None:
+    """Forty calls in four tasks are four independent observations."""
     drawn = random.Random(3)
     tasks = [[sign * 0.3 + drawn.random() / 9 for _ in range(10)] for sign in (1, 1, 1, -1)]
     apart = [[call] for task in tasks for call in task]

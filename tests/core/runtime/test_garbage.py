@@ -1,4 +1,4 @@
-"""Memory that work leaves behind."""
+"""Return of free memory to the operating system."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.runtime.garbage import release_memory
 @pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="glibc's"
 )
-def test_the_system_gets_back_what_is_free_between_other_things() -> None:
-    """Without that it stays with the process as long as anything above it does."""
+def test_release_memory_returns_free_memory_between_used_blocks() -> None:
+    """Otherwise the process keeps free memory below any used block."""
     blocks = [bytes(1 << 16) for _ in range(256)]
     pinned = blocks[1::64]
     del blocks

@@ -1,4 +1,4 @@
-"""What a dashboard shows of the present, what it counts, and by what names."""
+"""Gauges and counters for dashboards, and their names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.metrics import Watch, counted, documented
 
 
 class Doubted(ListSource):
-    """A source whose tool is not as it was approved, and whose store failed."""
+    """A source with a changed tool and a failed store."""
 
     async def list_tools(self) -> Listing:
         listing = await super().list_tools()
@@ -34,13 +34,11 @@ def gauge(watch: Watch, name: str, label: str = "none") -> dict[object, float]:
     return counted(watch.reader, name, label)
 
 
-async def test_gateways_of_one_provider_add_up_until_they_are_closed(
-    open_gateway: OpenGateway,
-) -> None:
-    """An SDK asks one callback a name: the second gateway must not be lost, nor the first stay."""
+async def test_gauges_of_several_gateways_are_added_until_closed(open_gateway: OpenGateway) -> None:
+    """An SDK calls one callback for each name, so gateways of one provider have to share it."""
     watch, clock = Watch(), ManualClock()
-    made = [open_gateway(meter_provider=watch.meter, clock=clock) for _ in range(2)]
-    for gateway in made:
+    gateways = [open_gateway(meter_provider=watch.meter, clock=clock) for _ in range(2)]
+    for gateway in gateways:
         gateway.add_server("shelf", server=Shelf([tool("a"), tool("b")]).server)
         await gateway.report()
         clock.tick(5)
@@ -50,16 +48,13 @@ async def test_gateways_of_one_provider_add_up_until_they_are_closed(
     assert {"tool": 4, "server": 2} == kinds
     assert {"up": 2, "down": 0} == states
     assert {None: 10} == gauge(watch, "gateway.index.age")
-    await made[0].aclose()
+    await gateways[0].aclose()
     kinds = gauge(watch, "gateway.index.entities", "gateway.entity.kind")
     assert {"tool": 2, "server": 1} == kinds
     assert {None: 5} == gauge(watch, "gateway.index.age")
 
 
-async def test_what_waits_for_an_approval_and_a_store_that_fails_are_seen(
-    open_gateway: OpenGateway,
-) -> None:
-    """Both change what is found, and nobody reads diagnostics all day."""
+async def test_gauges_count_pending_approvals_and_store_failures(open_gateway: OpenGateway) -> None:
     watch = Watch()
     gateway = open_gateway(
         strategy="auto",
@@ -77,8 +72,7 @@ async def test_what_waits_for_an_approval_and_a_store_that_fails_are_seen(
     assert 1 == stores["catalog"]
 
 
-async def test_texts_that_wait_for_a_vector_are_a_queue(open_gateway: OpenGateway) -> None:
-    """It is empty when the index is whole."""
+async def test_gauge_counts_texts_without_a_vector(open_gateway: OpenGateway) -> None:
     watch, embedder = Watch(), Gated()
     gateway = open_gateway(strategy="auto", embedder=embedder, meter_provider=watch.meter)
     gateway.add_source(ListSource("srv", [tool("a"), tool("b")]))
@@ -93,8 +87,8 @@ async def test_texts_that_wait_for_a_vector_are_a_queue(open_gateway: OpenGatewa
     assert empty == gauge(watch, "gateway.embedding.queue", "gateway.embedding.role")
 
 
-async def test_searches_that_find_nothing_are_counted_each_time(open_gateway: OpenGateway) -> None:
-    """From the cache too: whoever asks again has not found it either."""
+async def test_each_search_without_a_match_is_counted(open_gateway: OpenGateway) -> None:
+    """Results from the cache count too."""
     watch = Watch()
     gateway = open_gateway([tool("send_email", "Send an e-mail.")], meter_provider=watch.meter)
     for _ in range(2):
@@ -105,8 +99,8 @@ async def test_searches_that_find_nothing_are_counted_each_time(open_gateway: Op
     assert {"no_match": 2} == weak
 
 
-def test_names_that_are_not_ours_are_those_of_the_installed_conventions() -> None:
-    """And the schema that is named is one that defines them."""
+def test_opentelemetry_names_are_in_the_installed_conventions() -> None:
+    """The schema URL must belong to a version that defines them."""
     names = {name for name in _constants() if isinstance(name, str)}
     rows = documented()
     used = {name for name, row in rows.items() if len(row.cells) == 3}
@@ -117,7 +111,7 @@ def test_names_that_are_not_ours_are_those_of_the_installed_conventions() -> Non
 
 
 def _constants() -> Iterator[object]:
-    """Every name that the installed package knows."""
+    """Yield all names of the installed package."""
     (folder,) = map(Path, semconv.__path__)
     for kind in ("attributes", "metrics"):
         for path in folder.rglob(f"{kind}/*_{kind}.py"):

@@ -1,4 +1,4 @@
-"""What a schema costs, before anything is checked by it."""
+"""JSON pointers, cost of schemas, and typed access to JSON."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ ROOT: JsonObject = {"a": {"b/c": [{"d": 1}], "e~": True}}
         (7, None),
     ],
 )
-def test_a_pointer_leads_to_a_place_of_the_same_document(
-    reference: object, expected: object
-) -> None:
-    """RFC 6901, as the fragment of an address."""
+def test_pointer_resolves_to_a_part_of_the_document(reference: object, expected: object) -> None:
     assert expected == resolve_pointer(reference, ROOT)
 
 
@@ -48,12 +45,15 @@ def test_a_pointer_leads_to_a_place_of_the_same_document(
         ({"properties": {"children": {"items": {"$ref": "#"}}}}, 2),
         ({"$ref": "#/none"}, 2),
         ({"anyOf": [{"$ref": "#"}]}, math.inf),
-        ({"$ref": "#/x0", **{f"x{at}": {"$ref": f"#/x{at + 1}"} for at in range(5000)}}, math.inf),
+        (
+            {"$ref": "#/x0", **{f"x{index}": {"$ref": f"#/x{index + 1}"} for index in range(5000)}},
+            math.inf,
+        ),
     ],
     ids=["plain", "choice", "shared", "tree", "nowhere", "endless", "too long a chain"],
 )
-def test_schemas_that_apply_to_one_value_are_counted(schema: JsonObject, expected: float) -> None:
-    """What lies below applies to other values, and is counted by itself."""
+def test_count_in_place_counts_schemas_of_one_value(schema: JsonObject, expected: float) -> None:
+    """Schemas of nested values are counted separately."""
     assert expected == count_in_place(schema)
 
 
@@ -66,20 +66,21 @@ def test_schemas_that_apply_to_one_value_are_counted(schema: JsonObject, expecte
         (None, [], []),
     ],
 )
-def test_a_json_list_gives_its_texts_and_its_objects(
+def test_json_list_returns_its_texts_and_objects(
     value: object, texts: list[str], objects: list[JsonObject]
 ) -> None:
-    """What is of another type is left out, and what is no list has none."""
     assert (texts, objects) == (as_texts(value), as_objects(value))
 
 
 @pytest.mark.parametrize(("value", "text"), [("a", "a"), (7, ""), (["a"], ""), (None, "")])
-def test_what_is_no_text_reads_as_an_empty_one(value: object, text: str) -> None:
-    """A server may write anything."""
+def test_as_text_returns_empty_text_for_other_types(value: object, text: str) -> None:
     assert text == as_text(value)
 
 
-@pytest.mark.parametrize(("value", "found"), [({"a": 1}, {"a": 1}), ([{"a": 1}], {}), (None, {})])
-def test_what_is_no_object_reads_as_an_empty_one(value: object, found: JsonObject) -> None:
-    """Likewise."""
-    assert found == as_object(value)
+@pytest.mark.parametrize(
+    ("value", "expected"), [({"a": 1}, {"a": 1}), ([{"a": 1}], {}), (None, {})]
+)
+def test_as_object_returns_empty_object_for_other_types(
+    value: object, expected: JsonObject
+) -> None:
+    assert expected == as_object(value)

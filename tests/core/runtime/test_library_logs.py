@@ -1,4 +1,4 @@
-"""What libraries may log while they work for the gateway."""
+"""Log records of libraries, without secrets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import pytest
 from gateway.runtime.library_logs import quiet_libraries
 
 
-def test_of_an_address_that_the_sdk_logs_only_the_host_is_kept(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """As in our own messages. What the host does beside our sessions is logged as ever."""
+def test_logged_addresses_contain_only_the_host(caplog: pytest.LogCaptureFixture) -> None:
+    """Records from outside the block do not change."""
     caplog.set_level(logging.DEBUG)
     logging.getLogger("httpx2").info("HTTP Request: GET https://host/")
     with quiet_libraries("srv"):
@@ -26,10 +24,10 @@ def test_of_an_address_that_the_sdk_logs_only_the_host_is_kept(
 
 
 @pytest.mark.parametrize("name", ["httpcore2.http11", "mcp.made.later", "openai._base_client"])
-async def test_lines_below_a_warning_are_dropped_in_the_block_and_its_tasks(
+async def test_records_below_warning_are_dropped_in_the_block_and_its_tasks(
     caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """Whatever the level of a logger, also of one that is made after the first block."""
+    """Independent of logger levels, and also for loggers created after the first block."""
     caplog.set_level(1)
     with quiet_libraries("srv"):
         pass
@@ -45,5 +43,5 @@ async def test_lines_below_a_warning_are_dropped_in_the_block_and_its_tasks(
         await asyncio.create_task(work())
     logger.debug("of the host")
 
-    own = [each for each in caplog.records if each.name == name]
-    assert ["for https://host", "of the host"] == [each.getMessage() for each in own]
+    records = [record for record in caplog.records if record.name == name]
+    assert ["for https://host", "of the host"] == [record.getMessage() for record in records]

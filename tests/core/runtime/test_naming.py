@@ -1,4 +1,4 @@
-"""How URIs are compared."""
+"""Comparison of URIs."""
 
 from __future__ import annotations
 
@@ -33,28 +33,29 @@ URI = st.from_regex(r"[a-z]{1,3}://[a-z]{0,3}(/[A-Za-z0-9._~é -]{0,4}){0,3}", f
         ("", ""),
     ],
 )
-def test_equal_uris_have_one_spelling(uri: str, canonical: str) -> None:
-    """By the table of RFC 3986, 6.2.2."""
+def test_equivalent_uris_have_one_canonical_form(uri: str, canonical: str) -> None:
+    """Cases of RFC 3986, 6.2.2."""
     assert canonical == canonical_uri(uri)
 
 
 @given(uri=URI, data=st.data())
-def test_an_escape_that_is_not_needed_changes_nothing(uri: str, data: st.DataObject) -> None:
-    """Whichever letters of the path are escaped, in either case of hex."""
-    at = uri.index("//") + 2
-    escaped = uri[:at] + "".join(
+def test_unnecessary_escapes_do_not_change_the_canonical_form(
+    uri: str, data: st.DataObject
+) -> None:
+    start = uri.index("//") + 2
+    escaped = uri[:start] + "".join(
         "".join(data.draw(st.sampled_from([f"%{byte:02x}", f"%{byte:02X}"])) for byte in raw)
         if char != "/" and data.draw(st.booleans())
         else char
-        for char in uri[at:]
+        for char in uri[start:]
         for raw in [char.encode()]
     )
 
     assert canonical_uri(uri) == canonical_uri(escaped)
     assert canonical_uri(uri) == canonical_uri(canonical_uri(uri))
-    assert matches_template(canonical_uri("X://{a}"), canonical_uri("x" + escaped[at - 3 :]))
+    assert matches_template(canonical_uri("X://{a}"), canonical_uri("x" + escaped[start - 3 :]))
 
 
-def test_a_path_keeps_the_case_of_what_stands_before_it() -> None:
+def test_normalize_path_keeps_the_case_of_scheme_and_authority() -> None:
     """Patterns of a host match as they are written."""
     assert "NOTE://Shop/b" == normalize_path("NOTE://Sh%6Fp/a/../b")

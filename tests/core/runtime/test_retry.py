@@ -1,4 +1,4 @@
-"""What is tried again, how far apart, what is never sent twice, and who is left alone."""
+"""Retries of connections and calls, and their pauses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
 
 
 class Attempts:
-    """Raises each of *faults* in turn, then returns ``done``; counts, and notes the pauses."""
+    """Raises *faults* one after the other, then returns ``done``. Records the number of calls and
+    the pauses.
+    """
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
@@ -32,8 +34,8 @@ class Attempts:
         return "done"
 
 
-async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_limits() -> None:
-    """Full jitter: each pause lies between nothing and a bound that doubles to its maximum."""
+async def test_unreachable_server_is_retried_with_growing_pauses() -> None:
+    """Full jitter: each pause is between zero and a bound that doubles up to its maximum."""
     pauses = []
     for _ in range(50):
         attempts = Attempts(UNREACHED, UNREACHED, UNREACHED)
@@ -46,8 +48,8 @@ async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_lim
         assert len(set(drawn)) > 1
 
 
-async def test_attempts_have_an_end() -> None:
-    """The last failure is the one that is raised."""
+async def test_connection_attempts_are_limited() -> None:
+    """The last error is raised."""
     attempts = Attempts(*[UNREACHED] * 5)
     with pytest.raises(UpstreamError, match="nothing answers"):
         await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
@@ -63,8 +65,8 @@ async def test_attempts_have_an_end() -> None:
         ClosedError("closed"),
     ],
 )
-async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) -> None:
-    """A wrong key tried three times is a locked account."""
+async def test_permanent_failures_are_not_retried(fault: Exception) -> None:
+    """Repeated wrong credentials can lock an account."""
     attempts = Attempts(fault)
 
     with pytest.raises(type(fault)):
@@ -85,10 +87,10 @@ async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) ->
         ([UpstreamError("s", "no")], True, 1),
     ],
 )
-async def test_a_call_is_sent_again_once_and_only_if_it_never_left_or_may_run_twice(
+async def test_call_is_repeated_once_only_if_safe(
     faults: list[Exception], *, repeatable: bool, count: int
 ) -> None:
-    """Money sent twice is worse than a failure that is reported."""
+    """A repeated payment is worse than a reported failure."""
     attempts = Attempts(*faults)
 
     if len(faults) < count:
@@ -99,8 +101,8 @@ async def test_a_call_is_sent_again_once_and_only_if_it_never_left_or_may_run_tw
     assert count == attempts.count
 
 
-def test_what_others_lock_is_tried_until_it_is_free_and_nothing_else_is() -> None:
-    """A fault of another kind is raised at once, and so is one that lasts too long."""
+def test_work_is_repeated_only_while_locked() -> None:
+    """Other errors, and locks beyond the maximum time, are raised."""
     faults: list[Exception] = [OSError("locked"), OSError("locked"), ValueError("other")]
 
     def work() -> str:

@@ -1,4 +1,4 @@
-"""Which texts of a configuration hold a secret."""
+"""Detection of secrets in configurations and texts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ TOKEN = "ghp_" + "a1B2" * 9
     "name",
     ["API_KEY", "apiKey", "GITHUB_TOKEN", "X-Api-Key", "Authorization", "db_password", "PASSWORD"],
 )
-def test_names_that_hold_secrets(name: str) -> None:
-    """In the ways in which people write them."""
+def test_sounds_secret_accepts_names_of_secrets(name: str) -> None:
     assert sounds_secret(name)
 
 
 @pytest.mark.parametrize(
     "name", ["MAX_TOKENS", "KEYBOARD", "AUTHOR", "KEY_PATH", "TOKEN_URL", "AWS_ACCESS_KEY_ID", ""]
 )
-def test_names_that_do_not(name: str) -> None:
-    """A word inside of another is none."""
+def test_sounds_secret_rejects_other_names(name: str) -> None:
+    """Parts of words do not count."""
     assert not sounds_secret(name)
 
 
@@ -45,10 +44,7 @@ def test_names_that_do_not(name: str) -> None:
         ("ANY", "eyJhbGciOiJ9.eyJzdWIiOiIx.c2ln", "eyJhbGciOiJ9.eyJzdWIiOiIx.c2ln"),
     ],
 )
-def test_a_secret_is_found_without_what_stands_around_it(
-    name: str, value: str, secret: str
-) -> None:
-    """Only that is replaced."""
+def test_find_secret_returns_only_the_secret_part(name: str, value: str, secret: str) -> None:
     span = find_secret(name, value)
 
     assert span is not None
@@ -68,13 +64,12 @@ def test_a_secret_is_found_without_what_stands_around_it(
         ("url", "https://h:8080/mcp?page=2"),
     ],
 )
-def test_references_and_settings_are_none(name: str, value: str) -> None:
-    """They may be copied."""
+def test_find_secret_ignores_references_and_settings(name: str, value: str) -> None:
     assert find_secret(name, value) is None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "expected"),
     [
         (["--token", "abc"], [(1, "token", "abc")]),
         (["--token=abc", "x"], [(0, "token", "abc")]),
@@ -86,26 +81,24 @@ def test_references_and_settings_are_none(name: str, value: str) -> None:
         (["--token-file", "/run/x", "a: b"], []),
     ],
 )
-def test_command_lines_name_what_they_hold(
-    arguments: list[str], found: list[tuple[int, str, str]]
+def test_find_in_arguments_uses_flags_and_names(
+    arguments: list[str], expected: list[tuple[int, str, str]]
 ) -> None:
-    """A flag before it, or a name with it."""
-    assert found == [
+    assert expected == [
         (place, name, arguments[place][slice(*span)])
         for place, name, span in find_in_arguments(arguments)
     ]
 
 
-def test_what_only_looks_random_is_doubtful() -> None:
-    """A person knows."""
+def test_looks_random_detects_random_values() -> None:
     assert [True, False, False, False] == [
-        looks_random(each)
-        for each in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
+        looks_random(value)
+        for value in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
     ]
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         (f"use {TOKEN} and {TOKEN} for the hub", "use [redacted] and [redacted] for the hub"),
         ("open postgres://me:p4ss@h/db now", "open postgres://me:[redacted]@h/db now"),
@@ -117,6 +110,5 @@ def test_what_only_looks_random_is_doubtful() -> None:
         ("", ""),
     ],
 )
-def test_secrets_are_taken_out_of_texts(text: str, kept: str) -> None:
-    """All of them, not the first alone."""
-    assert kept == redact(text)
+def test_redact_replaces_all_secrets_in_a_text(text: str, expected: str) -> None:
+    assert expected == redact(text)

@@ -1,4 +1,4 @@
-"""Secrets by reference."""
+"""References to secrets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def ring() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ring")
-def test_a_reference_to_the_keyring_is_followed() -> None:
-    """The file may be shared; the secret is not in it."""
+def test_keyring_reference_returns_the_secret() -> None:
     entry = {"url": "https://h/mcp", "headers": {"X-Token": "keyring:mcp/files/token"}}
 
     manifest = parse_manifest({"mcpServers": {"a": entry}})
@@ -40,21 +39,20 @@ def test_a_reference_to_the_keyring_is_followed() -> None:
     ("text", "message"),
     [("keyring:token", "write keyring:SERVICE/NAME"), ("keyring:other/token", "has no")],
 )
-def test_a_reference_that_leads_nowhere_is_reported(text: str, message: str) -> None:
-    """By its name."""
+def test_reference_to_a_missing_secret_raises_an_error_with_its_name(
+    text: str, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         from_keyring(text)
 
 
-def test_a_variable_may_be_named_in_short() -> None:
-    """As other tools write it."""
+def test_variable_has_a_short_form() -> None:
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "env": {"K": "env:NOT_SET"}}}})
 
     assert "needs the environment variable NOT_SET" in manifest.warnings[0].detail
 
 
-def test_a_secret_that_stands_in_the_file_earns_a_warning_without_being_shown() -> None:
-    """It ends in a repository sooner or later."""
+def test_literal_secret_is_reported_without_its_value() -> None:
     values = {
         "API_KEY": "sk-1234567890",
         "TOKEN": "${TOKEN}",

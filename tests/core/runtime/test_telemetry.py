@@ -1,4 +1,4 @@
-"""Rule 10: what a host can observe, and what nobody can."""
+"""Spans and metrics (rule 10), without contents of users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.metrics import Watch, counted, documented, recorded
 CANARY = "canary-7f3a"
 UNCHANGING = """
 from gateway.hookspecs import hookimpl
-from gateway.search.query_forms import Correction
+from gateway.search.query import Correction
 
 def correct(index, query, mask=None):
     return Correction(text=query)
@@ -54,14 +54,14 @@ def watch() -> Watch:
 def watched(
     open_gateway: OpenGateway, watch: Watch, tools: Sequence[ToolDefinition], **options: object
 ) -> Gateway:
-    made: dict[str, object] = {
+    arguments: dict[str, object] = {
         "strategy": "auto",
         "embedder": HashingEmbedder(),
         "normalizer": TableNormalizer({f"лист {CANARY}": f"email {CANARY}"}),
         "tracer_provider": watch.tracer,
         "meter_provider": watch.meter,
     }
-    return open_gateway(tools, **(made | options))
+    return open_gateway(tools, **(arguments | options))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def gateway(
 
 
 async def exercise(gateway: Gateway) -> None:
-    """Do everything once, with the canary wherever a user could put it."""
+    """Use all functions once, with the canary in all user texts."""
 
     def fail_well(text: str) -> str:
         """Fail."""
@@ -86,8 +86,8 @@ async def exercise(gateway: Gateway) -> None:
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_a_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> None:
-    """Rule 10: rewriting and embedding stand under the search, whoever's loop did them."""
+async def test_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> None:
+    """Rule 10: spans of rewriting and embedding have the search as parent, on any loop."""
     await gateway.report()
     watch.spans.clear()
 
@@ -112,15 +112,15 @@ async def test_a_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> No
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_one_build_is_one_build_with_its_embedding_behind_it(
+async def test_first_build_counts_once_including_its_embedding(
     gateway: Gateway, watch: Watch
 ) -> None:
-    """Rule 10: index operations too; a first search is no reason to count two builds."""
+    """Rule 10 includes index builds. The first search starts one build, not two."""
     await gateway.search("a")
 
     attributes = [watch.of(f"gateway.index.{step}").attributes or {} for step in ("build", "embed")]
-    assert [12, 12] == [each["gateway.index.entities"] for each in attributes]
-    assert [0, 24] == [each["gateway.index.embedded"] for each in attributes]
+    assert [12, 12] == [attribute_set["gateway.index.entities"] for attribute_set in attributes]
+    assert [0, 24] == [attribute_set["gateway.index.embedded"] for attribute_set in attributes]
     embed = watch.of("gateway.index.embed")
     assert [24] == [
         (span.attributes or {}).get("gateway.embedding.texts")
@@ -136,13 +136,13 @@ async def test_one_build_is_one_build_with_its_embedding_behind_it(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_duration_ranking_and_tokens_are_measured(
+async def test_search_records_duration_ranking_and_tokens(
     open_gateway: OpenGateway,
     watch: Watch,
     catalog: tuple[ToolDefinition, ...],
     install_plugin: InstallPlugin,
 ) -> None:
-    """Rule 10: how long, how ranked, what it cost; a cache hit costs nothing."""
+    """Rule 10. A cache hit costs no tokens."""
     install_plugin("unchanging", UNCHANGING)
     options = replace(PATIENT, plugins=("unchanging",))
     gateway = watched(open_gateway, watch, catalog, options=options)
@@ -175,10 +175,9 @@ async def test_duration_ranking_and_tokens_are_measured(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_only_names_and_attributes_of_the_document_go_out(
+async def test_only_documented_names_and_attributes_are_exported(
     gateway: Gateway, watch: Watch
 ) -> None:
-    """Dashboards are made from it."""
     gateway.add_server("dead", command="no-such-program")
 
     await exercise(gateway)
@@ -197,8 +196,10 @@ async def test_only_names_and_attributes_of_the_document_go_out(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_no_query_argument_or_result_goes_out(gateway: Gateway, watch: Watch) -> None:
-    """They are content, not telemetry: on spans, on events, in statuses, on metrics."""
+async def test_queries_arguments_and_results_are_not_exported(
+    gateway: Gateway, watch: Watch
+) -> None:
+    """Neither on spans, events and statuses nor on metrics."""
     await exercise(gateway)
 
     assert CANARY not in watch.written()
@@ -206,18 +207,18 @@ async def test_no_query_argument_or_result_goes_out(gateway: Gateway, watch: Wat
     assert "called send_email" not in watch.written()
 
 
-async def test_content_goes_out_where_the_host_asks_for_it(
+async def test_content_is_exported_if_the_host_enables_it(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """On the attributes that the conventions name, and on no others."""
+    """Only on the attributes of the conventions."""
     gateway = watched(open_gateway, watch, catalog, options=Options(capture_content=True))
 
     await exercise(gateway)
 
-    found = {name for span in watch.finished for name in (span.attributes or {})}
+    names = {name for span in watch.finished for name in (span.attributes or {})}
     call = watch.of("execute_tool send_email").attributes or {}
     search = next(span for span in watch.finished if span.name == "retrieval catalog")
-    assert set(CONTENT_ATTRIBUTES) <= found
+    assert set(CONTENT_ATTRIBUTES) <= names
     assert json.dumps({"text": CANARY}) == call["gen_ai.tool.call.arguments"]
     assert "called send_email" == call["gen_ai.tool.call.result"]
     assert f"лист {CANARY}" == (search.attributes or {})["gen_ai.retrieval.query.text"]
@@ -225,8 +226,8 @@ async def test_content_goes_out_where_the_host_asks_for_it(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_a_call_is_a_span_with_the_models_own_id(gateway: Gateway, watch: Watch) -> None:
-    """A failed one is an error of type `tool_error`."""
+async def test_call_is_a_span_with_the_models_call_id(gateway: Gateway, watch: Watch) -> None:
+    """A failed call has the error type `tool_error`."""
     await exercise(gateway)
 
     good, bad = watch.of("execute_tool send_email"), watch.of("execute_tool fail_well")
@@ -245,10 +246,10 @@ async def test_a_call_is_a_span_with_the_models_own_id(gateway: Gateway, watch: 
     assert {None, "tool_error"} == set(counted(watch.reader, "gateway.tool.duration", "error.type"))
 
 
-async def test_a_call_that_fails_on_the_way_names_its_error_type(
+async def test_failed_call_records_its_error_type(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The class, which has few values; never the message."""
+    """The class has few distinct values; the message may contain content."""
     gateway = watched(
         open_gateway, watch, catalog, options=Options(upstream=UpstreamOptions(call_timeout_s=0.05))
     )
@@ -268,7 +269,6 @@ async def test_a_call_that_fails_on_the_way_names_its_error_type(
 async def test_failed_sources_and_quarantined_tools_are_counted(
     open_gateway: OpenGateway, watch: Watch
 ) -> None:
-    """A dashboard shows a dead server before a user does."""
     gateway = watched(open_gateway, watch, (), strategy="graph")
     gateway.add_server("shelf", server=Shelf([tool("n" * 129), tool("good")]).server)
     gateway.add_server("dead", command="no-such-program")
@@ -283,10 +283,10 @@ async def test_failed_sources_and_quarantined_tools_are_counted(
     assert {"up": 1, "down": 1} == states
 
 
-async def test_a_failed_embedding_request_is_a_failed_span(
+async def test_failed_embedding_request_is_a_failed_span(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """With its type, and without its words."""
+    """The span has the error's type, without its message."""
     embedder = HashingEmbedder()
     gateway = watched(open_gateway, watch, catalog, embedder=embedder)
     await gateway.report()
@@ -302,8 +302,8 @@ async def test_a_failed_embedding_request_is_a_failed_span(
     assert CANARY not in watch.written()
 
 
-def test_every_metric_is_recorded_as_it_is_described() -> None:
-    """Unit, description and the advice of buckets reach the SDK."""
+def test_metrics_are_recorded_as_described() -> None:
+    """Unit, description and recommended buckets reach the SDK."""
     watch = Watch()
     telemetry = Telemetry(tracer_provider=watch.tracer, meter_provider=watch.meter)
     for name, metric in METRICS.items():
@@ -322,7 +322,7 @@ def test_every_metric_is_recorded_as_it_is_described() -> None:
 
 
 def test_without_providers_nothing_is_configured() -> None:
-    """A library never decides for its host. Providers are global, hence a process of its own."""
+    """Providers are global, so the test needs its own process."""
     script = """
 from opentelemetry.trace import get_tracer_provider
 from gateway.runtime.telemetry import Telemetry
@@ -332,15 +332,15 @@ with search.within():
     print(search.span.is_recording())
 print(before is get_tracer_provider())
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert ["False", "True"] == done.stdout.splitlines()
+    assert ["False", "True"] == completed.stdout.splitlines()
 
 
 class Backend:
-    """Exports nothing: each export raises, or hangs until it is released."""
+    """A backend whose exports fail, or hang until it is released."""
 
     def __init__(self, *, hangs: bool) -> None:
         self.begun = threading.Event()
@@ -355,7 +355,7 @@ class Backend:
 
 
 class BackendOfSpans(SpanExporter):
-    """The side of a backend that takes spans."""
+    """Receiver of spans."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -366,7 +366,7 @@ class BackendOfSpans(SpanExporter):
 
 
 class BackendOfMetrics(MetricExporter):
-    """The side of a backend that takes metrics."""
+    """Receiver of metrics."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__()
@@ -380,14 +380,16 @@ class BackendOfMetrics(MetricExporter):
         return True
 
     def shutdown(self, timeout_millis: float = 0, **_options: object) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-async def test_a_backend_that_hangs_or_raises_holds_no_search(
+async def test_failing_backend_does_not_affect_searches(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], hangs: bool
 ) -> None:
-    """Two hundred searches and calls give what they give without telemetry; full queues too."""
+    """200 searches and calls return the results of a run without telemetry, even with full
+    queues.
+    """
     spans, metrics = Backend(hangs=hangs), Backend(hangs=hangs)
     tracer = TracerProvider(shutdown_on_exit=False)
     tracer.add_span_processor(
@@ -405,22 +407,22 @@ async def test_a_backend_that_hangs_or_raises_holds_no_search(
     )
     try:
         for number in range(200):
-            expected, found = [
-                await each.search(f"send an e-mail {number}") for each in (plain, traced)
+            expected, actual = [
+                await gateway.search(f"send an e-mail {number}") for gateway in (plain, traced)
             ]
-            assert expected == found
+            assert expected == actual
             assert "called send_email" == (await traced.invoke("send_email")).text
         assert spans.begun.wait(120)
         assert metrics.begun.wait(120)
     finally:
-        for each in (spans, metrics):
-            each.released.set()
+        for gateway in (spans, metrics):
+            gateway.released.set()
         tracer.shutdown()
         meter.shutdown()
 
 
-def test_a_provider_that_is_set_later_receives_what_follows() -> None:
-    """The host may configure OpenTelemetry after it made a gateway."""
+def test_provider_set_later_receives_later_metrics() -> None:
+    """The host may configure OpenTelemetry after creating a gateway."""
     script = """
 from gateway.runtime.telemetry import Telemetry
 telemetry = Telemetry()
@@ -432,8 +434,8 @@ search = telemetry.operation("retrieval", metric="gateway.search.duration", labe
 with search.within():
     print(search.span.is_recording(), trace.get_current_span() is search.span)
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert ["False", "True True"] == done.stdout.splitlines()
+    assert ["False", "True True"] == completed.stdout.splitlines()

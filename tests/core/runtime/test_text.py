@@ -1,4 +1,4 @@
-"""Small laws of text."""
+"""Cleaning, clipping, literals and token counts of texts."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ from gateway.runtime.text import (
     visible_json,
 )
 
-UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+INVISIBLE = {"Cc", "Cf", "Cs", "Co"}
 IGNORABLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u2065\u3164\ufe00"
     "\uffa0\ufff0\ufdd0\uffff\U000e0000\U000e01ef"
 )
-"""What Unicode calls default ignorable, of other categories."""
+"""Default ignorable characters of other Unicode categories."""
 
 anything = st.text(st.characters(), max_size=200)
 
 
 @given(anything, st.integers(1, 100))
-def test_cleaned_text_fits_and_holds_nothing_unseen(text: str, limit: int) -> None:
-    """What an upstream hides in its description reaches nobody."""
-    found = clean(text, limit=limit)
+def test_cleaned_text_is_short_and_visible(text: str, limit: int) -> None:
+    cleaned = clean(text, limit=limit)
 
-    assert len(found) <= limit
-    assert "\r" not in found
-    check_seen(found)
-    assert found == found.strip()
+    assert len(cleaned) <= limit
+    assert "\r" not in cleaned
+    check_seen(cleaned)
+    assert cleaned == cleaned.strip()
 
 
 def check_seen(text: str) -> None:
-    """Check that *text* holds nothing unseen but line ends, and joiners between two characters."""
+    """Check that the only invisible characters in *text* are line ends, and joiners between two
+    characters.
+    """
     joiners, ends = "\u200c\u200d\ufe0e\ufe0f", "\t\n\r"
-    assert UNSEEN.isdisjoint(
+    assert INVISIBLE.isdisjoint(
         unicodedata.category(char) for char in text if char not in joiners + ends
     )
     assert not any(ignorable in text for ignorable in IGNORABLE)
@@ -62,11 +63,13 @@ def check_seen(text: str) -> None:
 HIDDEN = f"{IGNORABLE}\u200c\u200d\ufe0e\ufe0f\r\n\x0b\x85\u2028\ud800\udfff\ue000\ufeff\x1b"
 JOINED = "aé1#\u20e3\u0627\u0628\u0915\u094d\u2764\U0001f468\U0001f33e\U0001f3fd"
 odd = st.text(st.sampled_from(HIDDEN) | st.sampled_from(JOINED) | st.characters())
-"""Much of what is unseen, beside what it may join."""
+"""Texts with many invisible characters and the characters that they may join."""
 
 
-def test_ten_thousand_cleaned_texts_hold_nothing_unseen() -> None:
-    """A third of each text is unseen, a third is what that may join, a third is any character."""
+def test_ten_thousand_cleaned_texts_are_visible() -> None:
+    """One third of each text is invisible, one third can be joined, and one third is any
+    character.
+    """
     for seed in range(10_000):
         dice = random.Random(seed)
         anywhere = [chr(dice.randrange(sys.maxunicode + 1)) for _ in range(dice.randrange(30))]
@@ -83,19 +86,18 @@ json_values = st.recursive(
 
 
 @given(odd)
-def test_what_no_reader_can_see_is_dropped_once_and_for_all(text: str) -> None:
-    """From whatever it came: UTF-8 can write the rest, and a second look finds no more."""
-    found = visible(text)
+def test_visible_is_idempotent_and_valid_utf_8(text: str) -> None:
+    cleaned = visible(text)
 
-    found.encode("utf-8")
-    check_seen(found)
-    assert found == visible(found)
-    assert is_visible(found) <= (found.isprintable() and "\n" not in found)
+    cleaned.encode("utf-8")
+    check_seen(cleaned)
+    assert cleaned == visible(cleaned)
+    assert is_visible(cleaned) <= (cleaned.isprintable() and "\n" not in cleaned)
 
 
 @given(json_values)
-def test_json_is_strict_in_keys_as_in_values(value: object) -> None:
-    """Half of a pair ends a session, and no standard reader takes a NaN."""
+def test_visible_json_is_strict_json(value: object) -> None:
+    """A lone surrogate ends an MCP session, and standard parsers refuse NaN."""
     text = json.dumps(visible_json(value), ensure_ascii=False, allow_nan=False)
 
     text.encode("utf-8")
@@ -116,8 +118,8 @@ def test_json_is_strict_in_keys_as_in_values(value: object) -> None:
     ],
     ids=["persian", "hindi", "malayalam", "family", "flag", "shrug", "keycap", "lines"],
 )
-def test_a_joiner_that_says_something_stays(text: str) -> None:
-    """Persian, Indic scripts and emoji are written with them; files with CR LF stay as they are."""
+def test_visible_keeps_meaningful_joiners(text: str) -> None:
+    """Persian, Indic scripts and emoji need them. CR LF is kept too."""
     assert text == visible(text)
 
 
@@ -132,8 +134,8 @@ def test_a_joiner_that_says_something_stays(text: str) -> None:
         ("one\rtwo\x0cthree\u2028four", "one\ntwo\nthree\nfour"),
     ],
 )
-def test_a_joiner_that_says_nothing_goes(text: str, expected: str) -> None:
-    """A run of them is a hidden message."""
+def test_visible_removes_meaningless_joiners(text: str, expected: str) -> None:
+    """A sequence of joiners can encode a hidden message."""
     assert expected == visible(text)
 
 
@@ -149,8 +151,7 @@ def test_a_joiner_that_says_nothing_goes(text: str, expected: str) -> None:
         ("", ""),
     ],
 )
-def test_cleaning_keeps_what_people_see(text: str, expected: str) -> None:
-    """Spaces fold, paragraphs stay."""
+def test_clean_folds_spaces_and_keeps_paragraphs(text: str, expected: str) -> None:
     assert expected == clean(text, limit=100)
 
 
@@ -163,14 +164,14 @@ def test_cleaning_keeps_what_people_see(text: str, expected: str) -> None:
         ("a" + "\u0f73" * 20_000, "a" + "\u0f71" * 30 + "\u0f72" * 30),
     ],
 )
-def test_marks_without_end_are_not_sorted(text: str, expected: str) -> None:
-    """Twenty thousand of them took seconds, and no thread ran meanwhile."""
+def test_normalize_limits_combining_marks(text: str, expected: str) -> None:
+    """20,000 marks took seconds, in which no thread could run."""
     assert expected == normalize("NFC", text)
     assert expected == clean(text, limit=15_000)
 
 
-def test_cleaning_reads_only_the_head_of_a_giant() -> None:
-    """A description of 50 MB must not stall the listing; this one would, character by character."""
+def test_clean_reads_only_the_beginning_of_a_long_text() -> None:
+    """A description of 50 MB must not delay the listing."""
     assert "x" * 10 == clean("x" * 50_000_000, limit=10)
 
 
@@ -185,19 +186,16 @@ def test_cleaning_reads_only_the_head_of_a_giant() -> None:
         ("", ""),
     ],
 )
-def test_one_line_is_the_first_sentence_clipped(text: str, expected: str) -> None:
-    """Lists show one line a tool."""
+def test_one_line_returns_the_clipped_first_sentence(text: str, expected: str) -> None:
     assert expected == one_line(text, limit=11 if text.startswith("a long") else 60)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("天气 ab", 3)])
-def test_tokens_are_estimated_by_kinds_of_letters(text: str, tokens: int) -> None:
-    """Four letters a token, a wide one a token of its own."""
+def test_estimate_tokens_counts_wide_characters_separately(text: str, tokens: int) -> None:
     assert tokens == estimate_tokens(text)
 
 
-def test_near_names_are_the_misspelt_ones_best_first() -> None:
-    """A model mends its call by them."""
+def test_near_returns_similar_names_best_first() -> None:
     names = ("send_email", "send_message", "zzz")
 
     assert "send_email" == near("sendemail", names)[0]
@@ -225,14 +223,15 @@ def test_near_names_are_the_misspelt_ones_best_first() -> None:
         ("nothing special here", ()),
     ],
 )
-def test_literals_are_what_no_rewriting_may_change(text: str, expected: tuple[str, ...]) -> None:
-    """Ids, addresses, versions, files and repositories."""
+def test_literals_returns_ids_addresses_versions_and_files(
+    text: str, expected: tuple[str, ...]
+) -> None:
     assert expected == literals(text)
 
 
 @pytest.mark.parametrize("piece", ["x", "a_", "a.", "aa-", "a@", "a+", "_", "a/"])
-def test_a_long_word_costs_no_more_than_its_letters(piece: str) -> None:
-    """Whoever asks chooses the text: a pattern that goes back would hang here."""
+def test_literals_of_a_long_word_do_not_backtrack(piece: str) -> None:
+    """Users choose the text, and a backtracking pattern would hang here."""
     assert all(literal in 4096 * piece for literal in literals(4096 * piece))
 
 
@@ -240,7 +239,7 @@ COSTLY = (
     "x", "a_", "a.", "aa-", "a@", "'a", "1.", "https://", "我a", " \n", "\n\n ", ". ", "; ",
     "\u200d", "\U0001f468\u200d", "\u202e", "é\u0301",
 )  # fmt: skip
-"""Pieces of which a pattern that goes back may try every split."""
+"""Texts for which a backtracking pattern may try every split."""
 LINEAR: tuple[Callable[[str], object], ...] = (
     lambda text: clean(text, limit=len(text)),
     lambda text: one_line(text, limit=60),
@@ -253,8 +252,10 @@ LINEAR: tuple[Callable[[str], object], ...] = (
 
 
 @pytest.mark.parametrize("piece", COSTLY)
-def test_a_megabyte_costs_what_its_letters_cost(piece: str) -> None:
-    """Eight times an eighth of it, with as much again for noise: the square would be 64 times."""
+def test_literals_take_linear_time(piece: str) -> None:
+    """Eight times the text may take 16 times as long, because of noise. Quadratic time would take
+    64 times.
+    """
     whole = (piece * 2**20)[: 2**20]
     part = whole[: 2**17]
 
@@ -264,13 +265,12 @@ def test_a_megabyte_costs_what_its_letters_cost(piece: str) -> None:
 
 
 def cpu_s(function: Callable[[str], object], text: str) -> float:
-    """Give the time that this thread takes for it."""
+    """Return the CPU time of this thread for a call."""
     start = time.thread_time()
     function(text)
     return time.thread_time() - start
 
 
 @given(anything)
-def test_literals_stand_in_the_text_as_they_are(text: str) -> None:
-    """They are copied, never made up."""
+def test_literals_are_substrings_of_the_text(text: str) -> None:
     assert all(literal in text for literal in literals(text))

@@ -1,4 +1,4 @@
-"""The arithmetic of embeddings."""
+"""Arithmetic of embeddings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ numbers = st.floats(-1000, 1000, width=32)
 
 @given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=8))
 def test_unit_rows_have_length_one_or_are_zeros(rows: list[list[float]]) -> None:
-    """A cosine is then a product."""
     lengths = np.linalg.norm(unit_rows(rows), axis=1)
 
     assert all(length == 0 or abs(length - 1) < 1e-3 for length in lengths)
 
 
-def test_a_row_of_zeros_stays_zeros() -> None:
-    """It stands for no vector and must score 0, not NaN."""
+def test_unit_rows_keep_rows_of_zeros() -> None:
+    """Such a row means "no vector" and must score 0, not NaN."""
     assert [[0, 0], [0.6, 0.8]] == pytest.approx(unit_rows([[0, 0], [3, 4]]))
 
 
@@ -39,20 +38,19 @@ def test_a_row_of_zeros_stays_zeros() -> None:
         (np.zeros((2, 4)), "all zeros"),
     ],
 )
-def test_what_cannot_be_used_is_said(rows: np.ndarray, fault: str) -> None:
-    """Rule 5 begins here: an unusable vector is known before it ranks anything."""
-    found = usable(rows.astype(np.float32), count=2, dimensions=4)
+def test_usable_returns_the_fault_of_vectors(rows: np.ndarray, fault: str) -> None:
+    """Part of rule 5: unusable vectors must not be ranked."""
+    actual = usable(rows.astype(np.float32), count=2, dimensions=4)
 
-    assert fault in found
-    assert bool(fault) == bool(found)
+    assert fault in actual
+    assert bool(fault) == bool(actual)
 
 
-def test_any_length_will_do_while_none_is_known() -> None:
-    """The first answer of a model tells."""
+def test_usable_accepts_any_length_while_unknown() -> None:
     assert "" == usable(np.ones((1, 7), np.float32), count=1, dimensions=None)
 
 
-def test_cosines_are_of_each_query_with_each_row() -> None:
+def test_cosines_of_pairs_each_query_with_each_row() -> None:
     matrix = unit_rows([[1, 0], [0, 1], [0, 0]])
 
     assert [[1, 0, 0], [0, 1, 0]] == cosines_of(matrix, unit_rows([[1, 0], [0, 1]])).tolist()
@@ -60,30 +58,29 @@ def test_cosines_are_of_each_query_with_each_row() -> None:
 
 
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))
-def test_the_top_is_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
-    """Same input, same output: ties fall by position, as a full sort has them."""
-    wanted = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
+def test_top_equals_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
+    expected = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
 
-    found = top(np.asarray(scores, dtype=np.float32), limit)
+    actual = top(np.asarray(scores, dtype=np.float32), limit)
 
-    assert wanted[: max(limit, 0)] == found.tolist()
+    assert expected[: max(limit, 0)] == actual.tolist()
 
 
 @given(st.lists(st.floats(-40, 40, width=32), min_size=1, max_size=200))
-def test_a_distribution_has_mean_and_spread_in_double_precision(values: list[float]) -> None:
+def test_distribution_has_mean_and_spread_in_double_precision(values: list[float]) -> None:
     measured = Distribution.of(np.asarray(values, np.float32))
 
     assert measured.mean == pytest.approx(fmean(values), abs=1e-12)
     assert measured.spread == pytest.approx(pstdev(values), abs=1e-9)
 
 
-def test_no_numbers_have_neither_mean_nor_spread() -> None:
+def test_distribution_of_no_values_is_zero() -> None:
     assert (0.0, 0.0) == Distribution.of(np.zeros(0, np.float32))
 
 
 @given(st.floats(-40, 40, width=32), st.integers(1, 5000))
-def test_equal_numbers_have_no_spread(value: float, count: int) -> None:
-    """A spread of rounding errors would rank equal entities by chance."""
+def test_distribution_of_equal_values_has_no_spread(value: float, count: int) -> None:
+    """A spread from rounding errors would rank equal entities by chance."""
     numbers = np.full(count, value, np.float32)
 
     assert not deviations(numbers, Distribution.of(numbers)).any()

@@ -1,4 +1,4 @@
-"""The values that cross borders."""
+"""Value types."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from tests.fakes import entity
 
 
 @pytest.mark.parametrize("required", [None, "x", 3])
-def test_a_schema_with_odd_required_names_has_none(required: object) -> None:
-    """Upstream text is data: it must not break a reader."""
-    made = entity(ToolDefinition(name="a", input_schema={"required": required}))
+def test_invalid_required_names_of_a_schema_are_ignored(required: object) -> None:
+    item = entity(ToolDefinition(name="a", input_schema={"required": required}))
 
-    assert () == made.required
+    assert () == item.required
 
 
-def test_a_result_is_degraded_by_a_failed_stage_alone() -> None:
-    """Notes for the reader, such as a low confidence, are no failures."""
+def test_result_is_degraded_only_by_a_failed_stage() -> None:
     low = Diagnostic(stage="confidence", code="low_confidence_results")
     fell = Diagnostic(stage="embed", code="graph_fallback")
 
@@ -39,15 +37,14 @@ def test_a_result_is_degraded_by_a_failed_stage_alone() -> None:
     assert SearchResult(mode="graph", diagnostics=(low, fell)).degraded
 
 
-def test_results_compare_without_times_and_cache_marks() -> None:
-    """Same input and state, same output: the clock is neither."""
+def test_results_are_equal_despite_times_and_cache_marks() -> None:
     fresh = SearchResult(mode="graph", stages={"graph": 0.1})
 
     assert fresh == SearchResult(mode="graph", stages={"graph": 0.2}, cached=True)
 
 
-def found(name: str, *, after: str = "") -> Match:
-    """Make a match, or what must be called before the entity *after*."""
+def match_of(name: str, *, after: str = "") -> Match:
+    """Return a match, or a prerequisite of the entity *after*."""
     path = (PathStep(subject=after, predicate="requires", object=name),) if after else ()
     return Match(
         id=name,
@@ -60,21 +57,24 @@ def found(name: str, *, after: str = "") -> Match:
     )
 
 
-def test_all_lists_as_one_put_a_match_before_its_prerequisites() -> None:
-    """Wherever they are shown as one; what hangs on no match comes after the matches."""
+def test_shown_lists_a_match_before_its_prerequisites() -> None:
+    """Prerequisites without a match come after the matches."""
     result = SearchResult(
         mode="graph",
-        matches=(found("a"), found("b")),
-        prerequisites=(found("x", after="b"), found("y", after="a"), found("z", after="?")),
-        related=(found("r"),),
-        next_steps=(found("n"),),
+        matches=(match_of("a"), match_of("b")),
+        prerequisites=(
+            match_of("x", after="b"),
+            match_of("y", after="a"),
+            match_of("z", after="?"),
+        ),
+        related=(match_of("r"),),
+        next_steps=(match_of("n"),),
     )
 
-    assert ["a", "y", "b", "x", "z", "r", "n"] == [each.id for each in result.shown]
+    assert ["a", "y", "b", "x", "z", "r", "n"] == [match.id for match in result.shown]
 
 
-def test_an_answers_text_is_all_its_text_blocks() -> None:
-    """An image between two texts is not lost, but is no text."""
+def test_text_of_a_result_joins_its_text_blocks() -> None:
     blocks = (
         Content(type="text", text="one"),
         Content(type="image", data={"data": "…"}),
@@ -84,19 +84,19 @@ def test_an_answers_text_is_all_its_text_blocks() -> None:
     assert "one\ntwo" == InvokeResult(tool_id="a", content=blocks).text
 
 
-def test_any_collection_of_texts_will_do() -> None:
-    """A set of whoever made the value cannot change it afterwards."""
+def test_values_accept_any_collection_of_texts() -> None:
+    """Later changes of a passed set have no effect."""
     kinds = {"agent"}
-    made = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
+    filters = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
     kinds.add("tool")
 
-    assert made == Filters(
+    assert filters == Filters(
         kinds=frozenset({"agent"}),
         tags=frozenset({"x"}),
         servers=frozenset({"a"}),
         scopes=frozenset({"b", "c"}),
     )
-    assert isinstance(hash(made), int)
+    assert isinstance(hash(filters), int)
     assert ("a", "b") == Hints(tags=["a", "b"], keywords=("c",)).tags  # type: ignore[arg-type]  # (the point)
 
 
@@ -107,18 +107,20 @@ TEXTS += [(Filters, each.name) for each in fields(Filters) if isinstance(each.de
 
 
 @pytest.mark.parametrize(("kind", "name"), TEXTS)
-@pytest.mark.parametrize("given", ["local", [3]])
-def test_a_bare_text_is_no_collection(kind: type[Any], name: str, given: object) -> None:
-    """Read letter by letter it would find nothing, or the wrong ones."""
+@pytest.mark.parametrize("value", ["local", [3]])
+def test_values_refuse_a_single_text_as_collection(
+    kind: type[Any], name: str, value: object
+) -> None:
+    """Its letters would be used as items."""
     with pytest.raises(TypeError) as caught:
-        kind(**{name: given})
+        kind(**{name: value})
 
-    told = f"{kind.__name__}: {name} must be a collection of texts, got {given!r}"
-    assert told == str(caught.value)
+    message = f"{kind.__name__}: {name} must be a collection of texts, got {value!r}"
+    assert message == str(caught.value)
 
 
-def test_what_filters_hold_is_of_its_type() -> None:
-    """A word for no would be a yes."""
+def test_filters_refuse_values_of_other_types() -> None:
+    """The text "no" would count as True."""
     with pytest.raises(
         TypeError, match=r"^Filters: include_disabled must be True or False, got 'no"
     ):
