@@ -134,8 +134,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
                 "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
-                "apps/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
-                "what_a_caller_may_not_see_is_shown_on_no_path",
+                "apps/test_callers.py": "hidden_name_is_answered_like_an_unknown_name "
+                "hidden_entities_are_shown_on_no_path",
             },
         ),
         _threat(
@@ -214,7 +214,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
                 "a_silent_server_costs_its_limit_and_says_which",
                 "core/mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
-                "apps/cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
+                "apps/cli/test_serve.py": "sigterm_ends_flooding_and_hanging_servers",
             },
         ),
         _threat(
@@ -332,8 +332,7 @@ THREATS: Mapping[str, Threat] = dict(
             "the last 6,400 of 16,000 searches (`python -m benchmarks.longrun --searches 16000 "
             "--reconnects 0 --sessions 0`)",
             {
-                "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
-                "before_it",
+                "benchmarks/test_longrun.py": "second_part_leaves_no_more_objects_than_the_first",
                 "core/chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
                 "nothing_is_left_of_asynchronous_conversations",
             },
