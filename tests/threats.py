@@ -120,8 +120,8 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/discovery/test_call_handler.py": "no_sequence_of_calls_bypasses_approval_or_meta_tools",
                 "core/chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_each_other",
-                "apps/test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
-                "what_a_caller_may_not_see_is_shown_on_no_path",
+                "apps/test_callers.py": "hidden_name_is_answered_like_an_unknown_name "
+                "hidden_entities_are_shown_on_no_path",
             },
         ),
         _threat(
@@ -194,7 +194,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/mcp/test_mcp_hostile.py": "endless_listing_is_cut "
                 "silent_server_times_out_with_the_name_of_the_option",
                 "core/mcp/test_floods.py": "flooding_server_is_disconnected_and_skipped",
-                "apps/cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
+                "apps/cli/test_serve.py": "sigterm_ends_flooding_and_hanging_servers",
             },
         ),
         _threat(

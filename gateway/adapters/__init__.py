@@ -1,6 +1,5 @@
-"""Where agents live: one file a framework, each with an optional extra of its own.
+"""Adapters for agent frameworks: one module per framework, each with an optional extra.
 
-Importing this package imports no framework; importing one of its modules imports that one. An
-adapter decides nothing: what is offered, found and answered is the business of
-`gateway.discovery`.
+Importing this package imports no framework; importing a module imports its framework. Adapters
+translate only: `gateway.discovery` decides which tools are offered, found and called.
 """

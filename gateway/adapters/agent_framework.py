@@ -1,10 +1,11 @@
-"""Discovery for the Microsoft Agent Framework, as a chat middleware.
+"""Adapter for the Microsoft Agent Framework: a chat middleware.
 
     agent = Agent(client=client, tools=[...], middleware=[GatewayMiddleware(gateway)])
 
-It stands before each request to the model, inside the framework's function loop: the tools that it
-adds are the loop's own. Where the service keeps the conversation, a request brings its newest
-messages alone: what was found is then remembered with the run's tools, and in the session.
+The middleware runs before each request to the model, inside the framework's function loop, so the
+loop can call the tools that it adds. If the service stores the conversation, a request contains
+only
+the newest messages. Found tools are then stored with the run's tools and in the session.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.agent_framework", "agent-framework") from error
 
 _STATE = "gateway"
-"""Where a session remembers the names of found tools."""
+"""Key of a session's state that stores the names of found tools."""
 
 
 class GatewayMiddleware(ChatMiddleware):
-    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+    """Middleware that offers the meta-tools and found tools, and answers their calls.
 
-    Serves `run`, streamed or not; any number of agents may share one.
+    It supports `run`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: The catalog.
-        approve: Asked before a tool may destroy something.
-        caller: The party that runs are for, or a function of the chat's context that returns it:
+        gateway: Gateway with the catalog.
+        approve: Called before a destructive tool.
+        caller: Caller of the runs, or a function that reads it from the chat's context:
             ``lambda context: context.kwargs["caller"]``.
     """
 
@@ -65,20 +66,23 @@ class GatewayMiddleware(ChatMiddleware):
         self._caller = caller
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Add our tools to a request."""
+        """Add the gateway's tools to a request."""
         listed = list(context.options.get("tools") or ())
         host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
-        found = _found_tools(context, listed)
+        found_names = _found_tools(context, listed)
         tools = await self._broker.build_tools(
             list(_messages(context.messages)),
             host,
-            recalled=found,
+            recalled=found_names,
             caller=read_caller(self._caller, context),
         )
-        # The same list from now on: the search adds what it finds.
-        found[:] = [name for name in found if name not in tools.proxies] + list(tools.proxies)
+        # The list is changed in place, because tools of the same run share it.
+        found_names[:] = [name for name in found_names if name not in tools.proxies] + list(
+            tools.proxies
+        )
         ours = [
-            GatewayTool(function, self._broker, tools, found) for function in functions_of(tools)
+            GatewayTool(function, self._broker, tools, found_names)
+            for function in functions_of(tools)
         ]
         if ours:
             context.options["tools"] = [*host, *ours]
@@ -90,9 +94,9 @@ class _Anything(BaseModel):
 
 
 class GatewayTool(FunctionTool):
-    """A tool of ours as the framework has them, with its real schema.
+    """A gateway tool as a tool of the framework, with its real schema.
 
-    Arguments are checked by the gateway, whose answers show the schema.
+    The gateway checks the arguments; its answers contain the schema.
     """
 
     def __init__(
@@ -111,7 +115,7 @@ class GatewayTool(FunctionTool):
             input_model=_Anything,
         )
         self.found = found
-        """What was found in this run, the last found last."""
+        """Names of the tools found in this run, in the order of the searches."""
         self._function = function
 
     def parameters(self) -> dict[str, Any]:
@@ -126,8 +130,8 @@ def _found_tools(context: ChatContext, tools: Sequence[object]) -> list[str]:
         return result
     if context.session is None:
         return []
-    found: list[str] = context.session.state.setdefault(_STATE, [])
-    return found
+    stored_names: list[str] = context.session.state.setdefault(_STATE, [])
+    return stored_names
 
 
 def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:

@@ -1,10 +1,12 @@
-"""Discovery in the words of Anthropic's Messages API: deferred tools and tool references. Pure.
+"""Conversion to Anthropic's Messages API: deferred tools and tool references.
 
     tools = [to_anthropic(search), *(definition(entity, options) for entity in entities)]
 
-The service keeps deferred definitions out of the prompt until an answer to a search refers to
-them; then they stand behind everything before, and the prompt's cache survives. It takes 10,000
-of them, each name once, and at least one tool that is not deferred: the search.
+The service keeps deferred definitions out of the prompt until a search result refers to them. It
+then appends them, so the prompt cache stays valid. The service accepts 10,000 definitions with
+unique names, and requires at least one tool that is not deferred, such as the search.
+
+The functions are pure.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ Block = dict[str, object]
 
 
 def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = True) -> Block:
-    """Write *entity* as a tool with its real schema.
+    """Return *entity* as a tool with its real schema.
 
     Args:
-        entity: What the gateway lists.
-        options: How much of its description is kept.
+        entity: Entity of the catalog.
+        options: Limits of the description.
         deferred: False for a tool that the model always sees.
     """
     definition = to_anthropic(proxy(entity, options))
@@ -36,10 +38,10 @@ def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = Tr
 
 
 def to_anthropic(tool: Mapping[str, object]) -> Block:
-    """Write a function tool of Chat Completions, a meta-tool too, as Anthropic's.
+    """Convert a function tool of Chat Completions, such as a meta-tool.
 
     Raises:
-        InvalidRequestError: If it is no function tool.
+        InvalidRequestError: If it is not a function tool.
     """
     function = tool.get("function")
     if not isinstance(function, Mapping) or not function.get("name"):
@@ -55,12 +57,12 @@ def to_anthropic(tool: Mapping[str, object]) -> Block:
 def references(
     result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> list[Block]:
-    """Refer to the tools that a search has found, best first; empty if there are none.
+    """Return references to the found tools, best first; empty without matches.
 
     Args:
-        result: What was found.
-        options: How many of it may become tools.
-        hidden: Names that mean something else: the host's own tools.
+        result: Result of the search.
+        options: Limits of the number of tools.
+        hidden: Names that must not be used, such as those of the host's own tools.
     """
     names = direct_names(result, options, hidden=hidden)
     return [{"type": "tool_reference", "tool_name": name} for name in names]
@@ -70,7 +72,7 @@ def tool_call(block: Mapping[str, object]) -> ToolCall:
     """Read a ``tool_use`` block.
 
     Raises:
-        InvalidRequestError: If it is none.
+        InvalidRequestError: If the block has another type.
     """
     if block.get("type") != "tool_use":
         raise InvalidRequestError("only a block of type 'tool_use' is a call")
@@ -83,11 +85,13 @@ def tool_call(block: Mapping[str, object]) -> ToolCall:
 def tool_result(
     answer: ToolAnswer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> Block:
-    """Write the answer to a call: of a search that found something as references, else as text."""
-    found = references(answer.search, options, hidden=hidden) if answer.search is not None else []
+    """Return the answer to a call: references for a search with matches, otherwise text."""
+    tool_references = (
+        references(answer.search, options, hidden=hidden) if answer.search is not None else []
+    )
     block: Block = {
         "type": "tool_result",
         "tool_use_id": answer.call.id,
-        "content": found or answer.text,
+        "content": tool_references or answer.text,
     }
     return {**block, "is_error": True} if answer.failed else block

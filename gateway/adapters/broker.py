@@ -1,8 +1,8 @@
-"""What every adapter asks of a gateway: the tools of a turn, and the answer to a call.
+"""Functions that every adapter uses: the tools of a turn, and the answer to a call.
 
-* The framework owns the conversation and runs the tools; an adapter gives its messages as chat
-  messages and turns functions of ours into its own kind of tool.
-* Nothing is kept between two turns: what was found is read from the messages.
+* The framework owns the conversation and runs the tools. An adapter passes the messages as chat
+  messages, and converts the gateway's functions into the framework's tools.
+* No state is kept between turns: found tools are read from the messages.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gateway.gateway import Gateway
 from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]
-"""A tool of ours: ``name``, ``description``, ``parameters`` and, if it is held to them, ``strict``.
+"""A tool of the gateway: ``name``, ``description``, ``parameters`` and perhaps ``strict``.
 
-The parameters are a JSON Schema of type object: of a found tool its own.
+The parameters are a JSON Schema of type object. A found tool has its own schema.
 """
 
 
 C = TypeVar("C")
 CallerOf: TypeAlias = Caller | Callable[[C], Caller]
-"""The party that conversations are with, or a function that reads it from the framework's context.
+"""Caller of the conversations, or a function that reads it from the framework's context.
 
-It is asked at each turn, on the thread of the framework.
+The function is called at each turn, on the framework's thread.
 """
 
 
@@ -39,20 +39,20 @@ def read_caller(caller: CallerOf[C], context: C) -> Caller:
     """Return the caller of one turn.
 
     Raises:
-        ConfigError: If the host's function returns something else.
+        ConfigError: If the host's function does not return a `Caller`.
     """
-    found = caller if isinstance(caller, Caller) else caller(context)
-    if not isinstance(found, Caller):
-        raise ConfigError(f"caller must return a Caller(…), got {type(found).__name__}")
-    return found
+    result = caller if isinstance(caller, Caller) else caller(context)
+    if not isinstance(result, Caller):
+        raise ConfigError(f"caller must return a Caller(…), got {type(result).__name__}")
+    return result
 
 
 class ToolBroker:
-    """Stands between one gateway and one framework. Any thread may use it.
+    """Connection between one gateway and one framework. Any thread may use it.
 
     Args:
-        gateway: The catalog.
-        approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
+        gateway: Gateway with the catalog.
+        approve: Called before a destructive tool; see `ChatOptions.confirm`.
     """
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
@@ -68,17 +68,17 @@ class ToolBroker:
         recalled: Sequence[str] = (),
         caller: Caller = ANYONE,
     ) -> ToolList:
-        """Return the tools that the model may see next.
+        """Return the tools of the model's next turn.
 
         Args:
-            messages: The conversation so far, as chat messages.
-            host: The tools that are not ours, or their names; they win.
-            recalled: Tools that were found before the messages begin, the last found last.
-            caller: The party that the conversation is with, as the framework's context has it.
+            messages: The conversation as chat messages.
+            host: The host's tools or their names. They override the gateway's tools.
+            recalled: Names of tools found before *messages* begin, in the order of the searches.
+            caller: Caller of the conversation.
 
         Raises:
-            InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
-                ``native``, which is no framework's business.
+            InvalidRequestError: If there are too many host tools, or `DiscoveryOptions.mode` is
+                ``native``, which frameworks do not support.
         """
         most = self.gateway.options.discovery.proxies_per_conversation
         request = ToolListRequest(
@@ -92,46 +92,50 @@ class ToolBroker:
     async def retrieve(
         self, query: str, host: Iterable[object], *, caller: Caller = ANYONE
     ) -> ToolList:
-        """Return the tools that serve *query*, for frameworks that search on their own.
+        """Return the tools that match *query*, for frameworks that search by themselves.
 
-        Such a framework knows of no later finds: those come with their schemas in the result, and
-        are called by the call tool.
+        Such a framework does not notice later searches of the model. Their results contain the
+        schemas, and the model uses the call tool.
 
         Args:
-            query: What is wanted, or the name of a tool; empty finds nothing.
-            host: The tools that are not ours, or their names.
-            caller: The party that the conversation is with.
+            query: Task, or name of a tool; an empty query finds nothing.
+            host: The host's tools or their names.
+            caller: Caller of the conversation.
         """
         snapshot = await self.gateway.snapshot()
-        wanted: tuple[str, ...] = ()
+        tool_names: tuple[str, ...] = ()
         if snapshot.exposed(query, snapshot.mask(caller.filters())):
-            wanted = (query,)
+            tool_names = (query,)
         elif query.strip():
             wait = self.gateway.options.search.models_wait
-            found = await self.gateway.search(query, caller=caller, wait=wait)
-            wanted = direct_names(found, self.gateway.options.discovery)
+            result = await self.gateway.search(query, caller=caller, wait=wait)
+            tool_names = direct_names(result, self.gateway.options.discovery)
         request = ToolListRequest(
-            messages=(), host_tools=_host_tools(host), required=wanted, mode="stable", caller=caller
+            messages=(),
+            host_tools=_host_tools(host),
+            required=tool_names,
+            mode="stable",
+            caller=caller,
         )
         return await self._tool_lists.build(request)
 
     async def answer(
         self, tools: ToolList, name: str, arguments: JsonObject, *, call_id: str = ""
     ) -> ToolAnswer:
-        """Do what a call of ours asks; it never raises for what the model did.
+        """Answer a call of one of the gateway's tools. Mistakes of the model never raise.
 
         Args:
-            tools: The tools that the model saw, or a later list of the same host.
-            name: The tool that it called.
-            arguments: As an object.
-            call_id: The model's id of the call.
+            tools: Tools of the model's turn, or a later list of the same host.
+            name: Name of the called tool.
+            arguments: Arguments as an object.
+            call_id: Id that the model gave the call.
         """
         call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
         return await handle_call(self.gateway, tools, call, approve=self._approve)
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
-    """Write the host's tools, of which their names are all that counts."""
+    """Return the host's tools in the chat format. Only their names matter."""
     return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
 
 
@@ -142,13 +146,15 @@ def _name(tool: object) -> str:
 
 
 def functions_of(tools: ToolList) -> list[Function]:
-    """Return the tools of ours in *tools*: the meta-tools first, then the proxies."""
+    """Return the gateway's functions in *tools*: meta-tools first, then proxies."""
     inner = (tool.get("function") for tool in tools.tools)
-    return [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
+    return [
+        function for function in inner if isinstance(function, Mapping) and "parameters" in function
+    ]
 
 
 def tool_calls_message(calls: Iterable[tuple[str, str, str]]) -> Message:
-    """Write the message in which the model calls tools: id, name and arguments as JSON of each."""
+    """Return the message in which the model makes *calls*: (id, name, arguments as JSON)."""
     listed = [
         {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
         for call_id, name, arguments in calls
@@ -157,5 +163,5 @@ def tool_calls_message(calls: Iterable[tuple[str, str, str]]) -> Message:
 
 
 def tool_result_message(call_id: str, content: str) -> Message:
-    """Write the message that answers a call."""
+    """Return the message that answers a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}

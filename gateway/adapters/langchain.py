@@ -1,8 +1,9 @@
-"""Discovery for LangChain agents, as a middleware of `create_agent`.
+"""Adapter for LangChain: a middleware of `create_agent`.
 
     agent = create_agent(model, tools=[...], middleware=[..., GatewayMiddleware(gateway)])
 
-It belongs last in the list: other middleware's tools are then the host's, and win.
+Put it last in the list: tools of other middleware then count as host tools, which override the
+gateway's tools.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ Ask = Callable[[dict[str, object]], Coroutine[Any, Any, ToolAnswer]]
 
 
 class GatewayMiddleware(AgentMiddleware):
-    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+    """Middleware that offers the meta-tools and found tools, and answers their calls.
 
-    Serves `invoke` and `ainvoke`, streamed or not; any number of agents may share one.
+    It supports `invoke` and `ainvoke`, streamed or not. Any number of agents may share it.
 
     Args:
-        gateway: The catalog.
-        approve: Asked before a tool may destroy something.
-        caller: The party that conversations are with, or a function of the runtime that returns
-            it: ``lambda runtime: runtime.context.caller``.
+        gateway: Gateway with the catalog.
+        approve: Called before a destructive tool.
+        caller: Caller of the conversations, or a function that reads it from the runtime:
+            ``lambda runtime: runtime.context.caller``.
     """
 
     def __init__(
@@ -49,28 +50,28 @@ class GatewayMiddleware(AgentMiddleware):
         self._caller = caller
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
-        """Add our tools to a request."""
+        """Add the gateway's tools to a request."""
         caller = read_caller(self._caller, request.runtime)
         return handler(self._broker.gateway.bridge.call(lambda: self._with_tools(request, caller)))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
     ) -> Any:
-        """Do the same on the caller's loop."""
+        """Add the gateway's tools to a request, on the caller's event loop."""
         caller = read_caller(self._caller, request.runtime)
         return await handler(await self._with_tools(request, caller))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
-        """Let a call run that no tool of the host answers."""
+        """Run a call of a gateway tool; pass on calls of other tools."""
         bridge, caller = self._broker.gateway.bridge, read_caller(self._caller, request.runtime)
         return handler(bridge.call(lambda: self._with_tool(request, caller)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        """Do the same on the caller's loop."""
+        """Run a call of a gateway tool on the caller's event loop; pass on calls of other tools."""
         caller = read_caller(self._caller, request.runtime)
         return await handler(await self._with_tool(request, caller))
 
@@ -103,7 +104,7 @@ class GatewayMiddleware(AgentMiddleware):
 
 
 class GatewayTool(BaseTool):
-    """A tool of ours as LangChain has them; its artifact is the whole `InvokeResult`."""
+    """A gateway tool as a LangChain tool. The artifact of its result is the `InvokeResult`."""
 
     response_format: str = "content_and_artifact"
     handle_tool_error: bool = True

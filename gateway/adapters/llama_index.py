@@ -1,9 +1,9 @@
-"""Discovery for LlamaIndex agents, as their tool retriever.
+"""Adapter for LlamaIndex: a tool retriever of an agent.
 
     agent = FunctionAgent(llm=llm, tools=tools, tool_retriever=GatewayRetriever(gateway, tools))
 
-LlamaIndex retrieves by the user's message, and again by the name of each tool that is called. What
-the message finds become tools at once; for more the model searches, and calls by name.
+LlamaIndex retrieves by the user's message, and again by the name of each called tool. Matches of
+the message become tools at once. To find more tools, the model searches and calls them by name.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.llama_index", "llama-index") from error
 
 _DESCRIPTION_CHARS = 1024
-"""LlamaIndex refuses a tool that tells more."""
+"""Maximum length of a tool's description in LlamaIndex."""
 
 
 class GatewayRetriever(ObjectRetriever):
-    """Retrieves the meta-tools, and the tools that a text finds.
+    """Retriever of the meta-tools and of the tools that match a text.
 
     Args:
-        gateway: The catalog.
-        tools: The agent's own tools or functions, whose names win.
-        approve: Asked before a tool may destroy something.
-        caller: The party that conversations are with, or a function of the text that returns it.
-            LlamaIndex tells a retriever nothing else: a function that serves several callers reads
-            a context variable of the host's.
+        gateway: Gateway with the catalog.
+        tools: The agent's own tools or functions, whose names override the gateway's.
+        approve: Called before a destructive tool.
+        caller: Caller of the conversations, or a function that returns it. LlamaIndex gives the
+            function the text only; to serve several callers, read a context variable of the host.
     """
 
     def __init__(
@@ -56,13 +55,13 @@ class GatewayRetriever(ObjectRetriever):
         self._host = [_name(tool) for tool in tools]
 
     def retrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
-        """Do what `aretrieve` does, for blocking callers."""
+        """Return the tools that match a text, for blocking callers."""
         query = _query(str_or_query_bundle)
         caller = read_caller(self._caller, query)
         return self._broker.gateway.bridge.call(lambda: self._retrieve(query, caller))
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
-        """Find tools for a text, or the one that it names."""
+        """Return the tools that match a text, or the tool that has the text as its name."""
         query = _query(str_or_query_bundle)
         return await self._retrieve(query, read_caller(self._caller, query))
 
@@ -72,7 +71,7 @@ class GatewayRetriever(ObjectRetriever):
 
 
 class GatewayTool(AsyncBaseTool):
-    """A tool of ours as LlamaIndex has them."""
+    """A gateway tool as a LlamaIndex tool."""
 
     def __init__(self, function: Function, broker: ToolBroker, tools: ToolList) -> None:
         self._function = function
@@ -87,7 +86,7 @@ class GatewayTool(AsyncBaseTool):
 
     @property
     def metadata(self) -> ToolMetadata:
-        """Name, description and real schema."""
+        """Name, description and schema of the tool."""
         return self._metadata
 
     def call(self, /, **arguments: Any) -> ToolOutput:

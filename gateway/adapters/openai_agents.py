@@ -1,9 +1,9 @@
-"""Discovery for the OpenAI Agents SDK, as one of an agent's servers.
+"""Adapter for the OpenAI Agents SDK: an MCP server of an agent.
 
     agent = Agent(name=..., tools=[...], mcp_servers=[GatewayServer(gateway)])
 
-The SDK lists a server's tools before each turn, so found tools join as they are found. It tells a
-server of the run, but not of the run's calls: those that this server answered are kept with it.
+The SDK lists a server's tools before each turn, so found tools are added as they are found. The SDK
+gives a server the run but not the run's calls, so this server stores the calls that it answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RUN = "gateway/run"
 
 @dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
 class _Run:
-    """What was asked and answered in one run of agents."""
+    """Messages of the calls that the server answered in one run."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
     tools: ToolList | None = None
@@ -51,16 +51,18 @@ class _Run:
 
 
 class GatewayServer(MCPServer):
-    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+    """MCP server that offers the meta-tools and found tools, and answers their calls.
 
-    It needs no connecting, and any number of runs may share one.
+    It needs no connection, and any number of runs may share it.
 
     Args:
-        gateway: The catalog.
-        approve: Asked before a tool may destroy something.
-        caller: The party that runs are for, or a function of the run's context that returns it:
-            ``lambda run: run.context.caller``. What asks without a run gets what needs no scope.
-        more: What else every server of the SDK takes: guardrails, approval, error functions.
+        gateway: Gateway with the catalog.
+        approve: Called before a destructive tool.
+        caller: Caller of the runs, or a function that reads it from the run's context:
+            ``lambda run: run.context.caller``. With a function, requests outside a run get only
+            tools
+            that need no scope.
+        more: Other arguments of the SDK's servers: guardrails, approval, error functions.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class GatewayServer(MCPServer):
 
     @property
     def name(self) -> str:
-        """What it is called in traces."""
+        """Name in traces."""
         return "gateway"
 
     async def connect(self) -> None:
@@ -91,7 +93,7 @@ class GatewayServer(MCPServer):
     async def list_tools(
         self, run_context: RunContextWrapper[Any] | None = None, agent: AgentBase | None = None
     ) -> list[types.Tool]:
-        """Return the tools of the next turn; those that *agent* has itself win their names."""
+        """Return the tools of the next turn. Tools of *agent* override the gateway's tools."""
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
         tools = await self._broker.build_tools(
@@ -133,7 +135,7 @@ class GatewayServer(MCPServer):
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None
     ) -> types.GetPromptResult:
-        """Return an empty one: there are none."""
+        """Return an empty result, because there are no prompts."""
         del name, arguments
         return types.GetPromptResult(messages=[])
 

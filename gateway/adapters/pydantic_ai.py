@@ -1,8 +1,9 @@
-"""Discovery for Pydantic AI agents, as a capability.
+"""Adapter for Pydantic AI: a capability of an agent.
 
     agent = Agent(model, tools=[...], capabilities=[GatewayCapability(gateway)])
 
-It wraps all tools of the agent: it knows their names, which win, and adds ours behind them.
+The capability wraps all tools of the agent and appends the gateway's tools. Equal names mean the
+agent's tools.
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ except ImportError as error:
     raise MissingExtraError("gateway.adapters.pydantic_ai", "pydantic-ai") from error
 
 _ANYTHING = SchemaValidator(core_schema.dict_schema())
-"""Arguments are checked by the gateway, whose answers show the schema."""
+"""Validator that accepts all objects: the gateway checks arguments, and its answers contain the
+schema."""
 
 
 class GatewayCapability(AbstractCapability[Any]):
-    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+    """Capability that offers the meta-tools and found tools, and answers their calls.
 
     Args:
-        gateway: The catalog.
-        approve: Asked before a tool may destroy something.
-        caller: The party that conversations are with, or a function of the run's context that
-            returns it: ``lambda ctx: ctx.deps.caller``.
+        gateway: Gateway with the catalog.
+        approve: Called before a destructive tool.
+        caller: Caller of the conversations, or a function that reads it from the run's context:
+            ``lambda ctx: ctx.deps.caller``.
     """
 
     def __init__(
@@ -62,17 +64,20 @@ class GatewayCapability(AbstractCapability[Any]):
         self._caller = caller
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Stand outside the framework's own tool search, whose tool is then the host's."""
+        """Place the capability outside the framework's own tool search, whose tool then counts as a
+        host
+        tool.
+        """
         return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        """Put our tools behind those of the agent."""
+        """Append the gateway's tools to the tools of the agent."""
         return GatewayToolset(toolset, self._broker, self._caller)
 
 
 @dataclass
 class GatewayToolset(WrapperToolset[Any]):
-    """The tools of *wrapped*, and ours behind them."""
+    """The tools of *wrapped*, followed by the gateway's tools."""
 
     broker: ToolBroker
     caller: CallerOf[RunContext[Any]] = ANYONE
@@ -90,10 +95,10 @@ class GatewayToolset(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Answer a call of ours; pass any other on.
+        """Answer a call of a gateway tool, or pass the call to *wrapped*.
 
         Raises:
-            ToolFailed: With what the model is to be told, if a call of ours failed.
+            ToolFailed: If a call of a gateway tool failed, with the text for the model.
         """
         if not isinstance(tool, _Tool):
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
@@ -129,7 +134,7 @@ def _messages(history: Sequence[ModelMessage]) -> Iterator[Message]:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if calls:
             yield tool_calls_message(
-                (each.tool_call_id, each.tool_name, each.args_as_json_str()) for each in calls
+                (call.tool_call_id, call.tool_name, call.args_as_json_str()) for call in calls
             )
         for part in message.parts:
             if isinstance(part, ToolReturnPart):
@@ -141,4 +146,4 @@ def _messages(history: Sequence[ModelMessage]) -> Iterator[Message]:
 def _text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
         return part.content
-    return "\n".join(each for each in part.content if isinstance(each, str))
+    return "\n".join(content for content in part.content if isinstance(content, str))

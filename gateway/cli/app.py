@@ -1,6 +1,8 @@
-"""The command line. A command's module is imported when the command is typed, so that ``--help``
-and ``--version`` load neither the catalog nor a model. Plugins are loaded for ``--help`` and for
-words that are no command of ours, if other distributions have any.
+"""The root of the command line.
+
+A command's module is imported when the command is typed, so that ``--help`` and ``--version``
+load neither the catalog nor a model. If other distributions have plugins, these are loaded for
+``--help`` and for unknown commands.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from gateway.cli.exit_codes import EPILOG, INTERRUPTED
 from gateway.runtime import PLUGIN_GROUP, VERSION
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""The base class of usage errors; its module differs between versions of typer."""
+"""Base class of usage errors; its module differs between versions of typer."""
 
 _MODULES = {
     **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
@@ -31,51 +33,49 @@ _MODULES = {
     "eval": "evaluation",
     "graph": "graph_edges",
 }
-"""The modules in `gateway.cli.commands` that are not called like their command."""
+"""Modules in `gateway.cli.commands` whose name differs from the command, keyed by command."""
 COMMANDS: Mapping[str, str] = {
     "search": (
-        "Search the tools of the configured servers, or what else the catalog holds (--kind)."
+        "Search the tools of the configured servers, or other entries of the catalog (--kind)."
     ),
     "tools": "List the tools of the configured servers.",
     "check": "Check whether tools can be called, before an unattended run.",
     "call": "Call one tool. With an id, only its server is started.",
-    "index": "Build the index of the configured servers' tools, or show what is stored.",
-    "prepare": "Make the embedded model and the index ready ahead of their first use.",
-    "attention": "Show what wants a person's attention, the most urgent first.",
+    "index": "Build the index of the configured servers' tools, or show the stored vectors.",
+    "prepare": "Prepare the embedding model and the index before their first use.",
+    "attention": "List issues that need a person, the most urgent first.",
     "approve": "Approve tools and command lines that changed since they were approved.",
-    "login": "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
-    "demo": "See it work: real servers, three conversations. Needs no key and no network.",
+    "login": "Sign in to a server that uses OAuth; its tokens are stored and refreshed.",
+    "demo": "Show three conversations with real servers. Needs no key and no network.",
     "serve": "Serve the configured servers' tools as one MCP server.",
-    "console": ("See the catalog, its searches and its calls in a browser, on this machine alone."),
-    "discover": (
-        "Show what the configured servers can do: servers, tools, schemas. Asks no registry."
+    "console": (
+        "Open the console in a browser: the catalog, its searches and its calls. This machine only."
     ),
-    "provision": "Find a server for what the configured ones cannot do, and bring it in.",
-    "import": "Take over the servers of another client. Secrets become references, never copies.",
-    "install": (
-        "Write this gateway into another client's file, with a dated copy of what was there."
-    ),
+    "discover": ("List the servers, tools and schemas of the configuration. No registry is asked."),
+    "provision": "Find and add a server for tasks that the configured servers cannot do.",
+    "import": "Import the servers of another client. Secrets become references, never copies.",
+    "install": ("Add this gateway to another client's file, after a dated backup of the file."),
     "uninstall": (
-        "Take this gateway out of another client's file; servers that it took over come back."
+        "Remove this gateway from another client's file, and restore the servers that it took over."
     ),
-    "doctor": "Check everything that this gateway needs here, and say what to do.",
-    "graph": "See, draw, ask, check and write down the graph of the tools.",
-    "usage": "See, write down and forget what calls have shown.",
+    "doctor": "Check everything that this gateway needs on this machine, and suggest remedies.",
+    "graph": "Show, draw, query, check and edit the graph of the tools.",
+    "usage": "Show, export and delete the outcomes of recorded calls.",
     "eval": "Measure whether your own tools are found: make requests, run them, compare runs.",
-    "tune": "Learn which tools serve which requests, and keep it if others of them gain.",
-    "lint": "Say what is wrong with your tools' definitions, what it costs and what would help.",
-    "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
-    "audit": "Show the log of decisions and changes, or write it out.",
+    "tune": "Learn which tools serve which requests; keep the result if other requests improve.",
+    "lint": "Report problems of your tools' definitions, their cost and possible fixes.",
+    "catalog": "Manage agents, skills, servers and your own kinds of entries, next to the tools.",
+    "audit": "Show or export the log of decisions and changes.",
     "servers": "Add, list, test and remove the servers of your configuration.",
-    "plugins": "List the plugins: where each one is from, its hooks, and why it failed to load.",
-    "programs": "See the programs that wait for an approval, and decide about them.",
+    "plugins": "List the plugins with their origin, hooks and load errors.",
+    "programs": "List the programs that wait for an approval, and decide about them.",
     "dashboards": "Write dashboards for Grafana and alerts for Prometheus as files.",
 }
-"""Each command and its summary."""
+"""Summaries, keyed by command."""
 
 
 def load_command(name: str) -> Any:
-    """Import the module of a command and return the command, or the group, as typer has it."""
+    """Import the module of a command and return the typer command or group."""
     return _load(name, f"gateway.cli.commands.{_MODULES.get(name, name)}")
 
 
@@ -96,7 +96,8 @@ def _load(name: str, module: str) -> Any:
 
 
 def _plugin_commands() -> Mapping[str, Any]:
-    """Return the commands of plugins, keyed by name; empty if a plugin or its choice is faulty.
+    """Return the commands of plugins, keyed by name; empty if a plugin or the choice of plugins is
+    faulty.
 
     `gateway doctor` reports the fault.
     """
@@ -106,8 +107,8 @@ def _plugin_commands() -> Mapping[str, Any]:
     from gateway.options.environment import environment  # noqa: PLC0415  (few have plugins)
     from gateway.plugin_manager import load_plugins  # noqa: PLC0415  (loads numpy)
 
-    found = attempt_call(lambda: load_plugins(environment().plugins).tables("register_commands"))
-    return {} if isinstance(found, Failed) else found
+    commands = attempt_call(lambda: load_plugins(environment().plugins).tables("register_commands"))
+    return {} if isinstance(commands, Failed) else commands
 
 
 @contextmanager
@@ -127,16 +128,17 @@ def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
 
 
 class JsonAwareGroup(TyperGroup):
-    """The outermost group: loads commands late, and prints usage errors as JSON too.
+    """The root group: loads commands when needed, and prints usage errors as JSON too.
 
-    Where ``--json`` stands before a ``--``, standard output is one JSON document also after a
-    usage error. The message for people stays on standard error, and the exit code is the same.
+    If ``--json`` is typed before any ``--``, standard output is one JSON document even after a
+    usage error. The message for people is still printed to standard error, and the exit code is the
+    same.
     """
 
     as_json = False
 
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (typer's own class of contexts is private)
-        """Load the command that *args* begin with."""
+        """Load the command that is the first of *args*."""
         name = args[0]
         if name in COMMANDS:
             self.commands[name] = _load_own(name)
@@ -145,15 +147,15 @@ class JsonAwareGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, those of plugins too."""
-        for name, each in _plugin_commands().items():
+        """Return the names of all commands, including commands of plugins."""
+        for name, command in _plugin_commands().items():
             listed = typer.Typer(add_completion=False)
-            listed.command(name, help=each.summary)(lambda: None)
+            listed.command(name, help=command.summary)(lambda: None)
             self.commands.setdefault(name, typer.main.get_command(listed))
         return super().list_commands(ctx)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """Read the options before the command."""
+        """Parse the options before the command."""
         self.as_json = wants_json(args)
         with _report_usage_errors(as_json=self.as_json):
             return super().make_context(info_name, args, *rest, **extra)
@@ -165,7 +167,9 @@ class JsonAwareGroup(TyperGroup):
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments* ask for JSON; those after ``--`` belong to another program."""
+    """Return whether *arguments* contain ``--json``. Arguments after ``--`` belong to another
+    program.
+    """
     return "--json" in arguments[: [*arguments, "--"].index("--")]
 
 
@@ -185,19 +189,19 @@ for _name, _summary in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line and exit with its exit code.
 
     Args:
-        arguments: What stands after the program's name; None is the process's own.
+        arguments: Arguments after the program's name; None reads them from the process.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal of few characters must not end a command.
+            # A terminal with a small character set must not end a command.
             stream.reconfigure(errors="replace")
     try:
         app(args=arguments)
     except KeyboardInterrupt:
-        # Raised while the command line was still being read.
+        # Raised while the command line was still being parsed.
         raise SystemExit(INTERRUPTED) from None
 
 

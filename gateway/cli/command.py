@@ -1,9 +1,7 @@
-"""Commands: how they are declared, and what they print.
+"""The decorator that declares commands, and the printing of their results and errors.
 
 Data goes to standard output, everything else to standard error. With ``--json`` standard output
-holds one JSON document, also when the command fails.
-
-Graph documents as the output of a command.
+contains one JSON document, even if the command fails.
 """
 
 from __future__ import annotations
@@ -27,17 +25,18 @@ from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
-from gateway.cli.tables import document, printable, to_json
+from gateway.cli.tables import counted, document, printable, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
-_ABOUT_NAMES = frozenset({"name_qualified", "name_similar", "name_withheld"})
-"""Codes that `gateway doctor` and `gateway approve` report, which know the whole configuration."""
+_NAME_CODES = frozenset({"name_qualified", "name_similar", "name_withheld"})
+"""Codes that are not printed as warnings, because `gateway doctor` and `gateway approve` report
+them for the whole configuration."""
 
 
 def stderr() -> Console:
-    """Return a console on standard error."""
+    """Return a console that prints to standard error."""
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -46,20 +45,20 @@ class Output:
     """The result of a command."""
 
     data: object
-    """What ``--json`` prints."""
+    """Object that ``--json`` prints."""
     view: RenderableType | None = None
-    """What is printed otherwise: a string as it is, but for control characters; "" for nothing;
-    None for *data* as tables."""
+    """Text or table for people, printed without ``--json``. Control characters are removed from a
+    string; "" prints nothing; None prints *data* as tables."""
     _: KW_ONLY
     found: object = True
-    """Whether there is anything to show."""
+    """Truthy if the command has a result; otherwise the exit code is 1."""
     code: int = OK
-    """The exit code, if another one than *found* means."""
+    """Exit code, if it is not 0; it overrides *found*."""
     notes: Sequence[str] = ()
-    """Remarks after the view."""
+    """Remarks printed to standard error after the view."""
 
     def print(self, *, as_json: bool) -> None:
-        """Print the data, or the view and the notes."""
+        """Print the data as JSON, or the view and the notes."""
         if as_json:
             typer.echo(to_json(self.data))
             return
@@ -79,7 +78,7 @@ _CALLER_OPTIONS: dict[str, tuple[object, object]] = {
     "tenant": (options.Tenant, ""),
     "user": (options.User, ""),
 }
-"""Annotation and default of each option that names the caller."""
+"""Options that describe the caller: (annotation, default), keyed by parameter."""
 _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
     "text": (options.Words, ""),
     "enabled": (options.Enabled, None),
@@ -88,11 +87,11 @@ _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
     "tag": (options.Tag, None),
     "status": (options.AnyStatus, None),
 }
-"""The same of each option that selects entities."""
+"""Options that select entities: (annotation, default), keyed by parameter."""
 
 
 def command_group(name: str = "") -> typer.Typer:
-    """Return a group of commands; one without a name holds commands of the top level."""
+    """Return a group of commands. A group without a name contains top-level commands."""
     return typer.Typer(
         name=name or None,
         help=COMMANDS.get(name),
@@ -105,20 +104,22 @@ def command_group(name: str = "") -> typer.Typer:
 def command(
     group: typer.Typer, name: str | None = None, *, has_json: bool = True, has_set: bool = True
 ) -> Callable[[F], F]:
-    """Register a function as a command of *group*; its output is printed and ends the process.
+    """Register a function as a command of *group*.
+
+    The command prints the returned output and ends the process.
 
     A parameter declares its help as ``Annotated[Path, "--out", "-o", "A file."]``: the last
-    text is the help, and the texts before it are names that replace the parameter's own. A
-    keyword-only parameter is an option, any other parameter an argument. A flag without names has
-    an opposite only if it is on by default.
+    text is the help, and the texts before it are the names of the option. A keyword-only parameter
+    is an option, any other parameter an argument. A flag without names has an opposite
+    (``--no-…``) only if it is on by default.
 
-    A parameter ``caller`` is filled by the options --scope, --tenant and --user; None without any.
-    A parameter ``selection`` is filled by --text, --kind, --server, --tag, --status and so on.
-    Every command takes --verbose.
+    A parameter ``caller`` adds the options --scope, --tenant and --user, and is None without them.
+    A parameter ``selection`` adds --text, --kind, --server, --tag, --status and --only-enabled.
+    Every command has --verbose.
 
     Args:
-        group: The group.
-        name: How the command is typed; None is the function's own name.
+        group: Group that gets the command.
+        name: Command as it is typed; None uses the function's name.
         has_json: Add the option ``--json``.
         has_set: Add the option ``--set``, if there is a parameter ``config``.
     """
@@ -126,7 +127,8 @@ def command(
     def register(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
         parameters = dict(signature.parameters)
-        shared = {key: made for key, made in _SHARED.items() if parameters.pop(key, None)}
+        combined = _COMBINED_PARAMETERS.items()
+        shared = {key: item for key, item in combined if parameters.pop(key, None)}
 
         @wraps(function)
         def run(
@@ -144,19 +146,22 @@ def command(
                 output.print(as_json=as_json)
             raise typer.Exit(output.code or (OK if output.found else NOTHING))
 
-        added = {name: made for own, _ in shared.values() for name, made in own.items()}
-        takes_set = has_set and "config" in parameters
-        added |= {"chosen": (options.Set, None)} if takes_set else {}
-        added |= {"verbose": (options.Verbose, False)}
-        added |= {"as_json": (options.Json, False)} if has_json else {}
-        parameters |= {key: _option(key, *made) for key, made in added.items()}
-        parameters = {key: _declared(each) for key, each in parameters.items()}
+        added = {name: item for items, _ in shared.values() for name, item in items.items()}
+        added |= _common_options(has_set=has_set and "config" in parameters, has_json=has_json)
+        parameters |= {key: _option(key, *declaration) for key, declaration in added.items()}
+        parameters = {key: _declared(parameter) for key, parameter in parameters.items()}
         run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
-        run.__annotations__ = {key: each.annotation for key, each in parameters.items()}
+        run.__annotations__ = {key: parameter.annotation for key, parameter in parameters.items()}
         group.command(name, epilog=EPILOG)(run)
         return function
 
     return register
+
+
+def _common_options(*, has_set: bool, has_json: bool) -> dict[str, tuple[object, object]]:
+    chosen: dict[str, tuple[object, object]] = {"chosen": (options.Set, None)} if has_set else {}
+    json: dict[str, tuple[object, object]] = {"as_json": (options.Json, False)} if has_json else {}
+    return {**chosen, "verbose": (options.Verbose, False), **json}
 
 
 def _option(name: str, annotation: object, default: object) -> inspect.Parameter:
@@ -165,7 +170,10 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return *parameter* as typer reads it: the texts of its annotation become names and help."""
+    """Return *parameter* with a typer annotation.
+
+    The texts of its own annotation become the names and the help.
+    """
     if get_origin(parameter.annotation) is not Annotated:
         return parameter
     kind, *names, summary = get_args(parameter.annotation)
@@ -188,17 +196,19 @@ def _selection(text: str, enabled: bool | None, *chosen: Sequence[Any] | None) -
     kinds, servers, tags, statuses = (frozenset(values or ()) for values in chosen)
     if unknown := statuses - {*get_args(Status)}:
         choices = ", ".join(get_args(Status))
-        raise errors.InvalidRequestError(f"--status {min(unknown)!r} is none of {choices}")
+        raise errors.InvalidRequestError(
+            f"--status {min(unknown)!r} is unknown; use one of {choices}"
+        )
     return Selection(
         text=text, kinds=kinds, servers=servers, tags=tags, statuses=statuses, enabled=enabled
     )
 
 
-_SHARED: Mapping[str, tuple[dict[str, tuple[object, object]], Callable[..., object]]] = {
-    "caller": (_CALLER_OPTIONS, _caller),
-    "selection": (_SELECTION_OPTIONS, _selection),
-}
-"""Parameters that several options fill: the options, and what makes a value of theirs."""
+_COMBINED_PARAMETERS: Mapping[
+    str, tuple[dict[str, tuple[object, object]], Callable[..., object]]
+] = {"caller": (_CALLER_OPTIONS, _caller), "selection": (_SELECTION_OPTIONS, _selection)}
+"""Parameters that are filled from several options: (the options, function that builds the
+value)."""
 
 
 def note(text: str) -> None:
@@ -207,11 +217,11 @@ def note(text: str) -> None:
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print *diagnostics* that are warnings to standard error, equal ones once."""
+    """Print warnings to standard error. Equal lines are printed once."""
     lines = (
         f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
         for item in diagnostics
-        if item.code not in _ABOUT_NAMES
+        if item.code not in _NAME_CODES
     )
     for line in dict.fromkeys(lines):
         stderr().print(Text.assemble(("warning: ", "yellow"), line))
@@ -224,9 +234,9 @@ class _LogLines(logging.Handler):
 
 @contextmanager
 def show_log(*, shown: bool) -> Iterator[None]:
-    """Print what the gateway logs to standard error while the block runs, if it is to be *shown*.
+    """Print the gateway's log to standard error while the block runs, if *shown*.
 
-    Servers' own standard error is in it.
+    The log includes the standard error of servers.
     """
     log, lines = logging.getLogger("gateway"), _LogLines()
     level = log.level
@@ -252,18 +262,19 @@ def _needs_plugins() -> Iterator[None]:
 
 @contextmanager
 def report_errors(*, as_json: bool) -> Iterator[None]:
-    """End the command with a message and an exit code when the block raises an error
-    of the gateway or of a graph.
+    """End the command with a message and an exit code if the block raises an error.
+
+    Errors of the gateway, errors of a graph and interruptions are reported.
 
     Raises:
-        typer.Exit: The block failed or was interrupted.
+        typer.Exit: If the block failed or was interrupted.
     """
     try:
         yield
     except (errors.GatewayError, GraphError) as error:
         text = error.with_stderr if isinstance(error, errors.UpstreamError) else str(error)
         stderr().print(Text.assemble(("error: ", "bold red"), printable(text)))
-        # The schema shows how to correct a call.
+        # The schema helps to correct the arguments of a call.
         extra = {"schema": error.schema} if isinstance(error, errors.InvalidArgumentsError) else {}
         if as_json:
             error_data = {"type": type(error).__name__, "message": text, **extra}
@@ -287,44 +298,45 @@ def document_output(
     code: int = OK,
     more: Mapping[str, object] | None = None,
 ) -> Output:
-    """Return documents as a bundle that ``--graph`` reads, and as text.
+    """Return graph documents as a bundle that ``--graph`` reads, and as text; or write them.
 
     Args:
-        documents: The documents.
-        folder: Where they are written instead of being printed, if anywhere.
-        force: Overwrite files that are there.
-        code: The exit code.
-        more: Further members of the bundle.
+        documents: Documents to return.
+        folder: Folder to write to; None prints the documents.
+        force: Overwrite existing files.
+        code: Exit code.
+        more: Additional members of the bundle.
 
     Raises:
-        ConfigError: A file exists and *force* is not given, or the folder cannot be written.
+        ConfigError: If a file exists without *force*, or the folder cannot be written.
     """
     texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
     data = {"version": 1, "documents": texts, **(more or {})}
     if folder is None:
-        shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
-        return Output(data, shown, found=documents, code=code)
+        text = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
+        return Output(data, text, found=documents, code=code)
     try:
         existing = [item.path for item in documents if (folder / item.path).exists()]
         if existing and not force:
             raise ConfigError(
-                f"{str(folder / existing[0])!r} is there already; nothing was written: name "
+                f"{str(folder / existing[0])!r} already exists, so nothing was written: name "
                 "another folder, or overwrite with --force"
             )
         graphs.write(documents, folder)
     except OSError as error:
         raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
-    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
+    count = counted(len(documents), "document")
+    remark = f"{count} written to {folder}: read and edit, then use with --graph {folder}"
     return Output(data, "", found=documents, code=code, notes=(remark,))
 
 
 def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
-    """Return names and values from items such as ``NAME=VALUE``.
+    """Return values keyed by name, parsed from items such as ``NAME=VALUE``.
 
     Raises:
-        InvalidRequestError: An item has no name or no *separator*; with *message*.
+        InvalidRequestError: With *message*, if an item has no name or no *separator*.
     """
     pairs = [item.partition(separator) for item in items]
-    if not all(name.strip() and found for name, found, _ in pairs):
+    if not all(name.strip() and equals for name, equals, _ in pairs):
         raise InvalidRequestError(message)
     return {name.strip(): value.strip() for name, _, value in pairs}

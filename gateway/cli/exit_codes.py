@@ -1,4 +1,4 @@
-"""The exit codes, in one table that ``--help`` prints."""
+"""Exit codes, in one table that ``--help`` prints."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ UNKNOWN = 12
 INTERRUPTED = 130
 
 EXIT_CODES: Mapping[int, str] = {
-    OK: "done",
+    OK: "success",
     NOTHING: (
-        "nothing was found or agreed to, a change, the tool or a demo conversation failed, an eval "
+        "nothing was found or agreed to, a change, tool or demo conversation failed, an evaluation "
         "got worse, or a strict lint has findings"
     ),
-    USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
-    UNAVAILABLE: "a server or the vector store that was needed could not be used",
-    RETRY_LATER: "a checked tool's server is down: try again later",
-    NEEDS_PERSON: "a checked tool needs a person first, or something wants attention",
-    UNKNOWN: "nothing is known of a checked tool",
+    USAGE: "usage, configuration, tool name, arguments, graph document or query are wrong",
+    UNAVAILABLE: "a required server or vector store could not be used",
+    RETRY_LATER: "the server of a checked tool is down; try again later",
+    NEEDS_PERSON: "a checked tool needs a person first, or there are issues",
+    UNKNOWN: "a checked tool is unknown",
     INTERRUPTED: "interrupted from the keyboard",
 }
-"""Every exit code and its meaning."""
+"""Meanings of exit codes."""
 
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-"""The table as ``--help`` prints it."""
+"""The table of exit codes as ``--help`` prints it."""

@@ -1,5 +1,5 @@
-"""What `gateway serve` runs: a transport, what is served beside the protocol, and the reading of a
-changed configuration.
+"""The running server of `gateway serve`: transport, HTTP routes, and reloading of a changed
+configuration.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _LOG_BURST_RECORDS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedParts:
-    """What is served over HTTP beside the protocol."""
+    """Optional parts that are served over HTTP in addition to MCP."""
 
     metrics: MetricsPage | None = None
     api: bool = True
     console: ConsoleOptions | None = None
-    """None serves no console."""
+    """Files of the console; None disables the console."""
     open_console: bool = False
-    """Whether to open it in a browser."""
+    """True if the console is opened in a browser at the start."""
 
 
 def transport_of(
@@ -54,14 +54,14 @@ def transport_of(
     shutdown: Shutdown,
     authenticator: Authenticator | None = None,
 ) -> Transport:
-    """Return what serves *gateway*: over pipes if *address* is None, else over HTTP.
+    """Return the transport that serves *gateway*: pipes if *address* is None, otherwise HTTP.
 
     Args:
-        gateway: What is served.
-        address: Where, and which callers are accepted.
-        parts: What is served beside the protocol.
-        shutdown: What a stop begins.
-        authenticator: Names the party of a request; None makes one of *address*.
+        gateway: Gateway to serve.
+        address: Address to listen on, and the accepted callers.
+        parts: Parts that are served over HTTP in addition to MCP.
+        shutdown: Notified when a signal stops the HTTP server.
+        authenticator: Identifies the caller of a request; None creates one from *address*.
     """
     if address is None:
         return serve_stdio
@@ -77,7 +77,7 @@ def transport_of(
         root = url.removesuffix(PATH)
         note(f"serving {url}")
         if parts.api:
-            note(f"the catalog as JSON is described at {root}/openapi.json")
+            note(f"REST API of the catalog: {root}/openapi.json")
         if parts.console:
             _announce(f"{root}{CONSOLE}", sessions.launch_token, opens=parts.open_console)
 
@@ -119,17 +119,17 @@ def _sign_in_pages(
 
 
 def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:
-    """Return *own_options* with the address of the server, if it is on loopback; theirs wins."""
+    """Return *own_options* with a public URL: the server's loopback address, unless one is set."""
     if own_options.public_url or address is None or not address.port:
         return own_options
     if not is_loopback(address.host):
         return own_options
-    shown = f"[{address.host}]" if is_bare_ipv6(address.host) else address.host
-    return replace(own_options, public_url=f"http://{shown}:{address.port}")
+    url_host = f"[{address.host}]" if is_bare_ipv6(address.host) else address.host
+    return replace(own_options, public_url=f"http://{url_host}:{address.port}")
 
 
 def show_console(gateway: Gateway, console: ConsoleOptions) -> None:
-    """Serve *console* on a free port of this machine until its user stops it; print where it is."""
+    """Serve *console* on a free port of this machine until the user stops it, and print its URL."""
     parts = ServedParts(api=False, console=console)
     with graceful_shutdown() as shutdown, suppress(KeyboardInterrupt):
         transport = transport_of(gateway, HttpOptions(port=0), parts, shutdown)
@@ -142,19 +142,21 @@ async def _wait(serve: Callable[[], Awaitable[None]]) -> None:
 
 
 def _announce(url: str, launch_token: str, *, opens: bool) -> None:
-    """Print where the console is, with the token of this start, and open it if it is wanted."""
+    """Print the URL of the console with the token of this start, and open it in a browser if
+    *opens*.
+    """
     entrance = f"{url}?token={launch_token}" if launch_token else url
-    note(f"the console: {entrance}")
+    note(f"console: {entrance}")
     if opens:
         # Some browsers return only when they are closed.
         threading.Thread(target=webbrowser.open, args=(entrance,), daemon=True).start()
 
 
 def wants_console(wanted: bool | None) -> bool:
-    """Return whether the console is served; None serves it if its extra is installed.
+    """Return whether to serve the console. None serves it if its extra is installed.
 
     Raises:
-        MissingExtraError: It is wanted, but not installed.
+        MissingExtraError: If the console is wanted but its extra is not installed.
     """
     is_installed = find_spec("jinja2") is not None
     if wanted and not is_installed:
@@ -168,19 +170,19 @@ async def run(
     config: Path,
     watched: Mapping[Path, OnChange] | None = None,
 ) -> None:
-    """Serve until *serve* ends; *config* is read again when it changes.
+    """Serve until *serve* returns, and reload *config* whenever it changes.
 
     Args:
-        gateway: What is served.
-        serve: Serves it.
-        config: Its configuration.
-        watched: More files, and what a change of each calls.
+        gateway: Gateway to serve.
+        serve: Function that serves it.
+        config: Configuration file of the gateway.
+        watched: Callbacks of other watched files, keyed by file.
 
     Raises:
-        ConfigError: The address cannot be listened on.
+        ConfigError: If the server cannot listen on the address.
     """
     indexing = asyncio.create_task(_index(gateway))
-    # What a search over HTTP wants explained; nothing else is logged so.
+    # Explanations of searches over HTTP are logged at DEBUG level by this logger only.
     explained = logging.StreamHandler()
     log = logging.getLogger("gateway.search")
     log.addHandler(explained)
@@ -198,7 +200,7 @@ async def run(
 
 
 def limit_log(handler: logging.Handler) -> None:
-    """Let few records a second through *handler*: each request of a client may cause some."""
+    """Limit the records per second of *handler*, because clients can cause records by requests."""
     records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
 
     def admits(_record: logging.LogRecord) -> bool:
@@ -211,20 +213,20 @@ def limit_log(handler: logging.Handler) -> None:
 
 
 async def _reload(gateway: Gateway) -> None:
-    """Read the configuration again and print what changed."""
+    """Reload the configuration and print the changes."""
     reloaded = await attempt(gateway.reload())
     if isinstance(reloaded, Failed):
-        note(f"the servers stay as they were: {reloaded.reason}; mend it, and it is read again")
+        note(f"servers unchanged: {reloaded.reason}; after a correction the file is read again")
         return
     warn(reloaded.diagnostics)
     parts = {"added": reloaded.added, "changed": reloaded.changed, "removed": reloaded.removed}
     changes = "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
-    note(f"configuration read again: {changes or 'nothing changed'}")
+    note(f"configuration reloaded: {changes or 'no changes'}")
     await _index(gateway)
 
 
 async def _index(gateway: Gateway) -> None:
-    """List and index before the first request, and print what could not be used."""
+    """List and index the servers before the first request, and print warnings."""
     report = await attempt(gateway.report())
     if isinstance(report, Failed):
         note(f"the catalog could not be indexed: {report.reason}")

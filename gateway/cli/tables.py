@@ -1,7 +1,7 @@
-"""Values of the gateway as JSON, and the same values as tables for people. Nothing here prints.
+"""Conversion of values to JSON and to tables for people. This module does not print.
 
-* Text of servers is data: it is shown without markup and without control characters.
-* A table shows the values that ``--json`` has, under the same names.
+* Text from servers is shown without markup and without control characters.
+* A table shows the values of ``--json``; headings may be plainer than the keys.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ _STYLES: Mapping[str, str] = {
     **dict.fromkeys(("warn", "ask"), _UNSURE),
     **dict.fromkeys(("fail", "refuse", "no"), _BAD),
 }
-"""The colours of cells by their text."""
+"""Colours of cells, keyed by text."""
 
 
 def printable(text: str) -> str:
-    """Return *text* without the characters that could steer a terminal."""
+    """Return *text* without characters that could control a terminal."""
     return text.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 
 def to_jsonable(value: object) -> Any:
     """Return *value* as objects, lists, strings, numbers, booleans and null.
 
-    A diagnostic gets the meaning of its code. Sets are sorted. A number that JSON lacks becomes
-    null.
+    A diagnostic gets the meaning of its code. Sets are sorted. NaN and infinity become null.
     """
     if value is None or isinstance(value, str | int | float):
         return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -62,7 +61,7 @@ def to_jsonable(value: object) -> Any:
 
 
 def to_json(value: object) -> str:
-    """Return *value* as indented JSON, escaped to ASCII if standard output cannot hold it."""
+    """Return *value* as indented JSON, escaped to ASCII if standard output cannot encode it."""
     data = to_jsonable(value)
     text = json.dumps(data, ensure_ascii=False, indent=2)
     try:
@@ -73,10 +72,9 @@ def to_json(value: object) -> str:
 
 
 class _WordTable(Table):
-    """Breaks words only where they do not fit otherwise."""
+    """A table that breaks words only if they do not fit otherwise."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines."""
         widths = [column.min_width or 0 for column in self.columns]
         while sum(widths) + 2 * len(widths) > options.max_width and max(widths) > 1:
             widths[widths.index(max(widths))] -= 1
@@ -86,7 +84,7 @@ class _WordTable(Table):
 
 
 def age_text(seconds: float | None) -> str:
-    """Return how long ago something was, in its largest unit; empty if that is not known."""
+    """Return a duration as an age such as "3 h ago", in its largest unit; empty for None."""
     if seconds is None:
         return ""
     units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
@@ -94,13 +92,18 @@ def age_text(seconds: float | None) -> str:
     return f"{seconds // size:.0f} {unit} ago"
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return *count* with a noun, such as "1 tool" or "2 tools"."""
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 def table(items: Iterable[object], *columns: str) -> Table:
-    """Return a table without a frame: a row for each item, a column for each path into it.
+    """Return a table without a frame: one row per item, one column per path.
 
     Args:
-        items: Values, or objects as ``--json`` has them.
-        columns: Paths such as ``definition.description``, whose last name is the heading; another
-            one stands before it: ``about=definition.description``.
+        items: Values, or JSON objects.
+        columns: Paths such as ``definition.description``. The heading is the last name of the path;
+            a prefix gives another heading: ``about=definition.description``.
     """
     view = _WordTable(box=None, header_style="bold")
     paths = [column.rpartition("=")[2].split(".") for column in columns]
@@ -119,7 +122,7 @@ def table(items: Iterable[object], *columns: str) -> Table:
 
 
 def pairs(values: Mapping[str, object]) -> Table:
-    """Return a line for each value, its name first; what is null or empty is left out."""
+    """Return a table of one line per value, its name first. Null and empty values are omitted."""
     view = Table(box=None, show_header=False)
     view.add_column(style="bold")
     view.add_column(overflow="fold")
@@ -130,7 +133,9 @@ def pairs(values: Mapping[str, object]) -> Table:
 
 
 def document(data: object) -> RenderableType:
-    """Return an object: its single values as lines, its objects and lists of these as tables."""
+    """Return an object as text: single values as lines, nested objects and lists of objects as
+    tables.
+    """
     single: dict[str, object] = {}
     parts: list[RenderableType] = []
     for name, value in to_jsonable(data).items():
@@ -144,7 +149,7 @@ def document(data: object) -> RenderableType:
 
 
 def _member(item: Any, path: list[str]) -> Any:
-    """Return what stands at *path* in an object, or in each object of a list."""
+    """Return the value at *path* in an object, or the values of each object in a list."""
     if isinstance(item, list):
         return [_member(part, path) for part in item]
     if not path:

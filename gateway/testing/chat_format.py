@@ -1,10 +1,11 @@
-"""A turn as Chat Completions JSON, whole or in chunks; and what the service remembers.
+"""Chat Completions answers of the scripted model, its stored conversations and its prompt cache.
 
-It remembers conversations, and prompts for the sake of its cache. Tokens are estimates
-(`gateway.runtime.text.estimate_tokens`); what they are for is comparing requests.
+Numbers of tokens are estimates (`gateway.runtime.text.estimate_tokens`), which suffice to compare
+requests.
 
-* Both forms carry the same id, message and usage: a joined stream equals the whole answer.
-* A call's id and name stand in its first fragment only; fragments are told apart by index.
+* Whole and streamed answers have the same id, message and usage: joined chunks equal the whole
+  answer.
+* Only the first fragment of a call contains its id and name; fragments have the call's index.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from gateway.testing.model import ModelRequest, Turn
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
-"""A fixed time, so that equal requests get equal answers."""
+"""Fixed time, so that equal requests get equal answers."""
 MIN_CACHED_TOKENS = 1024
-"""A shorter common prefix is not cached, as with the real service."""
+"""Minimum length of a cached prefix, as in the real service."""
 _MAX_PROMPTS = 64
-"""Prompts kept: a cache forgets, and a long benchmark must not slow down."""
+"""Maximum number of cached prompts, so that long benchmarks do not slow down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A turn on its way to the wire."""
+    """A turn of the model with its request and usage, before it is serialized."""
 
     request: ModelRequest
     turn: Turn
@@ -41,17 +42,19 @@ class ModelAnswer:
 
     @property
     def id(self) -> str:
-        """The same for the same conversation and tools, streamed or not."""
+        """Id that depends on the conversation and tools only, so it is equal for streamed
+        answers.
+        """
         prompt = prompt_text(self.request).encode("utf-8", "surrogatepass")
         return f"chatcmpl-{hashlib.blake2b(prompt, digest_size=12).hexdigest()}"
 
     @property
     def finish_reason(self) -> str:
-        """Why the model stopped."""
+        """The reason why the model stopped."""
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Return the id of a call: the script's own, or one made of its turn and position."""
+        """Return the id of a call: the script's id, or one made of the turn and the position."""
         turn = [message.get("role") for message in self.request.messages].count("assistant")
         index = choice * len(self.turn.calls) + position
         return self.turn.calls[position].id or f"call_{turn}_{index}"
@@ -88,14 +91,14 @@ def _message(answer: ModelAnswer, choice: int) -> dict[str, Any]:
 
 
 def events(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[bytes]:
-    """Yield the answer as server-sent events, with the closing ``[DONE]``."""
+    """Yield the answer as server-sent events, with the final ``[DONE]``."""
     for chunk in _chunks(answer, chunk_chars):
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
 def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
-    """Yield the answer in pieces of *size* characters; several choices take turns."""
+    """Yield the answer in chunks of *size* characters. Chunks of several choices alternate."""
     options = answer.request.body.get("stream_options")
     wants_usage = isinstance(options, dict) and options.get("include_usage") is True
     head = _head(answer, "chat.completion.chunk")
@@ -111,7 +114,7 @@ def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
 
 
 def _deltas(message: dict[str, Any], size: int) -> Iterator[dict[str, object]]:
-    """Yield the changes that make up *message*; the last one is empty."""
+    """Yield the changes that build *message*; the last change is empty."""
     text, calls = message["content"], message.pop("tool_calls", ())
     yield {**message, "content": None if text is None else ""}
     for piece in split_text(text or "", size):
@@ -137,16 +140,16 @@ def _head(answer: ModelAnswer, kind: str) -> dict[str, object]:
 
 
 class ConversationStore:
-    """Remembers the items of every response, as the real service does for a while."""
+    """Items of every response, which later requests can continue."""
 
     def __init__(self) -> None:
         self._items: dict[str, list[object]] = {}
 
     def load(self, body: JsonObject) -> list[object]:
-        """Return the items of a request behind those that it continues.
+        """Return the items of the continued response, followed by those of the request.
 
         Raises:
-            InvalidRequestError: If there is no such response.
+            InvalidRequestError: If the continued response is unknown.
         """
         items = body.get("input")
         if isinstance(items, str):
@@ -158,7 +161,7 @@ class ConversationStore:
         return [*before, *(items if isinstance(items, list) else [])]
 
     def save(self, body: JsonObject, name: str, items: list[object]) -> None:
-        """Remember *items*, the whole of a conversation, unless the request forbids it."""
+        """Store *items*, the whole conversation, unless the request forbids it."""
         if body.get("store") is not False:
             self._items[name] = items
         if _conversation_id(body):
@@ -173,22 +176,22 @@ def _conversation_id(body: JsonObject) -> str:
 
 
 def prompt_text(request: ModelRequest) -> str:
-    """Write the prompt in the order in which a service reads it: tools, then messages."""
+    """Return the prompt in the order in which a service reads it: tools, then messages."""
     return _compact(request.tools) + _compact(request.messages)
 
 
 class PromptCache:
-    """Remembers prompts and counts the tokens that the next one shares with one of them.
+    """Recent prompts, used to count the tokens that a new prompt shares with one of them.
 
-    All recent prompts count, not the last one alone: a call of another conversation, or of a
-    normalizer, between two turns does not empty a real cache either.
+    All recent prompts count, because a request of another conversation or of a normalizer between
+    two turns does not empty a real cache either.
     """
 
     def __init__(self) -> None:
         self._prompts: deque[str] = deque(maxlen=_MAX_PROMPTS)
 
     def usage(self, request: ModelRequest, turn: Turn, *, choices: int) -> dict[str, object]:
-        """Meter one request with its answer, and remember the prompt."""
+        """Return the usage of one request with its answer, and store the prompt."""
         prompt = prompt_text(request)
         shared = max((_common_prefix(prompt, other) for other in self._prompts), default=0)
         self._prompts.append(prompt)
@@ -209,6 +212,8 @@ def _compact(value: object) -> str:
 
 
 def _common_prefix(left: str, right: str) -> int:
-    """Measure the common prefix by halving: the comparison of slices runs in C."""
+    """Return the length of the common prefix. Bisection is fast because slices are compared in
+    C.
+    """
     shorter = min(len(left), len(right))
     return bisect_left(range(shorter), True, key=lambda end: left[: end + 1] != right[: end + 1])

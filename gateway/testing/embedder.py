@@ -1,10 +1,9 @@
-"""An embedder without a model: words and their letter trigrams, hashed into a unit vector.
+"""An embedder without a model, and the JSON format of the embeddings endpoint.
 
-* Texts are near when they share words or parts of words; it knows no language and no meaning
-  but those it is told (``meanings``).
-* The same text gives the same vector in every process and on every machine.
-
-The format of the embeddings endpoint: requests checked, vectors written out.
+* Words and their letter trigrams are hashed into a unit vector.
+* Texts with common words or parts of words are similar. Other meanings are unknown, except those
+  given as ``meanings``.
+* The same text has the same vector in every process and on every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from gateway.types import JsonObject
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _FULL_WEIGHT_CHARS = 5
-"""Shorter words weigh less: in most languages they carry the grammar, not the matter."""
+"""Length from which words have full weight; in most languages shorter words are grammar."""
 
 
 class HashingEmbedder:
@@ -43,15 +42,15 @@ class HashingEmbedder:
         fail_with: BaseException | None = None,
         transform: Callable[[Matrix], Matrix] | None = None,
     ) -> None:
-        """Make an embedder.
+        """Create an embedder.
 
         Args:
             dimensions: Length of a vector.
-            model_id: Empty means a name made of everything that changes a vector.
-            meanings: Word or phrase -> the word it stands for, compared without case. A whole
-                word is matched; in a script without case (Chinese, Arabic, …) any part.
-            fail_with: Raised by every `embed` while it is set.
-            transform: Changes the vectors on their way out, to spoil them.
+            model_id: Name of the model; "" builds a name from all arguments that change a vector.
+            meanings: Replacements, keyed by word or phrase, compared without case. Whole words are
+                matched; in scripts without case (Chinese, Arabic, …) any part of a text.
+            fail_with: Error that every `embed` raises while it is set.
+            transform: Function that changes the returned vectors, to spoil them.
         """
         if dimensions < 1:
             raise ConfigError(f"dimensions must be at least 1, not {dimensions!r}")
@@ -60,7 +59,7 @@ class HashingEmbedder:
         self._meanings = {_fold(word): _fold(meant) for word, meant in (meanings or {}).items()}
         self._synonyms = _pattern(self._meanings)
         self.batches: list[tuple[str, ...]] = []
-        """The texts of each request, in the order of arrival."""
+        """Texts of each request, in the order of arrival."""
         name = f"hashing-{dimensions}"
         if meanings:
             serialized = json.dumps(self._meanings, sort_keys=True).encode()
@@ -71,16 +70,16 @@ class HashingEmbedder:
 
     @property
     def calls(self) -> int:
-        """How many requests came, failed ones too."""
+        """Number of requests, including failed ones."""
         return len(self.batches)
 
     @property
     def texts(self) -> int:
-        """How many texts came, repeated ones too."""
+        """Number of texts in all requests, including repeated ones."""
         return sum(map(len, self.batches))
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts*; both roles alike."""
+        """Return the vectors of *texts*. The role has no effect."""
         del role
         self.batches.append(tuple(texts))
         if self.fail_with is not None:
@@ -90,7 +89,7 @@ class HashingEmbedder:
         return Embedded(vectors=spoilt, tokens=sum(map(estimate_tokens, texts)))
 
     def vectors(self, texts: Sequence[str]) -> Matrix:
-        """Compute the vectors, without counting, failing or spoiling."""
+        """Compute the vectors without counting, failing or transforming."""
         dimensions = self.info.dimensions or 1
         rows = np.zeros((len(texts), dimensions), dtype=np.float32)
         for position, text in enumerate(texts):
@@ -101,7 +100,7 @@ class HashingEmbedder:
         plain = _fold(text)
         if self._synonyms is not None:
             plain = self._synonyms.sub(lambda found: f" {self._meanings[found.group()]} ", plain)
-        # A text without a word is a word: no text may end as a row of zeros.
+        # A text without words counts as one word, because no vector may be zero.
         return sorted(set(_WORD.findall(plain))) or [text]
 
 
@@ -113,7 +112,7 @@ def _word_vector(word: str, dimensions: int) -> Vector:
     framed = f" {word} "
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     for trigram in trigrams:
-        # All together weigh as much as the word itself: inflections stay near.
+        # All trigrams together weigh as much as the word, so that inflections are similar.
         _add(vector, f"t:{trigram}", weight / len(trigrams) ** 0.5)
     return vector
 
@@ -121,7 +120,7 @@ def _word_vector(word: str, dimensions: int) -> Vector:
 def _add(vector: Vector, feature: str, weight: float) -> None:
     digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     number = int.from_bytes(digest, "big")
-    # The lowest bit is the sign, the rest the place: collisions cancel instead of adding up.
+    # The lowest bit is the sign, the other bits are the index: collisions cancel out.
     vector[(number >> 1) % vector.shape[0]] += weight if number & 1 else -weight
 
 
@@ -139,10 +138,11 @@ def _pattern(meanings: Mapping[str, str]) -> re.Pattern[str] | None:
 
 
 def checked_texts(body: JsonObject, info: EmbedderInfo) -> tuple[str, ...]:
-    """Return the texts of a request, checked as the real service does.
+    """Return the texts of a request after the checks of the real service.
 
     Raises:
-        InvalidRequestError: No text, an empty one, too many, or dimensions out of range.
+        InvalidRequestError: If there are no texts, empty texts or too many texts, or *dimensions*
+            is out of range.
     """
     dimensions, longest = body.get("dimensions", 1), info.dimensions or 1
     if not isinstance(dimensions, int) or not 1 <= dimensions <= longest:
@@ -159,10 +159,10 @@ def checked_texts(body: JsonObject, info: EmbedderInfo) -> tuple[str, ...]:
 
 
 def embeddings_answer(body: JsonObject, embedded: Embedded) -> dict[str, object]:
-    """Write the vectors as the request *body* wants them."""
+    """Return the vectors in the format that the request *body* asks for."""
     rows, dimensions = embedded.vectors, body.get("dimensions")
     if isinstance(dimensions, int):
-        # The rest is laid over the beginning: a cut of what is sparse could leave zeros alone.
+        # The remainder is added to the beginning, because a truncated sparse vector could be zero.
         padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % dimensions)))
         rows = unit_rows(padded.reshape(len(rows), -1, dimensions).sum(axis=1))
     packed = (base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows)

@@ -1,7 +1,7 @@
-"""A server on this machine, what each of its endpoints has seen, and how it misbehaves on demand.
+"""HTTP server on the loopback interface, with logs, gates and faults for each endpoint.
 
-* A request is noted when it arrives, before it is held or fails: retries are counted too.
-* Nothing here sleeps: a test waits for a request to arrive, and lets it go when it likes.
+* A request is logged when it arrives, before it waits or fails, so retries are counted.
+* There are no sleeps: a test waits until a request arrives, and releases it.
 """
 
 from __future__ import annotations
@@ -23,30 +23,33 @@ from gateway.runtime.background_loop import Bridge
 
 R = TypeVar("R")
 _KEEP_ALIVE_S = 600
-"""How long an idle connection is kept. Clients let go of theirs after seconds; a server that does
-so first hangs up on a slow one that is about to ask again.
+"""Time until an idle connection is closed, longer than any client's own limit.
+
+A shorter time could close a connection that a slow client is about to use again.
 """
 GRACE_S = 1
-"""How long an unfinished answer may hold up `Loopback.close`."""
+"""Maximum time that an unfinished answer delays `Loopback.close`."""
 EndpointName = Literal["chat", "embeddings"]
 FaultKind = Literal["status", "drop", "garbage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What happens to the next requests of an endpoint, instead of an answer."""
+    """Faults that replace the answers to the next requests of an endpoint."""
 
     status: int = 500
-    """The HTTP status of kind ``status``. It asks the client to try again in a millisecond."""
+    """HTTP status of the kind ``status``. The response asks for a retry after a millisecond."""
     times: int = 1
-    """How many requests it meets."""
+    """Number of requests that fail."""
     kind: FaultKind = "status"
-    """``drop`` breaks the connection half way through the answer; ``garbage`` is a 200 whose
-    body is broken JSON."""
+    """``drop`` breaks the connection in the middle of the answer; ``garbage`` is broken JSON with
+    status 200."""
 
 
 class Gate:
-    """Holds the requests of an endpoint until it is released. Any thread may use it."""
+    """A barrier that holds the requests of an endpoint until it is released. Any thread may use
+    it.
+    """
 
     def __init__(self) -> None:
         self._arrival = threading.Condition()
@@ -61,58 +64,58 @@ class Gate:
 
     @property
     def released(self) -> bool:
-        """Whether it holds nothing any more."""
+        """True after the release."""
         return self._door.done()
 
     def release(self) -> None:
-        """Let go what is held and all that comes after. Twice is harmless."""
+        """Release held and later requests. A second call has no effect."""
         with suppress(concurrent.futures.InvalidStateError):
             self._door.set_result(None)
 
     def wait(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Block until *requests* have arrived since the gate was shut.
+        """Block until *requests* have arrived since the gate was created.
 
         Raises:
-            TimeoutError: They did not arrive within ``timeout_s``.
+            TimeoutError: If they did not arrive within ``timeout_s``.
         """
         with self._arrival:
             if not self._arrival.wait_for(lambda: self._arrived >= requests, timeout_s):
                 raise TimeoutError(f"{self._arrived} of {requests} requests arrived")
 
     async def arrived(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Await the same, on a loop that must go on meanwhile.
+        """Wait until *requests* have arrived, without blocking the event loop.
 
         Raises:
-            TimeoutError: They did not arrive within ``timeout_s``.
+            TimeoutError: If they did not arrive within ``timeout_s``.
         """
         await asyncio.to_thread(self.wait, requests, timeout_s=timeout_s)
 
     async def hold(self) -> None:
-        """Count one arrival and wait for the release. For the endpoint."""
+        """Count one arrival and wait for the release. The endpoint calls it."""
         with self._arrival:
             self._arrived += 1
             self._arrival.notify_all()
-        # The door belongs to all who wait: the cancellation of one must not shut it for the rest.
+        # All requests share the future, so the cancellation of one must not cancel it.
         await asyncio.shield(asyncio.wrap_future(self._door))
 
 
 class Endpoint(Generic[R]):
-    """The log, the faults and the gate of one endpoint. Any thread may use it."""
+    """Log, faults and gates of one endpoint. Any thread may use it."""
 
     def __init__(self) -> None:
         self.seen: list[R] = []
-        """The log, in the order of arrival."""
+        """Requests in the order of arrival."""
         self._faults: deque[Faults] = deque()
         self._gates: list[Gate] = []
 
     def fail(self, faults: Faults) -> None:
-        """Queue *faults* behind those still due."""
+        """Queue *faults* after pending faults."""
         self._faults.extend([faults] * faults.times)
 
     def gate(self) -> Gate:
-        """Hold what arrives from now on; an older gate keeps what it holds."""
+        """Hold requests that arrive from now on. Requests at an older gate stay there."""
         gate = Gate()
-        self._gates = [*(each for each in self._gates if not each.released), gate]
+        self._gates = [*(older for older in self._gates if not older.released), gate]
         return gate
 
     def release(self) -> None:
@@ -121,7 +124,7 @@ class Endpoint(Generic[R]):
             gate.release()
 
     async def admit(self, request: R) -> Faults | None:
-        """Note *request*, hold it at the gate, and return the fault that meets it."""
+        """Log *request*, hold it at the newest gate, and return its fault if there is one."""
         self.seen.append(request)
         faults = self._faults.popleft() if self._faults else None
         if self._gates:
@@ -130,10 +133,10 @@ class Endpoint(Generic[R]):
 
 
 class Loopback:
-    """A real HTTP server for one app. It listens from `start` on, so nothing waits for it."""
+    """A real HTTP server for one app. It listens from `start` on, so clients need not wait."""
 
     def __init__(self, app: ASGIApp) -> None:
-        # No log_config: the host's logging is the host's.
+        # Without log_config the logging of the host is unchanged.
         config = uvicorn.Config(
             app,
             http="h11",
@@ -148,10 +151,10 @@ class Loopback:
         self._bridge = Bridge("gateway-testing")
         self._serving: concurrent.futures.Future[None] | None = None
         self.port = 0
-        """0 until `start`."""
+        """Port; 0 before `start`."""
 
     def start(self) -> None:
-        """Listen on a free port and serve. Twice is harmless.
+        """Listen on a free port and serve. A second call has no effect.
 
         Raises:
             ClosedError: After `close`.
@@ -161,17 +164,18 @@ class Loopback:
         if self._serving is not None:
             return
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        # Connections inherit it; without, each response waits some 40 ms for an acknowledgement.
+        # Connections inherit the option. Without it, each response waits some 40 ms for an
+        # acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = listener.getsockname()[1]
         self._serving = self._bridge.submit(lambda: self._server.serve(sockets=[listener]))
 
     def settle(self, timeout_s: float) -> None:
-        """Block until the answer to every request that has arrived is done with: written, or given
-        up because it is not read.
+        """Block until every request that has arrived is finished: answered, or abandoned by its
+        client.
 
         Raises:
-            TimeoutError: Not within ``timeout_s``.
+            TimeoutError: If a request is not finished within ``timeout_s``.
         """
         if self._serving is not None and not self._serving.done():
             self._bridge.call(lambda: self._settled(timeout_s))
@@ -182,7 +186,9 @@ class Loopback:
                 await asyncio.wait(answering)
 
     def close(self) -> None:
-        """Finish what is being answered, hang up and join the thread. Twice is harmless."""
+        """Finish running answers, close connections and join the thread. A second call has no
+        effect.
+        """
         self._server.should_exit = True
         if self._serving is not None:
             self._serving.result()

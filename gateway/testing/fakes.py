@@ -1,4 +1,4 @@
-"""A clock that stands still until it is moved, and a store that is removed with its object."""
+"""A clock that tests advance, and a store that is deleted together with its object."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from gateway.storage.protocol import SqliteStore
 
 
 class ManualClock:
-    """Pass it wherever a ``clock`` is asked for. Any thread may read it."""
+    """A ``clock`` that only `tick` advances. Any thread may read it."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now
 
     def __call__(self) -> float:
-        """Read the time, in seconds."""
+        """Return the time in seconds."""
         return self._now
 
     def tick(self, seconds: float) -> None:
-        """Move the time forward.
+        """Advance the time.
 
         Raises:
-            InvalidRequestError: *seconds* is negative.
+            InvalidRequestError: If *seconds* is negative.
         """
         if seconds < 0:
             raise InvalidRequestError(f"a clock does not go back: tick({seconds!r})")
@@ -36,10 +36,10 @@ class ManualClock:
 
 
 class TemporaryStore(SqliteStore):
-    """A `Store` that ends with its object: `Gateway(store=TemporaryStore())` leaves nothing behind.
+    """A `Store` in a temporary folder that is deleted together with the object.
 
     Args:
-        wall: Seconds since the epoch.
+        wall: Clock that returns seconds since the epoch.
     """
 
     def __init__(self, *, wall: Clock = time.time) -> None:

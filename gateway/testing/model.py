@@ -1,9 +1,9 @@
-"""Turns of a scripted model, the requests it gets, and the checks that the real service makes.
+"""Turns of a scripted model, its requests, and the checks of the real service.
 
-* A policy is a function of the request alone: it keeps no state, so one policy serves many
-  conversations at once and answers the same request the same way.
-* A policy that will not answer raises `InvalidRequestError`; on the wire that is a 400.
-* A request that passes the checks would not get a 400 from the service for its shape.
+* A policy is a function of the request without state, so it serves many conversations at once and
+  answers equal requests equally.
+* A policy refuses a request by raising `InvalidRequestError`, which becomes HTTP status 400.
+* A request that passes the checks would not get status 400 from the service for its form.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
-"""Items of the Responses API that hold tools."""
+"""Items of the Responses API that contain tools."""
 MAX_TOOLS = 128
 _FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call that the model makes. Positional, so that scripts read like scripts."""
+    """One tool call of the model. Its arguments are positional, so that scripts are short."""
 
     name: str
     arguments: JsonObject | str = field(default_factory=dict)
-    """An object is sent as JSON; a string is sent as it is, broken JSON too."""
+    """An object is sent as JSON; a string is sent unchanged, even if it is broken JSON."""
     id: str = field(default="", kw_only=True)
-    """Empty: the server makes one that is unique in the conversation."""
+    """Id of the call; "" lets the server create one that is unique in the conversation."""
 
     @property
     def raw(self) -> str:
-        """The arguments as they stand on the wire."""
+        """Arguments as they are sent."""
         if isinstance(self.arguments, str):
             return self.arguments
         return json.dumps(dict(self.arguments), ensure_ascii=False)
@@ -50,45 +50,46 @@ class Turn:
     text: str = ""
     calls: tuple[Call, ...] = ()
     finish_reason: str | None = None
-    """None: ``tool_calls`` if there are calls, else ``stop``."""
+    """Finish reason; None means ``tool_calls`` with calls, otherwise ``stop``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request as it came over the wire. Do not change what it hands out."""
+    """One request as it was received. Do not change its values."""
 
     path: str
     body: JsonObject
     raw: bytes = field(default=b"", compare=False)
-    """The body, byte for byte."""
+    """Bytes of the body."""
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """By name, in lower case."""
+    """Headers, keyed by lower-case name."""
     query: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """What stands in the address behind the path."""
+    """Query parameters of the URL."""
     stored: tuple[object, ...] | None = field(default=None, compare=False)
-    """Of a Responses request: its items behind those that the service stored."""
+    """Stored items followed by the items of the request; None except for the Responses API."""
 
     @property
     def is_responses(self) -> bool:
-        """Whether it speaks the Responses API."""
+        """True for requests of the Responses API."""
         return self.path.endswith("/responses")
 
     @property
     def messages(self) -> list[dict[str, object]]:
-        """The conversation, oldest first; that of a Responses request as chat messages."""
+        """The conversation as chat messages, oldest first."""
         if not self.is_responses:
             return as_objects(self.body.get("messages"))
         return as_objects(messages_of(self._input))
 
     @property
     def tools(self) -> list[dict[str, object]]:
-        """The tools as sent, with their ``type`` around them; empty if none were sent."""
+        """Tools as sent, including their ``type``; empty if none were sent."""
         return as_objects(self.body.get("tools"))
 
     @property
     def functions(self) -> dict[str, dict[str, object]]:
-        """Name, description and parameters of each function tool, by name, in the order sent;
-        behind them those that came later.
+        """Name, description and parameters of each function tool, keyed by name, in the order sent.
+
+        `loaded` tools come last.
         """
         tools = [*self.tools, *self.loaded]
         functions = [tool for tool in tools if tool.get("type") == "function"]
@@ -97,8 +98,8 @@ class ModelRequest:
 
     @property
     def loaded(self) -> list[dict[str, object]]:
-        """The tools that the conversation brings: in answers to a tool search of the service, or
-        in a message of the developer.
+        """Tools in the conversation: in results of the service's tool search, or in a developer
+        message.
         """
         outputs = [item for item in as_objects(self._input) if item.get("type") in _BRING_TOOLS]
         return [tool for item in outputs for tool in as_objects(item.get("tools"))]
@@ -109,29 +110,29 @@ class ModelRequest:
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names of the function tools, in the order sent."""
+        """Names of the function tools, in the order sent."""
         return tuple(self.functions)
 
     @property
     def model(self) -> str:
-        """The model asked for."""
+        """Name of the requested model."""
         return str(self.body.get("model", ""))
 
     @property
     def stream(self) -> bool:
-        """Whether the answer goes out in chunks."""
+        """True if the answer is streamed."""
         return self.body.get("stream") is True
 
     @property
     def user_text(self) -> str:
-        """The text of the last user message; "" if there is none or it is not plain text."""
+        """Text of the last user message; "" if there is none or it is not plain text."""
         users = [message for message in self.messages if message.get("role") == "user"]
         texts = [message.get("content") for message in users]
         return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
     @property
     def progress(self) -> int:
-        """How many assistant messages stand after the last user message."""
+        """Number of assistant messages after the last user message."""
         return [message.get("role") for message in self._since("user")].count("assistant")
 
     def last_tool_results(self) -> list[dict[str, object]]:
@@ -140,23 +141,25 @@ class ModelRequest:
         return [message for message in since[::-1] if message.get("role") == "tool"]
 
     def _since(self, role: str) -> list[dict[str, object]]:
-        """Return what stands after the last message of *role*, the newest first."""
+        """Return the messages after the last message of *role*, the newest first."""
         return list(takewhile(lambda message: message.get("role") != role, reversed(self.messages)))
 
 
 Policy = Callable[[ModelRequest], Turn]
-"""Decides what the model says. Runs on the server's thread, one request at a time: never block
-in it; `ScriptedModel.gate` holds an answer back."""
+"""Function that returns the model's turn.
+
+It runs on the server's thread, one request at a time, and must not block; `ScriptedModel.gate`
+delays an answer."""
 
 
 def script(*turns: Turn | Policy) -> Policy:
-    """Replay *turns*, from the first one again after every user message.
+    """Return a policy that replays *turns*, and starts again after every user message.
 
-    Which turn is next is read from the conversation (`ModelRequest.progress`), so a repeated
-    request gets a repeated answer. A turn that is a function is asked when its time comes.
+    The position is read from the conversation (`ModelRequest.progress`), so a repeated request gets
+    the same answer. A turn that is a function is called when it is due.
 
     Raises:
-        InvalidRequestError: From the policy, when the conversation goes on after the last turn.
+        InvalidRequestError: From the policy, if the conversation continues after the last turn.
     """
 
     def play(request: ModelRequest) -> Turn:
@@ -172,10 +175,10 @@ def script(*turns: Turn | Policy) -> Policy:
 
 
 def check_request(request: ModelRequest) -> None:
-    """Refuse what the service would refuse.
+    """Refuse requests that the service would refuse.
 
     Raises:
-        InvalidRequestError: With the first fault; the server answers 400.
+        InvalidRequestError: With the first fault; the server answers with status 400.
     """
     for fault in chain(_find_faults(request), _find_answer_faults(request.messages)):
         raise InvalidRequestError(fault)
@@ -197,7 +200,7 @@ def _find_faults(request: ModelRequest) -> Iterator[str]:
 
 
 def _find_answer_faults(messages: list[dict[str, object]]) -> Iterator[str]:
-    """Each tool call is answered once, before any other message."""
+    """Yield violations of this rule: each tool call is answered once, before any other message."""
     open_ids: list[object] = []
     for position, message in enumerate(messages):
         if message.get("role") != "tool":

@@ -1,7 +1,7 @@
-"""A turn as the Responses API's JSON, whole or in events. Pure: no clock, no randomness, no state.
+"""Responses API answers of the scripted model, whole or as events.
 
-A call of ``tool_search`` is the service's own, if the request brings that tool; all others are
-functions.
+A call of ``tool_search`` is the service's own search if the request contains that tool. All other
+calls are function calls. The functions are pure: equal requests get equal answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def response_id(answer: ModelAnswer) -> str:
 
 
 def items(answer: ModelAnswer) -> list[dict[str, Any]]:
-    """Return the output: the text, then the calls."""
+    """Return the output items: the text, then the calls."""
     name = response_id(answer)
     output: list[dict[str, Any]] = []
     if answer.turn.text or not answer.turn.calls:

@@ -1,11 +1,11 @@
-"""A model whose turns a policy decides, behind a real HTTP server on this machine.
+"""A scripted model behind a real HTTP server on this machine.
 
     with ScriptedModel(script(Turn("Hello."))) as model:
         client = OpenAI(base_url=model.base_url, api_key="test")
 
-It speaks Chat Completions, the Responses API, embeddings and the list of models, the first two
-under Azure's addresses too. Mind that an
-``HTTP_PROXY`` of the environment applies to 127.0.0.1 too, unless ``NO_PROXY`` names it.
+It serves Chat Completions, the Responses API (both also under Azure's paths), embeddings and the
+list
+of models. ``HTTP_PROXY`` applies to 127.0.0.1 too, unless ``NO_PROXY`` contains the address.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHAT_PATHS = (
 
 
 class ScriptedModel:
-    """An OpenAI-compatible service under a test's control. Any thread may use it."""
+    """An OpenAI-compatible service that a test controls. Any thread may use it."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class ScriptedModel:
         chunk_chars: int = 7,
         embedder: HashingEmbedder | None = None,
     ) -> None:
-        """Make a model; it listens from `start` on.
+        """Create a model, which listens from `start` on.
 
         Args:
-            policy: Decides each turn.
-            model: The name in the list of models; any name is answered.
+            policy: Function that returns each turn.
+            model: Name in the list of models; requests with any name are answered.
             chunk_chars: Characters of text or arguments in one chunk of a stream.
-            embedder: Serves the embeddings, and may spoil them; None means a `HashingEmbedder`.
+            embedder: Embedder of the embeddings endpoint; None uses a `HashingEmbedder`.
         """
         if chunk_chars < 1:
             raise ConfigError(f"chunk_chars must be at least 1, not {chunk_chars!r}")
@@ -81,7 +81,7 @@ class ScriptedModel:
         self.close()
 
     def start(self) -> None:
-        """Listen on a free port of 127.0.0.1. Twice is harmless.
+        """Listen on a free port of 127.0.0.1. A second call has no effect.
 
         Raises:
             ClosedError: After `close`.
@@ -89,58 +89,61 @@ class ScriptedModel:
         self._loopback.start()
 
     def close(self) -> None:
-        """Release every gate and stop the server. Twice is harmless."""
+        """Release every gate and stop the server. A second call has no effect."""
         self._chat.release()
         self._embeddings.release()
         self._loopback.close()
 
     @property
     def base_url(self) -> str:
-        """The address for a client."""
+        """Base URL for a client."""
         return f"{self.azure_endpoint}/v1"
 
     @property
     def azure_endpoint(self) -> str:
-        """The address for a client of Azure."""
+        """Endpoint for a client of Azure."""
         if not self._loopback.port:
             raise ConfigError("start the model first: `with ScriptedModel(...) as model:`")
         return f"http://127.0.0.1:{self._loopback.port}"
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """A copy of the chat requests, in the order of arrival, failed and held ones too."""
+        """Copy of the chat requests in the order of arrival, including failed and held ones."""
         return list(self._chat.seen)
 
     @property
     def embedding_requests(self) -> list[tuple[str, ...]]:
-        """A copy of the texts of each embedding request, likewise."""
+        """Copy of the texts of each embedding request, in the order of arrival."""
         return list(self._embeddings.seen)
 
     def forget(self) -> None:
-        """Begin the log of requests anew, and drop the stored conversations."""
+        """Clear the log of requests and the stored conversations."""
         self._conversations = ConversationStore()
         self._chat.seen.clear()
         self._embeddings.seen.clear()
 
     def settle(self, *, timeout_s: float = 30.0) -> None:
-        """Block until no request that has arrived is being answered any more. A caller has its
-        answer, or has hung up, a moment before the server is done with it.
+        """Block until all requests that have arrived are finished.
+
+        A client has its answer, or has disconnected, a moment before the server has finished.
 
         Raises:
-            TimeoutError: Not within ``timeout_s``; a gate may be holding some.
+            TimeoutError: If a request is not finished within ``timeout_s``; a gate may hold it.
         """
         self._loopback.settle(timeout_s)
 
     def fail(self, faults: Faults, endpoint: EndpointName = "chat") -> None:
-        """Let the next requests of *endpoint* fail; queued behind the faults still due."""
+        """Let the next requests of *endpoint* fail, after pending faults."""
         self._endpoint(endpoint).fail(faults)
 
     def gate(self, endpoint: EndpointName = "chat") -> Gate:
-        """Hold the answers of *endpoint* from now on, until the gate is released or left."""
+        """Hold the answers of *endpoint* from now on, until the gate is released or its block
+        ends.
+        """
         return self._endpoint(endpoint).gate()
 
     def refuse(self, part: str) -> None:
-        """Refuse each embedding request that has *part* in one of its texts, with status 400."""
+        """Refuse embedding requests whose texts contain *part*, with status 400."""
         self._refused.append(part)
 
     def _endpoint(self, name: EndpointName) -> Endpoint[ModelRequest] | Endpoint[tuple[str, ...]]:
@@ -179,8 +182,8 @@ class ScriptedModel:
     def _answer(self, request: ModelRequest) -> ModelAnswer:
         check_request(request)
         turn = self._policy(request)
-        wanted = request.body.get("n")
-        choices = wanted if isinstance(wanted, int) and wanted > 0 else 1
+        count = request.body.get("n")
+        choices = count if isinstance(count, int) and count > 0 else 1
         usage = self._cache.usage(request, turn, choices=choices)
         return ModelAnswer(request=request, turn=turn, usage=usage, choices=choices)
 
@@ -204,7 +207,7 @@ class ScriptedModel:
         if any(part in text for part in self._refused for text in texts):
             raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
-        # NaN is written as NaN, which only spoilt vectors hold.
+        # Only spoilt vectors contain NaN, which is written as NaN.
         answer = json.dumps(embeddings_answer(body, embedded))
         return _respond([answer.encode()], _JSON, faults)
 
@@ -217,13 +220,13 @@ class ScriptedModel:
 
 
 def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
-    """Return the response of a fault that needs no answer of the policy or the embedder."""
+    """Return the response to a fault of kind ``status`` or ``garbage``; None otherwise."""
     if faults is None or faults.kind == "drop":
         return None
     if faults.kind == "status":
-        # A client that retries may do so at once.
+        # Retries need not wait.
         return _error(faults.status, "the test asked for this fault", {"retry-after-ms": "1"})
-    # JSON that ends in the middle, with every sign of success.
+    # A response of status 200 whose JSON is cut in the middle.
     body = b'{"id": "garbage", "data": ['
     if media_type == _EVENTS:
         body = b"data: " + body + b"\n\n"
@@ -233,8 +236,8 @@ def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
 def _respond(parts: Sequence[bytes], media_type: str, faults: Faults | None) -> ASGIApp:
     """Send *parts* one by one.
 
-    A dropped answer promises the whole, sends half of its parts, or half of its only one, and hangs
-    up.
+    A dropped answer announces its full length, sends the first half of its parts (or half of its
+    only part), and closes the connection.
     """
     headers = None
     if media_type == _JSON or faults:
@@ -250,25 +253,25 @@ async def _yield_parts(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """Send an error as the service shapes it."""
+    """Return an error in the format of the service."""
     kind = _ERROR_TYPES.get(status, "server_error")
     detail = {"message": message, "type": kind, "param": None, "code": None}
     return JSONResponse({"error": detail}, status, headers)
 
 
 async def _refuse(_request: Request, fault: Exception) -> Response:
-    """Answer what the policy or the rules of the service refuse."""
+    """Return an error with status 400."""
     return _error(HTTPStatus.BAD_REQUEST, str(fault))
 
 
 async def _answer_unknown(request: Request, fault: Exception) -> Response:
-    """Answer a path or method that is not served."""
+    """Answer a request with an unknown path or method."""
     status = fault.status_code if isinstance(fault, HTTPException) else HTTPStatus.NOT_FOUND
     return _error(status, f"unknown request URL: {request.method} {request.url.path}")
 
 
 async def _show_crash(_request: Request, fault: Exception) -> Response:
-    """Show a policy's own fault, and keep the client from asking again."""
+    """Return the policy's exception as an error that the client does not retry."""
     message = f"the policy raised {type(fault).__name__}: {fault}"
     return _error(HTTPStatus.INTERNAL_SERVER_ERROR, message, {"x-should-retry": "false"})
 
@@ -277,7 +280,7 @@ async def _read_object(request: Request) -> dict[str, object]:
     """Read the body.
 
     Raises:
-        InvalidRequestError: It is not a JSON object.
+        InvalidRequestError: If the body is not a JSON object.
     """
     try:
         body = json.loads(await request.body())

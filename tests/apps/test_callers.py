@@ -1,7 +1,7 @@
-"""What a caller may not see is not there: on every path, to the byte.
+"""Entities that a caller may not see are hidden on every path, byte for byte.
 
-Each world is built twice: with tools that the caller may not see, and without them. What asks for a
-hidden name gets the same answer from both; what lists or finds holds no hidden name.
+Each world is built twice: with the hidden tools, and without them. A request for a hidden name gets
+the same answer from both gateways, and no list or result contains a hidden name.
 """
 
 from __future__ import annotations
@@ -56,28 +56,28 @@ SECRET = "s3cret-of-the-caller"
 BEARER = {"Authorization": f"Bearer {SECRET}"}
 ANYTHING = frozenset({"tool", "prompt", "resource", "server"})
 Show = Callable[[Gateway, Caller], Awaitable[str]]
-"""Returns all that a path shows to a caller."""
+"""Function that returns everything that a path shows to a caller."""
 Ask = Callable[[Gateway, Caller, str], Awaitable[str]]
-"""Returns all that a path answers to a caller that names a tool."""
+"""Function that returns the answer of a path to a caller that names a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Tools, prompts and resources by server, what the host says of each, and a caller."""
+    """A catalog of tools, prompts and resources with access rules, and a caller."""
 
     access: Mapping[str, Access]
-    """By ``server/name``."""
+    """Access rules, keyed by ``server/name``."""
     caller: Caller
     denied: frozenset[str] = frozenset()
-    """What a policy denies to the caller, likewise."""
+    """Entities denied to the caller by a policy, as ``server/name``."""
 
     @property
     def hidden(self) -> set[str]:
-        """The names of what the caller may not see."""
+        """Names of the entities that the caller may not see."""
         return {key.partition("/")[2] for key in self.access if not self.shows(key)}
 
     def shows(self, key: str) -> bool:
-        """Say the rule a second time, as the documentation does."""
+        """Return whether the caller may see an entity, by the rule in the documentation."""
         access = self.access[key]
         return (
             self.opens(key)
@@ -86,19 +86,23 @@ class World:
         )
 
     def opens(self, key: str) -> bool:
-        """Whether it is at most not in use: the HTTP API reads such an entity too."""
+        """Return whether the HTTP API shows an entity, which includes entities that are not in
+        use.
+        """
         return key not in self.denied and self.access[key].scopes <= self.caller.scopes
 
     def open(self, *, whole: bool) -> Gateway:
-        """Make a gateway with everything, or with what the caller may see."""
+        """Create a gateway with the *whole* world, or only with the part that the caller may
+        see.
+        """
         keys = [key for key in self.access if whole or self.shows(key)]
         titles = [key.partition("/")[2] for key in keys]
         documents = [
             Document(
                 id=f"host:{name}",
                 title=name,
-                next_steps=tuple(Link(target=each) for each in titles if each > name),
-                requires=tuple(Link(target=each) for each in titles if each < name),
+                next_steps=tuple(Link(target=title) for title in titles if title > name),
+                requires=tuple(Link(target=title) for title in titles if title < name),
             )
             for name in titles
         ]
@@ -145,7 +149,7 @@ def _tool(name: str) -> ToolDefinition:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Give a small catalog of which the caller may see a part."""
+    """Generate a small catalog that the caller may see in part."""
     names = [
         *(f"thing{number:02d}" for number in range(draw(st.integers(2, 5)))),
         "prompt07",
@@ -175,7 +179,7 @@ few = settings(
 
 
 async def text_of(work: Awaitable[object]) -> str:
-    """Give all that an answer or an error says."""
+    """Return the complete text of an answer or an error."""
     try:
         return repr(await work)
     except (GatewayError, MCPError) as error:
@@ -183,23 +187,23 @@ async def text_of(work: Awaitable[object]) -> str:
         return f"{type(error).__name__} {error} {near} {getattr(error, 'error', '')}"
 
 
-# Paths that show what there is.
+# Paths that show entities.
 
 
 async def searches(gateway: Gateway, caller: Caller) -> str:
-    """By every list of a result, with its evidence."""
+    """Search, and return every list of the result with its evidence."""
     kinds = Filters(kinds=ANYTHING)
-    found = [
+    result = [
         await gateway.search("handle the invoice", limit=20, caller=caller),
         await gateway.search(None, limit=50, caller=caller),
         await gateway.search("invoice", limit=20, filters=kinds, caller=caller),
         await gateway.search(queries=["customer", "contract"], caller=caller),
     ]
-    return repr([replace(each, stages={}) for each in found])
+    return repr([replace(item, stages={}) for item in result])
 
 
 async def lists(gateway: Gateway, caller: Caller) -> str:
-    """Tools, prompts and resources; the overview of a catalog."""
+    """Return the tools, prompts and resources, and the overview of the catalog."""
     library = gateway.library
     overview = await discover(gateway, "handle the invoice", caller=caller)
     whole = await discover(gateway, caller=caller)
@@ -216,7 +220,7 @@ async def lists(gateway: Gateway, caller: Caller) -> str:
 
 
 async def graphs_of(gateway: Gateway, caller: Caller) -> str:
-    """As data, as RDF and as a drawing."""
+    """Return the graph as data, as RDF and as a drawing."""
     network = await gateway.graph(caller=caller)
     turtle, drawing = [
         await gateway.export_graph(form, caller=caller) for form in ("turtle", "dot")
@@ -227,28 +231,30 @@ async def graphs_of(gateway: Gateway, caller: Caller) -> str:
 
 
 async def brokers(gateway: Gateway, caller: Caller) -> str:
-    """What adapters give to a framework."""
+    """Return the tools that adapters offer to a framework."""
     broker = ToolBroker(gateway)
     asked = [{"role": "user", "content": "handle the invoice"}]
     built = await broker.build_tools(asked, (), caller=caller)
     retrieved = await broker.retrieve("handle the invoice", (), caller=caller)
-    found = await broker.answer(built, built.names.search, {"query": "customer"})
+    result = await broker.answer(built, built.names.search, {"query": "customer"})
     routed = await broker.answer(built, built.names.route, {"query": "customer"})
-    return repr([built.tools, retrieved.tools, found.text, routed.text])
+    return repr([built.tools, retrieved.tools, result.text, routed.text])
 
 
 async def messages_api(gateway: Gateway, caller: Caller) -> str:
-    """Definitions and references of Anthropic's API."""
+    """Return the definitions and references for Anthropic's API."""
     options = gateway.options.discovery
     tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"), caller=caller)
     block = {"type": "tool_use", "id": "1", "name": "search_tools", "input": {"query": "invoice"}}
     answer = await handle_call(gateway, tools, tool_call(block))
     entities = await gateway.list_tools(caller=caller)
-    return repr([[definition(each, options) for each in entities], tool_result(answer, options)])
+    return repr(
+        [[definition(entity, options) for entity in entities], tool_result(answer, options)]
+    )
 
 
 async def conversations(gateway: Gateway, caller: Caller) -> str:
-    """All that a model is sent by the chat wrapper."""
+    """Return all requests of the chat wrapper to a model."""
     turns = (
         Turn(calls=(Call("search_tools", {"query": "handle the invoice"}),)),
         Turn(calls=(Call("search_tools", {"queries": ["customer", "contract"]}),)),
@@ -258,7 +264,7 @@ async def conversations(gateway: Gateway, caller: Caller) -> str:
 
 
 async def sent(gateway: Gateway, caller: Caller, turns: tuple[Turn, ...]) -> str:
-    """Give the bodies of the requests of one conversation."""
+    """Return the bodies of the requests of one conversation."""
     model = ScriptedModel(script(*turns))
     model.start()
     try:
@@ -266,31 +272,33 @@ async def sent(gateway: Gateway, caller: Caller, turns: tuple[Turn, ...]) -> str
             client = AsyncAutoDiscoveryClient(openai, gateway).for_caller(caller)
             asked: Any = [{"role": "user", "content": "Help me."}]
             await client.chat.completions.create(model="scripted", messages=asked)
-        return json.dumps([[each.messages, each.tools] for each in model.requests], default=str)
+        return json.dumps(
+            [[request.messages, request.tools] for request in model.requests], default=str
+        )
     finally:
         model.close()
 
 
 async def mcp_lists(gateway: Gateway, caller: Caller, *, expose: Expose, over: str) -> str:
-    """Tools, meta-tools with their digest, prompts, resources and templates; and a search."""
+    """Return the tools, prompts, resources, templates and meta-tool answers over MCP."""
     async with mcp_client(gateway, caller, expose, over=over) as client:
-        shown: list[object] = [
+        output: list[object] = [
             await client.list_tools(),
             await client.list_prompts(),
             await client.list_resources(),
             await client.list_resource_templates(),
         ]
         if expose == "meta":
-            shown.append(await client.call_tool("search_tools", {"query": "invoice"}))
-            shown.append(await client.call_tool("discover", {}))
-    return repr(shown)
+            output.append(await client.call_tool("search_tools", {"query": "invoice"}))
+            output.append(await client.call_tool("discover", {}))
+    return repr(output)
 
 
 @asynccontextmanager
 async def mcp_client(
     gateway: Gateway, caller: Caller, expose: Expose, *, over: str
 ) -> AsyncIterator[Client]:
-    """Give a client in this process, whose server has the caller; or with a token over HTTP."""
+    """Yield an MCP client: in this process for the caller, or over HTTP with a token."""
     extras = tuple(extra_tools(gateway, frozenset({"discover"})))
     if over == "process":
         server = mcp_server(gateway, expose=expose, caller=caller, extras=extras)
@@ -307,7 +315,7 @@ async def mcp_client(
 
 
 async def api_lists(gateway: Gateway, caller: Caller) -> str:
-    """Every list and every search of the HTTP API."""
+    """Return every list and every search of the HTTP API."""
     async with api_client(gateway, caller) as client:
         body = {"query": "handle the invoice", "max_results": 50}
         answers = [
@@ -317,13 +325,13 @@ async def api_lists(gateway: Gateway, caller: Caller) -> str:
             await client.get("/api/servers"),
             await client.get("/api/skills/search?q=invoice"),
         ]
-    assert {200} == {each.status_code for each in answers}
-    return "".join(each.text for each in answers)
+    assert {200} == {answer.status_code for answer in answers}
+    return "".join(answer.text for answer in answers)
 
 
 @asynccontextmanager
 async def api_client(gateway: Gateway, caller: Caller) -> AsyncIterator[httpx2.AsyncClient]:
-    """Give a client of the HTTP API with the caller's token, which may write besides."""
+    """Yield a client of the HTTP API whose token has the caller's scopes and may also write."""
     caller = replace(caller, scopes=caller.scopes | {WRITE})
     options = HttpOptions(tokens=(BearerToken.from_secret("caller", SECRET, caller),))
     transport = httpx2.ASGITransport(app=api_app(gateway, options))
@@ -351,7 +359,7 @@ SHOWN: Mapping[str, Show] = {
 
 
 async def calls(gateway: Gateway, caller: Caller, name: str) -> str:
-    """Called, followed, read, filled in, completed, drawn."""
+    """Call, follow, read, fill in, complete and draw the entity *name*."""
     completion = {"argument": {"name": "a", "value": ""}}
     library = gateway.library
     return repr(
@@ -368,7 +376,9 @@ async def calls(gateway: Gateway, caller: Caller, name: str) -> str:
 
 
 async def model_calls(gateway: Gateway, caller: Caller, name: str) -> str:
-    """Calls of a model: by the name itself, by the call tool, with broken arguments, and advice."""
+    """Call *name* like a model: directly, by the call tool, with broken arguments, and by
+    advice.
+    """
     names = MetaNames(search="search_tools", call="call_tool", next="next_tools")
     tools = ToolList(names=names, caller=caller)
     broker = ToolBroker(gateway)
@@ -384,11 +394,11 @@ async def model_calls(gateway: Gateway, caller: Caller, name: str) -> str:
         for called, arguments in asked
     ]
     broken = await broker.answer(await broker.retrieve(name, (), caller=caller), name, {"x": 1})
-    return repr([each.text for each in (*answers, broken)])
+    return repr([item.text for item in (*answers, broken)])
 
 
 async def conversation_calls(gateway: Gateway, caller: Caller, name: str) -> str:
-    """The same in a conversation through the chat wrapper."""
+    """Call *name* in a conversation through the chat wrapper."""
     turns = (
         Turn(calls=(Call(name, {}),)),
         Turn(calls=(Call("call_tool", {"name": name, "arguments": {}}),)),
@@ -400,7 +410,7 @@ async def conversation_calls(gateway: Gateway, caller: Caller, name: str) -> str
 async def mcp_calls(
     gateway: Gateway, caller: Caller, name: str, *, expose: Expose, over: str
 ) -> str:
-    """Called, read, filled in, completed and watched by an MCP client."""
+    """Call, read, fill in, complete and watch *name* as an MCP client."""
     argument = {"name": "a", "value": ""}
     async with mcp_client(gateway, caller, expose, over=over) as client:
         ref = types.PromptReference(name=name)
@@ -419,7 +429,7 @@ async def mcp_calls(
 
 
 async def api_calls(gateway: Gateway, caller: Caller, name: str) -> str:
-    """Read, changed and removed over HTTP."""
+    """Read, change and remove *name* over HTTP."""
     async with api_client(gateway, caller) as client:
         path = f"/api/entities/{quote(name, safe='')}"
         answers = [
@@ -427,7 +437,7 @@ async def api_calls(gateway: Gateway, caller: Caller, name: str) -> str:
             await client.patch(path, json={"status": "draft"}),
             await client.delete(path),
         ]
-    return repr([(each.status_code, each.headers.items(), each.text) for each in answers])
+    return repr([(answer.status_code, answer.headers.items(), answer.text) for answer in answers])
 
 
 ASKED: Mapping[str, Ask] = {
@@ -443,7 +453,7 @@ ASKED: Mapping[str, Ask] = {
 
 
 def run(world: World, ask: Callable[[Gateway], Awaitable[str]], *, whole: bool = True) -> str:
-    """Ask a gateway of this world, and close it."""
+    """Ask a gateway of this world and close it."""
 
     async def work() -> str:
         async with world.open(whole=whole) as gateway:
@@ -455,23 +465,22 @@ def run(world: World, ask: Callable[[Gateway], Awaitable[str]], *, whole: bool =
 @pytest.mark.parametrize("path", SHOWN)
 @few
 @given(world=worlds())
-def test_what_a_caller_may_not_see_is_shown_on_no_path(path: str, world: World) -> None:
-    """No list, no result, no description, no drawing."""
-    shown = run(world, lambda gateway: SHOWN[path](gateway, world.caller))
+def test_hidden_entities_are_shown_on_no_path(path: str, world: World) -> None:
+    output = run(world, lambda gateway: SHOWN[path](gateway, world.caller))
 
     visible = [key.partition("/")[2] for key in world.access if world.shows(key)]
     tools = [name for name in visible if name.startswith("thing")]
-    assert set() == {name for name in world.hidden if name in shown}
-    assert not tools or any(name in shown for name in tools)
+    assert set() == {name for name in world.hidden if name in output}
+    assert not tools or any(name in output for name in tools)
 
 
 @pytest.mark.parametrize("path", ASKED)
 @few
 @given(world=worlds(), data=st.data())
-def test_a_hidden_name_is_answered_as_one_that_is_not_there(
+def test_hidden_name_is_answered_like_an_unknown_name(
     path: str, world: World, data: st.DataObject
 ) -> None:
-    """To the byte: by its own name and by its id."""
+    """The answers are equal byte for byte, for names and ids."""
     shows = world.opens if path == "the HTTP API" else world.shows
     hidden = sorted(key for key in world.access if not shows(key))
     assume(hidden)
@@ -489,12 +498,12 @@ def test_a_hidden_name_is_answered_as_one_that_is_not_there(
 
 @few
 @given(world=worlds())
-def test_a_hidden_address_is_answered_as_any_other_of_its_server(world: World) -> None:
-    """What is in no list can be read where no scope is missing; else neither can."""
+def test_hidden_address_is_answered_like_any_other_of_its_server(world: World) -> None:
+    """Unlisted resources can be read if no scope is missing; otherwise neither can."""
     (key,) = [key for key in world.access if "res:" in key]
     server, _, uri = key.partition("/")
     world = replace(world, access={**world.access, key: Access(scopes=frozenset({"vault"}))})
-    hidden, unknown = (f"gateway:/{server}/{each}" for each in (uri, uri.replace("08", "09")))
+    hidden, unknown = (f"gateway:/{server}/{item}" for item in (uri, uri.replace("08", "09")))
 
     first, second = (
         run(world, partial(text_of_address, caller=world.caller, name=name))

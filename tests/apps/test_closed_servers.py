@@ -1,4 +1,4 @@
-"""Decisions about a connected server hold for all that it offers, on every path."""
+"""Decisions about a connected server apply to everything that it offers, on every path."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ EVERY_WAY = {
 
 
 async def ways_to(gateway: Gateway, caller: Caller = ANYONE) -> set[str]:
-    """Return the ways by which *caller* reaches anything of the server `shop`."""
-    found = await gateway.search(QUERY, caller=caller)
+    """Return the paths on which *caller* reaches any entity of the server `shop`."""
+    result = await gateway.search(QUERY, caller=caller)
     of_kinds = await gateway.search(QUERY, caller=caller, filters=KINDS, ranking="hybrid")
     answers = {
-        "search": every_id(found),
+        "search": every_id(result),
         "search of all kinds": every_id(of_kinds),
-        "list": (each.id for each in await gateway.list_tools(KINDS, caller=caller)),
-        "next steps": (each.id for each in await gateway.next_steps(["walk"], caller=caller)),
+        "list": (tool.id for tool in await gateway.list_tools(KINDS, caller=caller)),
+        "next steps": (tool.id for tool in await gateway.next_steps(["walk"], caller=caller)),
         "graph": map(str, await gateway.graph(caller=caller)),
     }
-    ways = {way for way, ids in answers.items() if any("shop/" in each for each in ids)}
+    ways = {way for way, ids in answers.items() if any("shop/" in tool for tool in ids)}
     calls: Mapping[str, Callable[[], Awaitable[object]]] = {
         "call": lambda: gateway.invoke("shop/burn_letter", {"to": "Bo"}, caller=caller),
         "prompt": lambda: gateway.prompt("greet", {}, caller=caller),
@@ -80,7 +80,7 @@ async def ways_to(gateway: Gateway, caller: Caller = ANYONE) -> set[str]:
 
 
 def unlisted() -> Server[object]:
-    """A real server that lists nothing and reads everything."""
+    """Return a real server that lists nothing and answers every read."""
 
     async def list_resources(_context: object, _params: object) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])
@@ -95,7 +95,9 @@ def unlisted() -> Server[object]:
 
 
 def open_shop(open_gateway: OpenGateway, folder: Path, by: str = "add_server") -> Gateway:
-    """Open a gateway with the server `shop`, and with a tool that the host wrote steps for."""
+    """Open a gateway with the server `shop`, and with a tool for which the host wrote next
+    steps.
+    """
     options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     gateway = open_gateway((tool("walk"),), options=options, graph=[WALK])
     if by == "add_server":
@@ -109,7 +111,7 @@ def open_shop(open_gateway: OpenGateway, folder: Path, by: str = "add_server") -
 
 @pytest.mark.parametrize("by", ["add_server", "mcpServers"])
 @pytest.mark.parametrize("decision", CLOSED)
-async def test_a_closed_server_takes_all_that_it_offers_along(
+async def test_disabled_server_hides_all_its_entities(
     open_gateway: OpenGateway, tmp_path: Path, by: str, decision: str
 ) -> None:
     gateway = open_shop(open_gateway, tmp_path, by)
@@ -125,7 +127,7 @@ async def test_a_closed_server_takes_all_that_it_offers_along(
 
 
 @pytest.mark.parametrize("decision", CLOSED)
-async def test_a_closed_server_is_closed_to_rest_and_mcp(
+async def test_disabled_server_is_hidden_from_rest_and_mcp(
     open_gateway: OpenGateway, tmp_path: Path, decision: str
 ) -> None:
     gateway = open_shop(open_gateway, tmp_path)
@@ -142,44 +144,44 @@ async def test_a_closed_server_is_closed_to_rest_and_mcp(
     ):
         for use in ({}, CLOSED[decision], OPEN):
             await http.patch("entities/server:shop", json=use, headers=bearer("clerk"))
-            found = await http.post(
+            result = await http.post(
                 "search/semantic", json={"query": QUERY}, headers=bearer("guest")
             )
             answers = (
-                found.text,
-                *(each.name for each in (await client.list_tools()).tools),
-                *(each.name for each in (await client.list_prompts()).prompts),
-                *(str(each.uri) for each in (await client.list_resources()).resources),
+                result.text,
+                *(tool.name for tool in (await client.list_tools()).tools),
+                *(tool.name for tool in (await client.list_prompts()).prompts),
+                *(str(tool.uri) for tool in (await client.list_resources()).resources),
             )
             called = await client.call_tool("burn_letter", {"to": "Bo"})
             words = ("shop/burn_letter", "burn_letter", "greet", "note://a")
             states.append(
-                [not called.is_error, *(any(word in each for each in answers) for word in words)]
+                [not called.is_error, *(any(word in tool for tool in answers) for word in words)]
             )
 
     assert [[True] * 5, [False] * 5, [True] * 5] == states
 
 
 @pytest.mark.parametrize("decision", ["--disable", "--set-status=deprecated"])
-def test_the_command_line_closes_what_a_server_offers(tmp_path: Path, decision: str) -> None:
+def test_command_line_disables_the_entities_of_a_server(tmp_path: Path, decision: str) -> None:
     place = Place(folder=tmp_path)
     config = place.config({"shop": PROGRAM})
     search = ("search", QUERY, "-c", config, "--strategy", "graph", "--json")
 
     before = place.run(*search)
     place.run("catalog", "change", "server:shop", "-c", config, decision)
-    found = place.run(*search)
+    result = place.run(*search)
     called = place.run("call", "shop/burn_letter", "-c", config, '{"to": "Bo"}')
     place.run("catalog", "change", "server:shop", "-c", config, "--enable", "--set-status=active")
     again = place.run("call", "shop/burn_letter", "-c", config, '{"to": "Bo"}')
 
     assert "shop/burn_letter" in before.out
-    assert "shop/burn_letter" not in found.out
+    assert "shop/burn_letter" not in result.out
     assert "burnt" not in called.out
     assert "burnt the one to Bo" in again.out
 
 
-async def test_a_closed_server_is_closed_to_the_meta_tools(
+async def test_disabled_server_is_hidden_from_the_meta_tools(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     gateway = open_shop(open_gateway, tmp_path)
@@ -198,10 +200,10 @@ async def test_a_closed_server_is_closed_to_the_meta_tools(
     assert called.failed
 
 
-async def test_no_decision_about_a_tool_opens_a_closed_server(
+async def test_enabled_tool_of_a_disabled_server_stays_hidden(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """A tool that was enabled once keeps a decision of its own."""
+    """A tool that was enabled before has its own decision."""
     gateway = open_shop(open_gateway, tmp_path)
     gateway.add_virtual_server("desk", {"ashes": "shop/burn_letter"})
     opened = {"enabled": True, "status": "active"}
@@ -218,10 +220,10 @@ async def test_no_decision_about_a_tool_opens_a_closed_server(
     assert "burnt the one to Bo" == before.text
 
 
-async def test_an_enabled_server_enables_no_tool_that_is_closed_itself(
+async def test_disabled_tool_of_an_enabled_server_stays_hidden(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """By a hint of the host, or by a decision about the tool."""
+    """It was disabled by a hint of the host, or by a decision."""
     options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
     gateway = open_gateway(options=options)
     hints = {"wipe": Hints(enabled=False)}
@@ -237,7 +239,7 @@ async def test_an_enabled_server_enables_no_tool_that_is_closed_itself(
 
 
 @pytest.mark.parametrize("access", [Access(enabled=False), Access(status="deprecated")])
-async def test_a_decision_about_a_server_replaces_what_its_configuration_says(
+async def test_decision_about_a_server_overrides_its_configuration(
     open_gateway: OpenGateway, tmp_path: Path, access: Access
 ) -> None:
     options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
@@ -251,10 +253,10 @@ async def test_a_decision_about_a_server_replaces_what_its_configuration_says(
     assert 4 == len(await gateway.list_tools(KINDS))
 
 
-async def test_a_rule_on_a_server_holds_for_its_tools_but_a_pattern_of_both_can_be_overruled(
+async def test_tool_rule_overrides_a_pattern_for_servers_and_tools(
     open_gateway: OpenGateway,
 ) -> None:
-    """Everything closed but one tool is a common table of rules."""
+    """Rules that disable everything except one tool are common."""
     rules = {
         "*": Access(enabled=False),
         "shop/burn_*": Access(enabled=True),
@@ -272,10 +274,10 @@ async def test_a_rule_on_a_server_holds_for_its_tools_but_a_pattern_of_both_can_
 
 
 @pytest.mark.parametrize("decision", CLOSED)
-async def test_what_no_list_of_a_closed_server_has_is_not_read(
+async def test_unlisted_resource_of_a_disabled_server_is_not_read(
     open_gateway: OpenGateway, tmp_path: Path, decision: str
 ) -> None:
-    """Its only list is empty: nothing but the server itself can tell."""
+    """The server lists nothing, so only the decision about the server applies."""
     gateway = open_gateway(options=replace(PATIENT, catalog_store_path=tmp_path / "c.sqlite3"))
     gateway.add_server("shop", server=unlisted())
     (before,) = await gateway.read("gateway:/shop/note://a")
@@ -287,10 +289,10 @@ async def test_what_no_list_of_a_closed_server_has_is_not_read(
         await gateway.read("gateway:/shop/note://a")
 
 
-async def test_a_disabled_server_still_lists_its_tools_to_who_sees_it(
+async def test_disabled_server_still_lists_its_tools_to_those_who_see_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Its text stays the same, so that nothing is embedded again."""
+    """Its text stays the same, so nothing is embedded again."""
     gateway = open_shop(open_gateway, tmp_path)
     servers = Filters(kinds=frozenset({"server"}), include_disabled=True)
     (before,) = await gateway.list_tools(servers)

@@ -8,7 +8,7 @@ from benchmarks.peering.wire import Setting, Tool, serve
 
 
 class FakePeer:
-    """Ranks by shared words; by the option ``way`` by vectors."""
+    """A peer that ranks by shared words, or by vectors with the option ``way``."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting

@@ -1,4 +1,4 @@
-"""The baselines, against figures worked out by hand."""
+"""The baselines, compared with figures that were computed by hand."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gateway.testing import HashingEmbedder
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-def test_a_tool_is_one_text() -> None:
-    """Names are split; what is not there leaves no gap."""
+def test_tool_becomes_one_text() -> None:
+    """Names are split, and missing parts leave no gap."""
     tool = {
         "name": "sendMail",
         "server": "post_office",
@@ -30,8 +30,7 @@ def test_a_tool_is_one_text() -> None:
     assert "x." == text_of({"name": "x", "input_schema": None})
 
 
-def test_words_are_weighed_as_bm25_says() -> None:
-    """Rare words weigh more, long documents less."""
+def test_bm25_weighs_rare_words_and_short_documents_more() -> None:
     weights = bm25(["red apple", "red pear pear plum"])
 
     scores = weights.scores({"pear": 1.0, "red": 2.0, "unknown": 1.0})
@@ -44,15 +43,14 @@ def test_words_are_weighed_as_bm25_says() -> None:
     ] == scores.tolist()
 
 
-def test_ranks_are_fused_by_their_reciprocals() -> None:
-    """What both know comes first."""
+def test_fusion_adds_reciprocal_ranks() -> None:
     table = fused(np.array([[3.0, 2.0, 0.0]]), np.array([[0.0, 2.0, 1.0]]))
 
     assert [1 / 61, 1 / 62 + 1 / 61, 1 / 62] == pytest.approx(table[0].tolist())
 
 
-def test_the_needs_of_the_first_tool_follow_it() -> None:
-    """Direct needs first, each once, also in a circle."""
+def test_prerequisites_of_the_first_tool_follow_it() -> None:
+    """Direct prerequisites come first, each once, even in a cycle."""
     needs = {"a": ["b", "c"], "b": ["d"], "d": ["a"], "x": ["y"]}
 
     assert ["a", "b", "c", "d", "x"] == followed(["a", "x", "d"], needs)
@@ -60,7 +58,6 @@ def test_the_needs_of_the_first_tool_follow_it() -> None:
 
 
 async def test_every_baseline_answers_every_query() -> None:
-    """Clean and misspelt, with the given edges beside."""
     benchmark = read(FIXTURE)
     ways = [query_texts(benchmark), query_texts(benchmark, noise=1.0)]
 
@@ -70,17 +67,16 @@ async def test_every_baseline_answers_every_query() -> None:
     assert {name + edges for name in names for edges in ("", " + edges")} == clean.keys()
     assert clean.keys() == typed.keys()
     for name in names:
-        found = summary(benchmark.queries, clean[name])
-        assert (5, 1.0) == (found.answered, found.figures["hit@1"]), name
+        result = summary(benchmark.queries, clean[name])
+        assert (5, 1.0) == (result.answered, result.figures["hit@1"]), name
     assert clean != typed
 
 
-async def test_without_an_embedder_nothing_is_compared_by_vectors(tmp_path: Path) -> None:
-    """Nor by edges, where there are none."""
+async def test_baselines_without_an_embedder_use_no_vectors(tmp_path: Path) -> None:
     for name in ("catalog.jsonl", "queries.jsonl"):
         (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
     benchmark = read(tmp_path)
 
-    (found,) = await run_baselines(benchmark, [query_texts(benchmark)], embedder=None)
+    (result,) = await run_baselines(benchmark, [query_texts(benchmark)], embedder=None)
 
-    assert ["BM25", "char n-grams"] == list(found)
+    assert ["BM25", "char n-grams"] == list(result)

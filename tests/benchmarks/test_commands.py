@@ -1,4 +1,4 @@
-"""Each command that has no file of its own, on a small input; no time is asserted."""
+"""Benchmark commands without a test module of their own, on small inputs. No time is asserted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIXTURE = Path(__file__).parent / "fixture"
 COSTS = ["--documents", 60, "--tools", "20,40", "--small", 20, "--repeats", 1, "--batch", 2]
 
 
-def called(main: Callable[..., None] | typer.Typer, *words: object) -> str:
+def run_command(main: Callable[..., None] | typer.Typer, *words: object) -> str:
     """Run a command that succeeds; return its output."""
     app = main if isinstance(main, typer.Typer) else typer.Typer()
     if app is not main:
@@ -43,19 +43,21 @@ def called(main: Callable[..., None] | typer.Typer, *words: object) -> str:
 
 def figures_of(main: Callable[..., None] | typer.Typer, *words: object) -> Any:
     """Return the figures that a command prints as JSON."""
-    return json.loads(called(main, *words, "--json"))
+    return json.loads(run_command(main, *words, "--json"))
 
 
-def ranked(out: Path, *words: object) -> list[dict[str, object]]:
-    """Rank the fixture without a model; give the run."""
-    called(retrieval.app, "run", "--data", FIXTURE, "--strategy", "graph", "--out", out, *words)
+def rank_fixture(out: Path, *words: object) -> list[dict[str, object]]:
+    """Rank the fixture without a model; return the run."""
+    run_command(
+        retrieval.app, "run", "--data", FIXTURE, "--strategy", "graph", "--out", out, *words
+    )
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_run_holds_every_query_and_is_judged(tmp_path: Path) -> None:
-    """The round trip: ranked, written, read, scored."""
+def test_run_contains_every_query_and_is_scored(tmp_path: Path) -> None:
+    """The run is written, read and scored."""
     out = tmp_path / "run.jsonl"
-    run = ranked(out)
+    run = rank_fixture(out)
 
     report = figures_of(retrieval.app, "score", "--data", FIXTURE, "--run", out)
 
@@ -70,18 +72,18 @@ def test_a_run_holds_every_query_and_is_judged(tmp_path: Path) -> None:
     assert 1.0 == report["hit@1"]
 
 
-def test_shown_lists_given_prerequisites_after_their_match(tmp_path: Path) -> None:
-    """The edges of the folder are used, and only if they are asked for."""
-    shown = ranked(tmp_path / "run.jsonl", "--view", "shown")[0]["ranked"]
-    none = ranked(tmp_path / "none.jsonl", "--view", "shown", "--edges", "none")[0]["ranked"]
+def test_given_prerequisites_follow_their_match(tmp_path: Path) -> None:
+    """Edges of the folder are used only on request."""
+    output = rank_fixture(tmp_path / "run.jsonl", "--view", "shown")[0]["ranked"]
+    none = rank_fixture(tmp_path / "none.jsonl", "--view", "shown", "--edges", "none")[0]["ranked"]
 
-    assert isinstance(shown, list)
-    assert ("t3", {"t1", "t2"}) == (shown[0], set(shown[1:3]))
-    assert none != shown
+    assert isinstance(output, list)
+    assert ("t3", {"t1", "t2"}) == (output[0], set(output[1:3]))
+    assert none != output
 
 
-def test_small_catalogs_show_what_their_host_declares() -> None:
-    """The same catalogs each time; a declared next step shows more often than none."""
+def test_small_catalogs_show_declared_next_steps() -> None:
+    """The catalogs are always the same."""
     words = ("--small-catalogs", "--data", FIXTURE, "--strategies", "graph")
     first, again = (figures_of(graph.app, *words) for _ in range(2))
 
@@ -92,8 +94,8 @@ def test_small_catalogs_show_what_their_host_declares() -> None:
     assert declared["share"] >= derived["share"]
 
 
-def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
-    """Losing rows are in it, not left out."""
+def test_graph_table_has_each_edge_source_in_both_views() -> None:
+    """Losing rows are listed too."""
     report = figures_of(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph")
     rows = report["quality"]["rows"]
 
@@ -110,8 +112,8 @@ def row(edges: Edges, view: View, recall: float) -> Row:
     return Row(strategy="auto", edges=edges, view=view, figures=figures)
 
 
-def test_a_row_that_loses_names_what_it_loses() -> None:
-    """Half a point is allowed; with given edges `shown` has another purpose."""
+def test_losing_row_names_its_loss() -> None:
+    """Half a point is allowed. With given edges, `shown` has another purpose."""
     rows = [
         row("given", "matches", 0.896),
         row("given", "shown", 0.5),
@@ -132,17 +134,17 @@ def test_a_row_that_loses_names_what_it_loses() -> None:
     assert [""] == quality.losses(rows[:1])
 
 
-def test_every_cost_stands_beside_its_target() -> None:
-    """What decides is the ratio; the parts are there to be looked at."""
+def test_costs_are_listed_with_their_targets() -> None:
+    """The ratio decides; the parts are for information."""
     report = figures_of(graph.app, "--costs-only", *COSTS)
 
     assert costs.COUNT == len(report["costs"])
     assert "quality" not in report
-    assert all(each["met"] == (each["value"] <= each["target"]) for each in report["costs"])
+    assert all(cost["met"] == (cost["value"] <= cost["target"]) for cost in report["costs"])
 
 
-def test_the_tokens_of_answers_are_counted_in_both_modes() -> None:
-    """What carries parameters takes more."""
+def test_tokens_of_answers_are_counted_in_both_modes() -> None:
+    """Answers with parameters need more tokens."""
     figures = figures_of(answers.app, "--data", FIXTURE, "--strategy", "graph")
 
     assert 5 == figures["queries"]
@@ -155,8 +157,8 @@ def test_each_attack_has_its_recall() -> None:
     assert {"none", "words", "stuffed", "tools", "renamed", "requests"} == line["recall@5"].keys()
 
 
-def test_flagged_shares_have_the_number_of_their_definitions() -> None:
-    """Own cases, poisoned and honest, and a set of honest definitions."""
+def test_flagged_shares_have_the_number_of_definitions() -> None:
+    """The definitions are own cases (poisoned and honest) and a set of honest ones."""
     figures = figures_of(poisoning.app, "--data", FIXTURE)
 
     assert min(figures["poisoned.count"], figures["hard.count"]) > 100
@@ -164,7 +166,7 @@ def test_flagged_shares_have_the_number_of_their_definitions() -> None:
     assert figures["honest.fixture"] == figures["honest.all"]
 
 
-def test_a_scan_of_vectors_is_measured_at_each_share_of_the_rows() -> None:
+def test_vector_scan_is_measured_at_each_share_of_rows() -> None:
     figures = indexing.vectors(2000, 16, neighbours=20)
 
     for share in ("", "_of_10_percent", "_of_1_percent"):
@@ -172,14 +174,14 @@ def test_a_scan_of_vectors_is_measured_at_each_share_of_the_rows() -> None:
     assert 1.0 == figures["vectors_2000x16_recall_at_10"]
 
 
-def test_an_entity_has_its_memory() -> None:
+def test_memory_of_an_entity_is_measured() -> None:
     figures = figures_of(memory.app, "--entities", 200, "--dimensions", 16)
 
     assert {"rss_kb_per_entity", "all_bytes"} < figures.keys()
     assert 1.0 == figures["filter_100_percent_recall_at_10"]
 
 
-async def test_tuning_on_few_requests_is_judged_and_not_kept() -> None:
+async def test_tuning_on_few_requests_is_evaluated_but_not_kept() -> None:
     benchmark = read(FIXTURE)
     fit, judged = benchmark.queries[:3], benchmark.queries[3:]
 

@@ -1,4 +1,4 @@
-"""The conversation benchmark, in small: what is measured, and that its promises hold."""
+"""The conversation benchmark on a small input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.benchmarks.written import write_set
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Forty tools of four servers, and four queries."""
+    """Folder with 40 tools of four servers, and four queries."""
     things = ("invoice", "letter", "song", "river", "house")
     tools = [
         {
@@ -48,31 +48,33 @@ def benchmark(data: Path) -> Benchmark:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -> None:
-    """Byte-identical tools where the mode says so; found tools reach the model in each."""
+async def test_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -> None:
+    """The tools stay byte-identical in all modes except proxy.
+
+    Found tools reach the model in every mode.
+    """
     talked = await run_conversation(benchmark, mode)
 
     assert TURNS == len(talked.requests)
     assert (mode != "proxy") is talked.same_tools
     assert 0.5 < talked.prefix_reuse < 1
     assert 0 < talked.definition_token_share < 0.5
-    answers = [str(each.get("content")) for each in talked.requests[-1].messages[2:]]
-    assert not any("error" in each for each in answers)
+    answers = [str(request.get("content")) for request in talked.requests[-1].messages[2:]]
+    assert not any("error" in request for request in answers)
 
 
-def test_the_figures_are_printed_as_json(data: Path) -> None:
-    """For each mode the three that the targets are about, and more."""
+def test_figures_are_printed_as_json(data: Path) -> None:
     result = CliRunner().invoke(app, ["--data", str(data), "--calls", "1", "--json"])
 
     assert 0 == result.exit_code, result.output
     figures = json.loads(result.stdout)
     assert {*MODES} == {*figures}
-    for each in figures.values():
-        assert {"definition_token_share", "prefix_reuse", "overhead_cpu_ms"} <= {*each}
+    for figure in figures.values():
+        assert {"definition_token_share", "prefix_reuse", "overhead_cpu_ms"} <= {*figure}
 
 
-def test_under_load_nobody_hears_of_anothers_conversation() -> None:
-    """Sixteen threads and two hundred tasks on one client; the long form is an option."""
+def test_concurrent_conversations_do_not_mix() -> None:
+    """16 threads run 200 tasks on one client. A longer form is an option."""
     soaked = soak(0.1)
 
     assert soaked.conversations >= 216

@@ -1,4 +1,4 @@
-"""Public function-calling sets as folders in the common format."""
+"""Public function-calling sets, converted to the common format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.benchmarks.written import write_lines
 
 
 def request(key: str, text: str, *names: str) -> dict[str, object]:
-    """Return a request with the functions called *names*."""
+    """Return a request with functions called *names*."""
     schema = {"type": "dict", "properties": {"n": {"type": "float"}, "all": {"type": "array"}}}
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
     functions = [{"name": name, "description": name, "parameters": schema} for name in names]
@@ -31,9 +31,9 @@ def request(key: str, text: str, *names: str) -> dict[str, object]:
 
 @pytest.fixture
 def leaderboard(tmp_path: Path) -> Path:
-    """The data folder, with one text a category and one conversation that calls anything."""
+    """The data folder, with one text per category and one conversation with a call."""
     folder = tmp_path / "data"
-    for category in (each for found in bfcl.FUNCTION_SETS.values() for each in found):
+    for category in (item for result in bfcl.FUNCTION_SETS.values() for item in result):
         row = request(f"{category}_0", f"Please {category}", "add", category)
         write_lines(folder / f"BFCL_v4_{category}.json", [row, row | {"id": "again"}])
         answers = [{"id": key, "ground_truth": [{category: {}}]} for key in (row["id"], "again")]
@@ -52,7 +52,7 @@ def leaderboard(tmp_path: Path) -> Path:
 
 
 def test_functions_of_all_requests_make_one_catalog(leaderboard: Path) -> None:
-    """One tool of each name, with the types of JSON Schema, and one query of each text."""
+    """Names and texts are unique, and types are converted to JSON Schema."""
     converted = bfcl.convert_functions(leaderboard, ("multiple", "parallel"))
 
     assert ["add", "multiple", "parallel"] == [tool["id"] for tool in converted.tools]
@@ -64,8 +64,8 @@ def test_functions_of_all_requests_make_one_catalog(leaderboard: Path) -> None:
     ] == [(query["id"], query["query"], query["relevant"]) for query in converted.queries]
 
 
-def test_the_first_turn_of_a_conversation_is_a_query(leaderboard: Path) -> None:
-    """Its tools are those of the systems involved; a turn that calls nothing is left out."""
+def test_first_turn_of_a_conversation_becomes_a_query(leaderboard: Path) -> None:
+    """A turn without calls is omitted."""
     converted = bfcl.convert_conversations(leaderboard)
 
     assert {"MathAPI", "TradingBot"} < {tool["server"] for tool in converted.tools}
@@ -75,8 +75,8 @@ def test_the_first_turn_of_a_conversation_is_a_query(leaderboard: Path) -> None:
     assert "zh" == query["lang"]
 
 
-def test_the_command_writes_a_folder_for_each_set(leaderboard: Path, tmp_path: Path) -> None:
-    """The folders can be read and are of one origin; without the data, an error names it."""
+def test_command_writes_a_folder_for_each_set(leaderboard: Path, tmp_path: Path) -> None:
+    """The folders have one origin. Missing data is named in the error."""
     out = tmp_path / "sets"
     result = CliRunner().invoke(app, ["bfcl", str(leaderboard), "--out", str(out)])
 
@@ -89,14 +89,14 @@ def test_the_command_writes_a_folder_for_each_set(leaderboard: Path, tmp_path: P
 
 
 class CityArguments(BaseModel):
-    """The arguments of a tool."""
+    """Arguments of a tool."""
 
     city: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class FakeTask:
-    """A user task that is solved by *calls*."""
+    """A user task that *calls* solve."""
 
     PROMPT: str
     calls: tuple[str, ...]
@@ -120,8 +120,8 @@ class FakeSuite:
         return "environment"
 
 
-def test_a_tool_of_two_suites_serves_the_tasks_of_both() -> None:
-    """A task that calls nothing is left out."""
+def test_tool_of_two_suites_serves_the_tasks_of_both() -> None:
+    """A task without calls is omitted."""
     mail = SimpleNamespace(name="send", description="Send an e-mail.", parameters=CityArguments)
     rooms = SimpleNamespace(name="rooms", description="List rooms.", parameters=CityArguments)
     idle = FakeTask(PROMPT="Hm.", calls=())
@@ -143,8 +143,8 @@ def test_a_tool_of_two_suites_serves_the_tasks_of_both() -> None:
     assert ["office.send", "travel.send"] == query["relevant"]
 
 
-def test_a_package_that_is_not_installed_is_named() -> None:
-    """The message has the package, not the module."""
+def test_missing_package_is_named() -> None:
+    """The message contains the name of the package, not of the module."""
     with pytest.raises(typer.BadParameter, match="nosuchpackage is not installed"):
         import_installed("nosuchpackage.suites")
 
@@ -167,7 +167,7 @@ class AddAlarm(API):
 
 @pytest.fixture
 def assistant(tmp_path: Path) -> Path:
-    """The folder of a package with one function, and one conversation in two files."""
+    """Folder of a package with one function, and one conversation in two files."""
     folder = tmp_path / "tooltalk"
     call = {"request": {"api_name": "AddAlarm"}}
     other = {"request": {"api_name": "Unknown"}}
@@ -186,8 +186,8 @@ def assistant(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_the_user_says_before_a_call_is_a_query(assistant: Path) -> None:
-    """One query of each text, for the known functions; nothing of the package is imported."""
+def test_user_messages_before_calls_become_queries(assistant: Path) -> None:
+    """Texts are unique, and nothing of the package is imported."""
     converted = tooltalk.convert_conversations(assistant)
 
     (tool,) = converted.tools

@@ -1,4 +1,4 @@
-"""Folders, their catalogs and edges, and typing errors."""
+"""Folders of data sets, their catalogs and edges, and typing errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from graphs import read as read_documents
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-def test_a_name_offered_twice_goes_to_a_second_server() -> None:
-    """Servers name their tools once; data sets do not care."""
+def test_duplicate_name_goes_to_a_second_server() -> None:
+    """Names are unique within a server, but not in data sets."""
     benchmark = read(FIXTURE)
 
     assert ["home/play_music", "home-2/play_music", "tools/translate_text"] == [
@@ -26,7 +26,6 @@ def test_a_name_offered_twice_goes_to_a_second_server() -> None:
 
 
 async def test_every_tool_of_the_data_is_listed_once() -> None:
-    """What is lost on the way in can never be found."""
     benchmark = read(FIXTURE)
 
     listed = [
@@ -38,8 +37,8 @@ async def test_every_tool_of_the_data_is_listed_once() -> None:
     assert sorted(benchmark.tool_ids) == sorted(listed)
 
 
-def test_a_sample_is_always_the_same_queries() -> None:
-    """Drawn by hash: neither the first ones nor different ones each time."""
+def test_sample_is_stable() -> None:
+    """Queries are drawn by hash: not the first ones, and always the same."""
     few, more = read(FIXTURE, limit=2), read(FIXTURE, limit=3)
 
     assert few.queries == more.queries[:2]
@@ -47,14 +46,14 @@ def test_a_sample_is_always_the_same_queries() -> None:
 
 
 def test_distractors_do_not_replace_tools() -> None:
-    """A tool of the set stays what it is, whatever the other catalog calls by its id."""
+    """The ids of the other catalog may be equal."""
     benchmark = read(FIXTURE, extra=[FIXTURE / "catalog.jsonl"])
 
     assert 8 == len(benchmark.tools)
 
 
-def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> None:
-    """A host would keep the same folder; edges to unknown tools are not written."""
+def test_given_edges_are_written_as_documents_and_read(tmp_path: Path) -> None:
+    """Edges to unknown tools are omitted."""
     written = edge_documents(read(FIXTURE))
     write(written, tmp_path)
 
@@ -70,8 +69,7 @@ def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> N
 
 
 @given(text=st.text(max_size=60))
-def test_without_a_rate_nothing_is_misspelt(text: str) -> None:
-    """Rate 0 is the clean text, letter for letter."""
+def test_rate_zero_misspells_nothing(text: str) -> None:
     assert text == noisy(text, rate=0, seed=7, key="")
 
 
@@ -80,15 +78,15 @@ def test_without_a_rate_nothing_is_misspelt(text: str) -> None:
         st.sampled_from(("a1b2c3", "x@y.org", "/usr/bin/file", "the", "is", "42")), min_size=1
     )
 )
-def test_arguments_and_short_words_are_never_touched(words: list[str]) -> None:
-    """A misspelt address is another address."""
+def test_arguments_and_short_words_are_not_misspelt(words: list[str]) -> None:
+    """A misspelt address would be another address."""
     text = " ".join(words)
 
     assert text == noisy(text, rate=1, seed=7, key="q")
 
 
 def test_queries_are_misspelt_by_their_ids() -> None:
-    """Clean without noise, and every query there with it."""
+    """All queries remain."""
     benchmark = read(FIXTURE)
     clean, typed = query_texts(benchmark), query_texts(benchmark, noise=1.0)
 
@@ -96,10 +94,10 @@ def test_queries_are_misspelt_by_their_ids() -> None:
     assert "accounts of the customer" == clean["q5"] != typed["q5"]
 
 
-def test_a_set_is_of_the_origin_that_its_folder_names(tmp_path: Path) -> None:
-    """Without a name a known set has its group, and any other one is a group of its own."""
+def test_set_has_the_origin_of_its_folder(tmp_path: Path) -> None:
+    """Without a name, a known set has the origin of its group, and any other set its own origin."""
     named, known, other = (tmp_path / name for name in ("calls", "acebench_zh", "mine"))
     named.mkdir()
     (named / ORIGIN_FILE).write_text("bfcl\n", encoding="utf-8")
 
-    assert ["bfcl", "acebench", "mine"] == [origin_of(each) for each in (named, known, other)]
+    assert ["bfcl", "acebench", "mine"] == [origin_of(item) for item in (named, known, other)]

@@ -1,4 +1,4 @@
-"""The figures of hardening, over one threat and one short flood."""
+"""Figures of hardening, over one threat and one short flood."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def threat(*functions: str) -> Threat:
     return Threat(event="", promise="", held="", tests=ids)
 
 
-def test_a_threat_passes_if_each_of_its_tests_passed(tmp_path: Path) -> None:
-    """One case that failed, or a test that was left out or not there, and it does not."""
+def test_threat_passes_if_all_its_tests_passed(tmp_path: Path) -> None:
+    """Failed, skipped and missing tests fail it."""
     room = tmp_path / "tests" / "room"
     room.mkdir(parents=True)
     (room / "test_small.py").write_text(TESTS, encoding="utf-8")
@@ -51,8 +51,8 @@ def test_a_threat_passes_if_each_of_its_tests_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read as Linux shows it")
-def test_every_figure_is_there() -> None:
-    """Of a real run; an unknown threat is refused."""
+def test_every_figure_is_reported() -> None:
+    """Unknown threats are refused."""
     words = ["--threat", "05-stuffed-ranking", "--flood", "ping", "--seconds", "0.1"]
     result = CliRunner().invoke(app, [*words, "--rounds", "1", "--json"])
     unknown = CliRunner().invoke(app, ["--threat", "nothing"])

@@ -1,4 +1,4 @@
-"""What a search costs: the command, the catalog that it invents; no time is asserted."""
+"""The latency benchmark and its generated catalog. No time is asserted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def output(*words: str) -> str:
     return result.stdout
 
 
-def test_every_size_is_told_beside_the_kernel() -> None:
-    """The ratio is what counts; recall is that of the ranking by vectors."""
-    found = json.loads(output("--json"))
+def test_every_size_is_reported_with_the_kernel() -> None:
+    """The ratio matters; recall is that of the ranking by vectors."""
+    result = json.loads(output("--json"))
 
-    assert ["30", "60"] == list(found["tools"])
-    for sizes in found["tools"].values():
+    assert ["30", "60"] == list(result["tools"])
+    for sizes in result["tools"].values():
         assert {"embeddings", "auto", "numpy_cpu_us"} == set(sizes)
         assert {"cpu_us", "ratio_to_numpy", "stages_us", "emptied"} == set(sizes["auto"])
         assert 1.0 == sizes["embeddings"]["recall_at_10"]
@@ -31,15 +31,15 @@ def test_every_size_is_told_beside_the_kernel() -> None:
         assert 0.0 == sizes["embeddings"]["emptied"]
         stages = {"spelling", "embed", "vector", "lexical", "graph", "confidence"}
         assert stages == set(sizes["auto"]["stages_us"])
-    assert found["cached_us"] > 0
-    assert found["spans"] <= latency.SPANS_GOAL
+    assert result["cached_us"] > 0
+    assert result["spans"] <= latency.SPANS_GOAL
 
 
-def test_the_kernel_finds_the_nearest_rows() -> None:
-    """What recall is measured against."""
+def test_kernel_finds_the_nearest_rows() -> None:
+    """Recall is measured against these rows."""
     about = latency.workload(40, 16, 3)
     out = np.empty(40, dtype=np.float32)
 
-    found = latency.kernel(about.rows, about.queries[0], out)
+    result = latency.kernel(about.rows, about.queries[0], out)
 
-    assert set(np.argsort(-out)[:10].tolist()) == set(found.tolist())
+    assert set(np.argsort(-out)[:10].tolist()) == set(result.tolist())

@@ -1,4 +1,4 @@
-"""After many searches, reconnects and sessions nothing is left but full caches."""
+"""Objects that remain after many searches, reconnects and sessions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gateway.options import CacheOptions
 
 SMALL = CacheOptions(result_items=5, embedding_items=5, normalized_items=5)
 SLACK = 4
-"""Objects that libraries have at times; a leak would be one at each use of the second part."""
+"""Objects that libraries keep at times; a leak would add one per use in the second part."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it counts open files as Linux does")
-async def test_what_is_left_after_a_part_is_what_was_left_before_it() -> None:
-    """200 searches, five reconnects and sessions a part; the long form looks at memory."""
+async def test_second_part_leaves_no_more_objects_than_the_first() -> None:
+    """Each part has 200 searches, five reconnects and sessions. The long form measures memory."""
     figures = await run(400, 10, 10, parts=2, cache=SMALL)
 
     first, last = ({name: values[part] for name, values in figures.items()} for part in (1, -1))

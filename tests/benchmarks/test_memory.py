@@ -1,4 +1,4 @@
-"""What an entity takes in memory: a limit, so that no part grows unseen."""
+"""Memory of an entity, with a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ENTITIES = 1000
 _DIMENSIONS = 64
 
 
-async def test_an_entity_takes_its_row_and_few_kilobytes_beside_it(tmp_path: Path) -> None:
+async def test_entity_needs_its_row_and_few_kilobytes(tmp_path: Path) -> None:
     """A million entities with rows of 1,280 numbers then fit into one process."""
     async with gateway_of(ClusteredEmbedder(_DIMENSIONS), tmp_path) as gateway:
         async for source in sources(_ENTITIES):

@@ -1,4 +1,4 @@
-"""What runs are worth: next steps, and the figures of a whole set."""
+"""Figures of runs: next steps, and the figures of a whole set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gateway.plugins.quality import score
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-def test_the_columns_are_the_figures_of_a_ranking() -> None:
+def test_columns_are_the_figures_of_a_ranking() -> None:
     assert {*COLUMNS} == score("a", [frozenset("a")]).keys()
 
 
-def test_the_next_step_is_the_second_tool_of_the_sequence() -> None:
-    """The first tool is given; repeating it is no suggestion."""
+def test_next_step_is_the_second_tool_of_the_sequence() -> None:
+    """The first tool is given, so repeating it is not a suggestion."""
     gold = next_gold({"sequence": ["a", "a", "b", "c"]})
 
     assert gold == NextGold(first="a", following="b", others=("b", "c"))
@@ -27,8 +27,8 @@ def test_the_next_step_is_the_second_tool_of_the_sequence() -> None:
     assert {"next_hit@5": 0.0, "next_rec@5": 0.5} == score_next("ac", gold)
 
 
-def test_after_a_main_tool_any_other_will_do() -> None:
-    """The order of dependencies is not told."""
+def test_any_other_tool_may_follow_a_main_tool() -> None:
+    """The data has no order of dependencies."""
     gold = next_gold({"main": "a", "relevant": ["b", "a", "c"], "sequence": ["b", "a"]})
 
     assert gold == NextGold(first="a", following="", others=("b", "c"))
@@ -36,32 +36,30 @@ def test_after_a_main_tool_any_other_will_do() -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"sequence": ["a", "a"]}, {"main": "a", "relevant": ["a"]}])
-def test_a_task_of_one_tool_has_no_next_step(query: dict[str, object]) -> None:
-    """There is nothing to suggest."""
+def test_task_of_one_tool_has_no_next_step(query: dict[str, object]) -> None:
     assert next_gold(query) is None
 
 
-def test_queries_without_gold_are_left_out() -> None:
-    """No ranking could be right for them."""
-    found = summary([{"id": "1", "lang": "en", "relevant": []}], [{"id": "1", "ranked": ["a"]}])
+def test_queries_without_gold_are_omitted() -> None:
+    result = summary([{"id": "1", "lang": "en", "relevant": []}], [{"id": "1", "ranked": ["a"]}])
 
-    assert (0, {}, {}) == (found.queries, found.figures, found.by_language)
+    assert (0, {}, {}) == (result.queries, result.figures, result.by_language)
 
 
-def test_a_run_without_suggestions_is_not_judged_on_them() -> None:
-    """None suggested is not the same as none right."""
+def test_run_without_suggestions_has_no_figure_of_them() -> None:
+    """Missing suggestions are not wrong suggestions."""
     queries = read(FIXTURE).queries
     run = [{key: line[key] for key in ("id", "ranked")} for line in rows(FIXTURE / "run.jsonl")]
 
     assert "next" not in to_json(summary(queries, run))
 
 
-def test_the_figures_are_those_of_the_reference_scorer() -> None:
-    """To the last digit: expected.json was written by it, over this folder and this run."""
+def test_figures_equal_those_of_the_reference_scorer() -> None:
+    """The scorer wrote expected.json for this folder and this run."""
     expected = json.loads((FIXTURE / "expected.json").read_text(encoding="utf-8"))
-    found = to_json(summary(read(FIXTURE).queries, list(rows(FIXTURE / "run.jsonl"))))
-    languages = found.pop("per_lang")
+    result = to_json(summary(read(FIXTURE).queries, list(rows(FIXTURE / "run.jsonl"))))
+    languages = result.pop("per_lang")
 
     assert isinstance(languages, dict)
-    assert {"de": 2, "en": 3} == {name: each.pop("n") for name, each in languages.items()}
-    assert expected == {**found, "per_lang": languages}
+    assert {"de": 2, "en": 3} == {name: language.pop("n") for name, language in languages.items()}
+    assert expected == {**result, "per_lang": languages}

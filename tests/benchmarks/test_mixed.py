@@ -20,17 +20,17 @@ FROZEN = {
     "servers.jsonl": "8f65ca16b176e201abe28b01538af9a7f496df826ff93f3bffe03eb1b1e78e2c",
     "skills.jsonl": "4254ece1f8470a2bf5fb41544d988ea48976b8b4e00462e9b8c3413796e0258f",
 }
-"""SHA-256 of what was written before any ranking of it was looked at."""
+"""SHA-256 of files that were written before any ranking was inspected."""
 
 
 @pytest.mark.parametrize("name", sorted(FROZEN))
-def test_nobody_changes_what_was_frozen(name: str) -> None:
-    """Requests that are mended after a look at their ranking measure nothing."""
+def test_frozen_files_are_unchanged(name: str) -> None:
+    """Requests that are corrected after inspecting a ranking measure nothing."""
     assert FROZEN[name] == hashlib.sha256((DATA / name).read_bytes()).hexdigest()
 
 
-def test_the_written_data_are_what_was_promised() -> None:
-    """At least 100 agents and skills, 30 graded requests a slice, 40 without an answer."""
+def test_data_has_the_promised_size() -> None:
+    """At least 100 agents and skills, 30 graded requests per slice, 40 unanswerable requests."""
     queries = list(rows(DATA / "queries.jsonl"))
     slices = Counter(str(query["slice"]) for query in queries)
     unanswered = {query["slice"] for query in queries if not query.get("gold")}
@@ -47,7 +47,7 @@ def test_the_written_data_are_what_was_promised() -> None:
 
 
 def tiny(folder: Path, gold: object) -> Path:
-    """Write an agent, a skill, a server's line, and one request."""
+    """Write an agent, a skill, a server and one request."""
     return write_set(
         folder,
         agents=[{"name": "Rail", "url": "https://agents.example/rail"}],
@@ -58,12 +58,12 @@ def tiny(folder: Path, gold: object) -> Path:
 
 
 def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
-    """A server's tools are one answer; public requests come first, all of one grade."""
+    """The tools of a server are one answer. Public requests come first and have one grade."""
     gold = {"agent:rail": 2, "skill:pack": 1, "server:bank": 2, "tool:t1": 2, "tools:home": 1}
 
     mixed = read_mixed(FIXTURE, data=tiny(tmp_path, gold))
 
-    ids = {each: answer.grade for answer in mixed.requests[-1].gold for each in answer.ids}
+    ids = {key: answer.grade for answer in mixed.requests[-1].gold for key in answer.ids}
     assert ids == {
         "agent:catalog/Rail": 2,
         "skill:catalog/pack": 1,

@@ -1,4 +1,4 @@
-"""Peers beside ours: real processes, a fake peer, no network; no time is asserted."""
+"""Comparison with peers: real processes, a fake peer, no network. No time is asserted."""
 
 from __future__ import annotations
 
@@ -53,53 +53,55 @@ async def run(
     )
 
 
-async def answered(peer: Peer, given: Vectors | None = None) -> Run:
-    found = await run(peer, given)
-    assert isinstance(found, Run), found
-    return found
+async def run_peer(peer: Peer, given: Vectors | None = None) -> Run:
+    result = await run(peer, given)
+    assert isinstance(result, Run), result
+    return result
 
 
-async def test_a_peer_answers_every_query_from_a_process_of_its_own() -> None:
-    """What its libraries print does no harm."""
-    found = await answered(PEER)
+async def test_peer_answers_every_query_from_its_own_process() -> None:
+    """Output of its libraries does no harm."""
+    result = await run_peer(PEER)
 
-    assert ["q1", "q2", "q3", "q4", "q5"] == list(found.ranked)
-    assert {8} == {len(names) for names in found.ranked.values()}
-    assert 5 == len(found.search_us) == len(found.embed_us)
-    assert ("talks", "") == (found.note, found.version)
-    assert found.build_s >= 0
+    assert ["q1", "q2", "q3", "q4", "q5"] == list(result.ranked)
+    assert {8} == {len(names) for names in result.ranked.values()}
+    assert 5 == len(result.search_us) == len(result.embed_us)
+    assert ("talks", "") == (result.note, result.version)
+    assert result.build_s >= 0
 
 
-async def test_a_peer_gets_the_vectors_of_the_embedder() -> None:
-    """Through the API that it knows; each text is embedded once."""
+async def test_peer_uses_the_vectors_of_the_embedder() -> None:
+    """The peer uses an OpenAI-compatible API. Each text is embedded once."""
     embedder = HashingEmbedder(64)
-    given = vectors(embedder)
-    first = await answered(fake("vectors", vectors=True), given)
+    inputs = vectors(embedder)
+    first = await run_peer(fake("vectors", vectors=True), inputs)
     texts = embedder.texts
-    second = await answered(fake("vectors", vectors=True), given)
+    second = await run_peer(fake("vectors", vectors=True), inputs)
 
     assert 8 + 5 + 1 == texts == embedder.texts
     assert first.ranked == second.ranked
-    assert first.ranked != (await answered(PEER)).ranked
+    assert first.ranked != (await run_peer(PEER)).ranked
 
 
-async def test_ours_is_measured_in_the_same_way() -> None:
-    """Through the public API."""
-    run = await answered(ours("graph"))
+async def test_gateway_is_measured_like_a_peer() -> None:
+    """The public API is used."""
+    run = await run_peer(ours("graph"))
 
     assert task().queries[0]["id"] in run.ranked
     assert {0.0} == {*run.embed_us}
 
 
 def run_of(*firsts: str, us: float) -> Run:
-    """A run that finds the given tool for each query."""
+    """Return a run that finds the given tool for each query."""
     names = {tool: name for name, tool in task().ids.items()}
-    ranked = {f"q{at}": (names[tool],) for at, tool in enumerate(firsts, 1)}
+    ranked = {f"q{number}": (names[tool],) for number, tool in enumerate(firsts, 1)}
     return Run(ranked=ranked, search_us=(us, us, 9 * us), embed_us=(3.0,), build_s=0.5, version="1")
 
 
-def test_a_row_tells_quality_cost_and_how_sure_the_difference_is() -> None:
-    """The ratio is theirs over ours, of medians of one run; only shared queries are compared."""
+def test_row_reports_quality_cost_and_certainty() -> None:
+    """The ratio is the peer's median time divided by the gateway's in the same run. Only shared
+    queries are compared.
+    """
     mine = run_of("t3", "t4", "t5", us=2)
     runs: Runs = [
         (OURS, mine),
@@ -120,8 +122,8 @@ def test_a_row_tells_quality_cost_and_how_sure_the_difference_is() -> None:
     assert (True, "no reason") == (failure["failed"], failure["note"])
 
 
-def test_a_sample_is_the_one_that_a_folder_gives() -> None:
-    """So that what a slow peer is asked is among what ours is asked."""
+def test_sample_of_a_peer_is_part_of_the_folder_sample() -> None:
+    """So queries of a slow peer are among the queries of the gateway."""
     drawn = [query["id"] for query in read(FIXTURE, limit=2).queries]
 
     assert drawn == [query["id"] for query in sample(task(), 2).queries]
@@ -135,8 +137,8 @@ def called(cache: Path, *words: object) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def test_the_command_tells_every_system_as_json(tmp_path: Path) -> None:
-    """One that is not installed has a row too."""
+def test_command_prints_every_system_as_json(tmp_path: Path) -> None:
+    """Systems that are not installed have a row too."""
     words = ("--data", FIXTURE, "--strategy", "graph", "--embedder", "none", "--only", "dehydrator")
     code, output = called(tmp_path, *words, "--json")
     rows = json.loads(output)["rows"]

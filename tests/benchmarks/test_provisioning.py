@@ -1,4 +1,4 @@
-"""The ranking of well-known servers, measured."""
+"""The benchmark of the ranking of well-known servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.provisioning import Intent, app, compute_figures, read_intents
 from gateway.plugins.provision import RegistryEntry, ServerCandidate, bundled_servers
 
 
-def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
+def test_expected_entries_are_on_the_list() -> None:
     """A renamed entry would count as a miss."""
     intents = tuple(read_intents())
 
@@ -22,7 +22,7 @@ def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
     assert named <= {entry.name for entry in bundled_servers()}
 
 
-def test_what_is_counted() -> None:
+def test_figures_are_counted() -> None:
     def ranked(name: str, confidence: float) -> tuple[ServerCandidate, ...]:
         return (ServerCandidate(entry=RegistryEntry(name=name), confidence=confidence),)
 
@@ -52,10 +52,10 @@ def test_what_is_counted() -> None:
     assert 0.0 == compute_figures([], 0.9)["first"]
 
 
-def test_the_command_prints_json() -> None:
-    """By words alone, which needs no model."""
+def test_command_prints_json() -> None:
+    """The ranking by words needs no model."""
     data = CliRunner().invoke(app, ["--strategy", "graph", "--limit", "6", "--json"])
-    found = json.loads(data.stdout)
+    result = json.loads(data.stdout)
 
-    assert (0, "graph", 0.9) == (data.exit_code, found["strategy"], found["bar"])
-    assert 6 == found["even"]["served"] + found["odd"]["served"]
+    assert (0, "graph", 0.9) == (data.exit_code, result["strategy"], result["bar"])
+    assert 6 == result["even"]["served"] + result["odd"]["served"]

@@ -1,4 +1,4 @@
-"""The benchmark of the mixed catalog, over the fixture and a handful of entries."""
+"""The benchmark of the mixed catalog, over the fixture and some entries."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def data(folder: Path) -> Path:
     return write_set(folder, agents=[AGENT], skills=[SKILL], servers=servers, queries=requests)
 
 
-async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
-    """The chief way stands at the top; what has no answer is counted apart."""
+async def test_every_slice_is_ranked_by_every_policy(tmp_path: Path) -> None:
+    """The main policy comes first. Unanswerable requests are counted separately."""
     mixed = read_mixed(FIXTURE, data=data(tmp_path))
 
     report = await measure(mixed, WAYS, embedder=HashingEmbedder())
@@ -48,7 +48,7 @@ async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
     chief = policies[CHIEF.name]
     assert {name: chief[name] for name in FIGURES} == {name: report[name] for name in FIGURES}
     assert {"tools": 5, "agents": 1, "skills": 1, "names": 1} == {
-        name: found["n"] for name, found in chief["slices"].items()
+        name: result["n"] for name, result in chief["slices"].items()
     }
     assert 1 == chief["none"]["n"]
     assert {"tools": 8, "agents": 1, "skills": 1, "requests": 9} == {
@@ -57,7 +57,7 @@ async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
     assert {"tools", "agents", "skills"} == set(report["own"])
 
 
-def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
+def test_slices_have_equal_weight() -> None:
     """Three requests of one slice do not outweigh one of another."""
     gold = (Answer(ids=frozenset({"a"}), grade=2),)
 
@@ -66,7 +66,7 @@ def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
         return request, Found(ids=ids, sure=True)
 
     nothing = Request(id="none-1", slice="none", lang="en", query="q", gold=())
-    found = judged(
+    result = judged(
         [
             *(pair("agents", number, "a") for number in range(3)),
             pair("skills", 1),
@@ -75,13 +75,13 @@ def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
         ]
     )
 
-    assert (0.5, 0.75) == (found["ndcg_at_10"], found["requests"]["ndcg_at_10"])
-    assert {"accepted": 0.5, "matched": 1.0, "n": 2} == found["none"]
-    assert (0.25, ["other"]) == (found["refused"], list(found["languages"]))
+    assert (0.5, 0.75) == (result["ndcg_at_10"], result["requests"]["ndcg_at_10"])
+    assert {"accepted": 0.5, "matched": 1.0, "n": 2} == result["none"]
+    assert (0.25, ["other"]) == (result["refused"], list(result["languages"]))
 
 
-async def test_without_a_model_words_rank() -> None:
-    """Without a folder agents and skills are asked for; here two requests of each slice."""
+async def test_ranking_without_a_model_uses_words() -> None:
+    """Without a folder, agents and skills are searched, with two requests per slice here."""
     mixed = read_mixed(None)
     by_slice = {name: [one for one in mixed.requests if one.slice == name][:2] for name in SLICES}
     few = replace(mixed, requests=tuple(one for request in by_slice.values() for one in request))

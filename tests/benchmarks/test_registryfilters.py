@@ -1,12 +1,12 @@
-"""The eligible entities against exact search, over small catalogs."""
+"""Filtered entities compared with exact search, over small catalogs."""
 
 from __future__ import annotations
 
 from benchmarks import registryfilters
 
 
-def test_all_eligible_entities_are_found_and_no_others() -> None:
-    """At every density."""
+def test_search_finds_all_eligible_entities_and_no_others() -> None:
+    """At every density of eligible entities."""
     figures = registryfilters.measure(
         counts=(150,), densities=(0.01, 0.1, 1.0), limits=(10,), query_count=4
     )

@@ -1,4 +1,4 @@
-"""The report: what is measured, what is kept, what is written."""
+"""The benchmark report: measured figures, given figures, written files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIXTURE = Path(__file__).parent / "fixture"
 
 
 class Log:
-    """Keeps the lines."""
+    """A log that stores its lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -56,38 +56,40 @@ def report_of(*systems: System, name: str = "set") -> SetReport:
 
 
 def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
-    """Both views of `auto`, and baselines that follow the given edges in the view they fill."""
+    """`auto` has both views, and baselines follow the given edges in their view."""
     plan = Plan(strategies=("auto", "graph"), embedder=HashingEmbedder())
     log = Log()
 
-    found = measure(FIXTURE, plan, given={}, log=log)
+    result = measure(FIXTURE, plan, given={}, log=log)
 
-    ours = [(each.name, each.view) for each in found.systems if each.origin == "ours"]
+    ours = [(system.name, system.view) for system in result.systems if system.origin == "ours"]
     assert [("auto", "matches"), ("auto", "shown"), ("graph", "matches")] == ours
     assert {"BM25", "char n-grams", "dense", "BM25 + dense"} == {
-        each.name for each in found.systems if each.origin == "baseline" and each.view == "matches"
+        system.name
+        for system in result.systems
+        if system.origin == "baseline" and system.view == "matches"
     }
-    assert ({"de": 2, "en": 3}, 5) == (found.languages, found.queries)
-    assert ["matches", "shown"] == [each.ours.view for each in found.versus]
-    assert all(5 == each.better + each.same + each.worse for each in found.versus)
+    assert ({"de": 2, "en": 3}, 5) == (result.languages, result.queries)
+    assert ["matches", "shown"] == [system.ours.view for system in result.versus]
+    assert all(5 == system.better + system.same + system.worse for system in result.versus)
     assert 3 == len(log.lines)
 
 
 def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
-    """Nobody can draw queries of which only the mean is known."""
+    """Only the mean is known, so no queries can be drawn."""
     path = tmp_path / "given.json"
     path.write_text(json.dumps({"fixture": {"other": {"recall@5": 0.5}}}), encoding="utf-8")
     plan = Plan(strategies=("graph",))
 
-    found = measure(FIXTURE, plan, given=read_given(path), log=Log())
-    text = page([found], method="")
+    result = measure(FIXTURE, plan, given=read_given(path), log=Log())
+    text = page([result], method="")
 
     assert "| other (given) | matches | – | 50.0 |" in text  # noqa: RUF001  (a dash)
     assert "| 50.0 other |" in text
-    assert "other" not in [each.floor.name for each in found.versus]
+    assert "other" not in [comparison.floor.name for comparison in result.versus]
 
 
-def test_a_percentage_is_no_share(tmp_path: Path) -> None:
+def test_percentage_is_converted_to_a_share(tmp_path: Path) -> None:
     """Otherwise a baseline of 8,100 % could not be beaten."""
     path = tmp_path / "given.json"
     path.write_text(json.dumps({"set": {"other": {"recall@5": 81.0}}}), encoding="utf-8")
@@ -97,8 +99,8 @@ def test_a_percentage_is_no_share(tmp_path: Path) -> None:
     assert {} == read_given(None)
 
 
-def test_the_floor_is_the_best_measured_baseline_of_the_view() -> None:
-    """Ours is the first of ours."""
+def test_floor_is_the_best_measured_baseline_of_the_view() -> None:
+    """The gateway's row is the first of its rows."""
     rows = [
         system("auto", 0.5, origin="ours"),
         system("graph", 0.9, origin="ours"),
@@ -108,30 +110,29 @@ def test_the_floor_is_the_best_measured_baseline_of_the_view() -> None:
         system("told", 1.0, origin="given"),
     ]
 
-    (found,) = against(rows)
+    (result,) = against(rows)
 
-    assert ("auto", "strong") == (found.ours.name, found.floor.name)
-    assert "loses" == found.difference.verdict
-    assert (0, 0, 2) == (found.better, found.same, found.worse)
+    assert ("auto", "strong") == (result.ours.name, result.floor.name)
+    assert "loses" == result.difference.verdict
+    assert (0, 0, 2) == (result.better, result.same, result.worse)
     assert [] == list(against(rows[2:]))
     assert None is best_of([], "matches")
 
 
 def test_losing_rows_are_named() -> None:
-    """Also in a view that no baseline fills."""
-    found = report_of(
+    """A view without a baseline is included."""
+    result = report_of(
         system("auto", 0.6, origin="ours"),
         system("auto", 0.6, "shown", origin="ours"),
         system("graph", 0.4, origin="ours"),
         system("dense", 0.5),
     )
 
-    assert ["graph matches -10.0 on dense"] == list(losing(found))
-    assert [] == list(losing(report_of(*found.systems[:3])))
+    assert ["graph matches -10.0 on dense"] == list(losing(result))
+    assert [] == list(losing(report_of(*result.systems[:3])))
 
 
-def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
-    """Twice gives the same bytes."""
+def test_report_written_twice_is_equal(tmp_path: Path) -> None:
     words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
     words += ["--limit-queries", 4]
 
@@ -147,15 +148,15 @@ def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
     assert "No embedder." in first
 
 
-def test_a_verdict_needs_the_whole_interval() -> None:
-    """A tie is written as one."""
+def test_verdict_requires_the_whole_interval() -> None:
+    """Otherwise the result is a tie."""
     one = system("a", 0.5)
     tie = Difference(mean=0.1, low=-0.1, high=0.2)
-    each = replace(
+    item = replace(
         report_of(one),
         versus=(Versus(ours=one, floor=one, difference=tie, better=1, same=0, worse=1),),
     )
 
     assert "+10.0 [-10.0, +20.0] points, 1 queries better and 1 worse: it ties." in page(
-        [each], method=""
+        [item], method=""
     )

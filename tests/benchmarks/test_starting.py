@@ -1,4 +1,4 @@
-"""What a start is measured by."""
+"""Figures of the start benchmark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from benchmarks.starting import app
 
 
-def test_every_figure_is_there() -> None:
-    """Of real processes, over a catalog that is worth saving."""
+def test_every_figure_is_reported() -> None:
+    """Real processes start, over a catalog that is large enough to be saved."""
     words = ["--tools", "240", "--runs", "1", "--strategy", "graph", "--json"]
     result = CliRunner().invoke(app, words)
 

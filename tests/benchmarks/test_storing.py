@@ -1,4 +1,4 @@
-"""A few killed writers; the benchmark runs many."""
+"""Stores after killed writers. The benchmark kills many more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it kills by SIGKILL")
 
 
-def test_what_killed_writers_leave_is_readable_whole_and_right() -> None:
-    """Two processes write into one store at a time; one folder holds older files."""
+def test_stores_of_killed_writers_are_readable_and_complete() -> None:
+    """Two processes write into one store at a time. One folder contains older files."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.storing", "--kills", "8", "--json"],
         capture_output=True,

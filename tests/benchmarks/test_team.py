@@ -1,4 +1,4 @@
-"""Replicas under load that are killed, with a store that goes away; and what they share."""
+"""Killed replicas under load, with a database that goes away, and their shared state."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ LEDGER = "desk/open_ledger"
 
 @pytest.fixture
 def database(postgres: PostgresServer) -> Iterator[PostgresServer]:
-    """A server without the schema that commands use."""
+    """A database server without the schema that commands use."""
     drop = "DROP SCHEMA IF EXISTS gateway CASCADE"
-    for at in range(2):
+    for number in range(2):
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute(drop)
-        if at == 0:
+        if number == 0:
             yield postgres
 
 
 @pytest.fixture
 def person(open_gateway: OpenGateway, database: PostgresServer, tmp_path: Path) -> Gateway:
-    """A gateway of this process: where a person approves and looks at usage."""
+    """A gateway of this process, in which a person approves and looks at usage."""
     upstream = UpstreamOptions(on_change="block", first_listing_s=PATIENCE_S)
     options = Options(
         upstream=upstream, installation="team", catalog_store_path=tmp_path / "catalog.sqlite3"
@@ -57,10 +57,10 @@ def person(open_gateway: OpenGateway, database: PostgresServer, tmp_path: Path) 
     return open_gateway(store=PostgresStore(database.url), vector_store=None, options=options)
 
 
-async def test_three_processes_lose_nothing_mix_up_nobody_and_share_what_is_kept(
+async def test_three_processes_lose_nothing_and_share_their_state(
     database: PostgresServer, person: Gateway, tmp_path: Path
 ) -> None:
-    """One is killed by SIGKILL and started again; the database is away for a second."""
+    """One process is killed by SIGKILL and restarted. The database is away for a second."""
     running = team(tmp_path, database.url, replicas=SHORT.replicas, callers=SHORT.callers)
     async with (
         running as installation,
@@ -80,33 +80,33 @@ async def test_three_processes_lose_nothing_mix_up_nobody_and_share_what_is_kept
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Changes in one process, and looks at another until that shows them."""
+    """Changes through one replica, and checks through another until it shows them."""
 
     person: Gateway
     team: Team
     http: httpx2.AsyncClient
 
     async def until(self, key: str, shows: Callable[[str], bool]) -> None:
-        """Ask the last replica for an entity until it is as wanted."""
+        """Read an entity from the last replica until *shows* accepts it."""
         while not shows(await self._view(key)):
             pass
 
     async def _view(self, key: str) -> str:
-        """What the last replica says of an entity; empty if it says that there is none."""
+        """Return the last replica's view of an entity; empty if it is unknown."""
         url = f"{self.team.replicas[-1].url}/api/entities/{key}"
         response = await self.http.get(url, headers=self.team.keeper)
         return response.text if response.is_success else ""
 
     async def send(self, method: str, path: str, body: object = None) -> None:
-        """Change something through the first replica."""
+        """Send a change through the first replica."""
         url = f"{self.team.replicas[0].url}/api/{path}"
         response = await self.http.request(method, url, json=body, headers=self.team.keeper)
         response.raise_for_status()
 
     def calls(self) -> int:
-        """How many calls of the tool a person sees."""
+        """Return the number of calls of the tool as seen by the person."""
         tallies = call_log_of(self.person.store).tallies()
-        return sum(each.succeeded for each in tallies if each.tool == LEDGER)
+        return sum(tally.succeeded for tally in tallies if tally.tool == LEDGER)
 
 
 async def share_all(person: Gateway, installation: Team, http: httpx2.AsyncClient) -> None:

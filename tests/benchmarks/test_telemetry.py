@@ -1,4 +1,4 @@
-"""The promise of what a conversation sends is kept, and is what the document says."""
+"""Spans and metrics of a conversation, compared with the documentation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from benchmarks.telemetry import PROMISES, main
 from tests.metrics import documented
 
 
-def test_one_conversation_sends_all_that_is_promised() -> None:
-    """A series that is never sent leaves a panel empty, and nobody knows why."""
+def test_conversation_sends_all_documented_telemetry() -> None:
+    """A missing series would leave a panel empty without a reason."""
     app = typer.Typer()
     app.command()(main)
     figures = json.loads(CliRunner().invoke(app, ["--json"]).stdout)

@@ -1,4 +1,4 @@
-"""The benchmark of upstreams, on a small server."""
+"""The benchmark of upstream servers, on a small server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from benchmarks.upstreams import main
 from tests.core.mcp.conftest import HERE
 
 
-def test_the_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ratios depend on the machine; that a warm start opens nothing does not."""
+def test_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ratios depend on the machine, but a warm start opens no connection anywhere."""
     config = tmp_path / "mcp.json"
     entry = {
         "command": sys.executable,

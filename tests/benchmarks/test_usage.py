@@ -1,4 +1,4 @@
-"""Half of the tasks are replayed, the other half judged."""
+"""The usage benchmark: one half of the tasks is replayed, the other half judged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LETTERS = "abcdefghij"
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty tasks of ten ways to work; by its text or name nobody would guess the next tool."""
+    """Sixty tasks of ten kinds, whose next tool cannot be guessed from text or name."""
     folder = tmp_path_factory.mktemp("sequences")
     names = [f"{letter}{number}" for letter in LETTERS for number in range(3)]
     tools = [{"id": name, "name": name, "server": name, "description": "Work."} for name in names]
@@ -32,13 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("learn", ["on", "auto"])
-def test_a_replayed_order_serves_the_other_half(folder: Path, learn: str) -> None:
-    """Nearly all misses go; the same calls in a shuffled order change nothing."""
-    found = measure([folder], learn=learn, embedder=HashingEmbedder())  # type: ignore[arg-type]
+def test_replayed_order_predicts_the_other_half(folder: Path, learn: str) -> None:
+    """Nearly all misses disappear. The same calls in random order change nothing."""
+    result = measure([folder], learn=learn, embedder=HashingEmbedder())  # type: ignore[arg-type]
 
-    assert found["misses_fall"] > 0.8
-    assert found["misses_fall_all"] > 0.8
-    assert 0.0 == found["shuffled_loses"]
-    assert ["odd", "even"] == [half["judged"] for half in found["halves"]]
-    assert 120 == sum(half["all"]["steps"] for half in found["halves"])
-    assert 60 == sum(half["first"]["steps"] for half in found["halves"])
+    assert result["misses_fall"] > 0.8
+    assert result["misses_fall_all"] > 0.8
+    assert 0.0 == result["shuffled_loses"]
+    assert ["odd", "even"] == [half["judged"] for half in result["halves"]]
+    assert 120 == sum(half["all"]["steps"] for half in result["halves"])
+    assert 60 == sum(half["first"]["steps"] for half in result["halves"])

@@ -28,12 +28,12 @@ def program(name: str) -> str:
 
 
 class Page:
-    """A page of metrics on a port of its own."""
+    """A page of metrics on its own port."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.is_refused = False
         self.read = asyncio.Event()
-        """Set when Prometheus has asked for it."""
+        """Set after Prometheus has read the page."""
         self._loop = asyncio.get_running_loop()
         self._app = make_asgi_app(registry)
         self._server = Loopback(self)
@@ -45,7 +45,7 @@ class Page:
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[str]:
-        """Yield the address while it is served."""
+        """Serve the page; yield its address."""
         self._server.start()
         try:
             yield f"127.0.0.1:{self._server.port}"
@@ -54,32 +54,32 @@ class Page:
 
 
 class Prometheus:
-    """A Prometheus in a folder, as the job of the exported configuration. It reads every second."""
+    """A Prometheus with the exported configuration, which reads every second."""
 
     def __init__(self, folder: Path, http: httpx2.AsyncClient) -> None:
         self._folder, self._http = folder, http
 
     def watch(self, targets: Sequence[str]) -> None:
-        """Read the metrics of *targets* from now on, or from some seconds on."""
+        """Read the metrics of *targets*; the change takes up to some seconds."""
         fresh = self._folder / "fresh.json"
         fresh.write_text(json.dumps([{"targets": [*targets]}]), "utf-8")
         fresh.replace(self._folder / TARGETS)
 
     async def query(self, expression: str) -> list[Mapping[str, str]]:
-        """Return the labels of the series of *expression* that have a number now."""
+        """Return the labels of the series of *expression* that have a value now."""
         form = {"query": expression}
         answer = (await self._http.post("/api/v1/query", data=form)).json()
         assert "success" == answer["status"], f"{answer}: {expression}"
         result = answer["data"]["result"]
-        return [each["metric"] for each in result if math.isfinite(float(each["value"][1]))]
+        return [item["metric"] for item in result if math.isfinite(float(item["value"][1]))]
 
     async def fired(self) -> set[str]:
         """Return the names of the alerts that have fired."""
         series = await self.query('count_over_time(ALERTS{alertstate="firing"}[10m])')
-        return {each["alertname"] for each in series}
+        return {sample["alertname"] for sample in series}
 
     async def firing(self) -> dict[str, tuple[str, ...]]:
-        """Return the texts of each alert that fires now, by its name."""
+        """Return the texts of each firing alert, keyed by name."""
         alerts = (await self._http.get("/api/v1/alerts")).json()["data"]["alerts"]
         return {
             alert["labels"]["alertname"]: tuple(alert["annotations"].values())
@@ -90,7 +90,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def prometheus(folder: Path, rules: str) -> AsyncIterator[Prometheus]:
-    """Run one in *folder*; yield it when it answers."""
+    """Run Prometheus in *folder*; yield it when it answers."""
     second = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     job = {"job_name": "gateway", "file_sd_configs": [{"files": [TARGETS]}]}
     config = {"global": second, "rule_files": ["rules.yml"], "scrape_configs": [job]}

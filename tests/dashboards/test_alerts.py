@@ -1,4 +1,4 @@
-"""When alerts fire and clear, by `promtool` over series that are made up."""
+"""Firing and clearing of alerts, tested by `promtool` with generated series."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.dashboards.prometheus import program
 
 RULES = FILES / "prometheus" / "alerts.yml"
 PHASES = (10, 80, 10)
-"""Minutes that all is well, something is wrong, and all is well again."""
+"""Minutes of three phases: normal, faulty, normal."""
 WINDOW = 5
-"""Minutes that the rules look back."""
+"""Window of the rules in minutes."""
 ONE = '{job="gateway",instance="a"}'
 SEARCHES = "gateway_search_duration_seconds"
 CALLS = 'gateway_tool_duration_seconds_count{gen_ai_tool_type="function",gateway_server_name="a"'
@@ -34,20 +34,23 @@ OF_GATEWAY = {f"gateway_servers{ONE}": "1 1 1"}
 
 
 class Case(NamedTuple):
-    """Series by name: the values of the phases, ``_`` for none; after ``+`` increases a minute."""
+    """Values of series in the three phases, keyed by series.
+
+    ``_`` means no value; a value after ``+`` is an increase per minute.
+    """
 
     alert: str
     series: Mapping[str, str]
     fires: bool = True
     late: int = 2 * WINDOW + 1
-    """Minutes after its time by which it fires."""
+    """Maximum delay of the alert in minutes."""
 
 
 def searches(slow: str) -> dict[str, str]:
-    """Return a histogram of ten searches a minute, of which some take over a second."""
-    fast = " ".join(str(10 - int(each)) for each in slow.split())
+    """Return a histogram of ten searches per minute, some of which take more than a second."""
+    fast = " ".join(str(10 - int(item)) for item in slow.split())
     buckets = {"0.1": fast, "1.0": fast, "2.0": "10 10 10", "+Inf": "10 10 10"}
-    return {f'{SEARCHES}_bucket{{le="{le}"}}': f"+{each}" for le, each in buckets.items()}
+    return {f'{SEARCHES}_bucket{{le="{le}"}}': f"+{item}" for le, item in buckets.items()}
 
 
 CASES = (
@@ -118,7 +121,7 @@ CASES = (
 
 
 def samples(phases: str) -> str:
-    """Return one value a minute, as promtool reads them."""
+    """Return one value per minute in promtool's format."""
     values = phases.removeprefix("+").split()
     minutes = [value for value, length in zip(values, PHASES, strict=True) for _ in range(length)]
     if phases.startswith("+"):
@@ -127,7 +130,7 @@ def samples(phases: str) -> str:
 
 
 def check(case: Case, rules: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
-    """Return the test of *case*: not before its time, then, and not after it."""
+    """Return the promtool test of *case*: the alert fires only after its time, and clears."""
     hold = str(rules[case.alert]["for"])
     wait = int(hold[:-1]) * {"m": 1, "h": 60}[hold[-1]]
     began, ended = PHASES[0], PHASES[0] + PHASES[1]
@@ -146,7 +149,7 @@ def check(case: Case, rules: Mapping[str, Mapping[str, object]]) -> dict[str, ob
 
 
 def promtool(*arguments: str) -> str:
-    """Run promtool; return what it printed."""
+    """Run promtool and return its output."""
     done = subprocess.run(
         [program("promtool"), *arguments], capture_output=True, text=True, check=False
     )
@@ -156,15 +159,15 @@ def promtool(*arguments: str) -> str:
 
 @pytest.fixture
 def rules() -> Mapping[str, Mapping[str, object]]:
-    """The rules by name."""
+    """Alert rules, keyed by name."""
     (group,) = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
     return {rule["alert"]: rule for rule in group["rules"]}
 
 
-def test_an_alert_fires_after_its_time_and_clears(
+def test_alert_fires_after_its_time_and_clears(
     tmp_path: Path, rules: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """What is wrong for a moment wakes nobody, and neither does a small share."""
+    """Short faults and small shares must not fire."""
     tests = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
@@ -177,8 +180,8 @@ def test_an_alert_fires_after_its_time_and_clears(
     assert "SUCCESS" in promtool("test", "rules", str(file))
 
 
-def test_an_alert_says_what_to_do(rules: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
-    """Whoever is woken has neither the code nor the time to read it."""
+def test_alert_names_a_remedy(rules: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+    """The person on call has neither the code nor the time to read it."""
     severities = {rule["labels"]["severity"] for rule in rules.values()}
 
     assert {"critical", "warning"} == severities
@@ -189,12 +192,11 @@ def test_an_alert_says_what_to_do(rules: Mapping[str, Mapping[str, Mapping[str, 
 
 
 def test_promtool_accepts_the_configuration_and_its_rules() -> None:
-    """With the folder as it is exported."""
     assert "10 rules found" in promtool("check", "config", str(FILES / "prometheus/prometheus.yml"))
 
 
-def test_the_document_has_every_alert(rules: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
-    """The link of an alert leads there."""
+def test_docs_list_every_alert(rules: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+    """Alerts link to the list."""
     page = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text("utf-8")
     rows = re.findall(r"^\| (Gateway\w+) \| (\w+) \| (\w+) \|", page, re.MULTILINE)
 

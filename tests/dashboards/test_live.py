@@ -1,6 +1,6 @@
-"""Every panel and every alert over the metrics of real gateways, read by a real Prometheus.
+"""Every panel and every alert over metrics of real gateways, read by a real Prometheus.
 
-A round of load follows each read of the metrics, which Prometheus does every second.
+Prometheus reads every second, and a round of load follows each read.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from tests.dashboards.prometheus import Page, prometheus
 from tests.fakes import BrokenStore, ListSource, Shelf, tool
 
 OR_ZERO = " or on () vector(0)"
-"""What stands in for series that exist only after an event: here they must exist."""
+"""Replacement for series that exist only after an event. In this test they must exist."""
 WINDOW = "3s"
 PATIENCE_S = 120
 UNUSABLE = ToolDefinition(name="odd", input_schema={"type": "object", "properties": {"a": 1}})
 
 
 def converse(request: ModelRequest) -> Turn:
-    """Search, call what was found, and answer."""
+    """Search, call a found tool, and answer."""
     return script(
         Turn(calls=(Call("search_tools", {"query": "send an e-mail"}),)),
         Turn(calls=(Call("send_email"),)),
@@ -67,7 +67,7 @@ class Host:
             embedder=OpenAIEmbedder(self._embedding, model="small-embedder"),
             vector_store=BrokenStore(),
             meter_provider=self.meter,
-            # A search waits so long for an embedder that hangs.
+            # Time that a search waits for a hanging embedder.
             options=Options(search=SearchOptions(query_timeout_s=1.5)),
         )
         lost = ListSource("lost")
@@ -76,12 +76,12 @@ class Host:
         self._client = AsyncAutoDiscoveryClient(self.openai, self.gateway)
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self.openai.close()
         self._embedding.close()
 
     async def use(self, number: int) -> None:
-        """Talk once, and search for what was never searched before."""
+        """Run one conversation, and search for a new text."""
         await self._client.chat.completions.create(
             model="small-model", messages=[{"role": "user", "content": "Write to Ada."}]
         )
@@ -89,7 +89,7 @@ class Host:
 
 
 class Unused:
-    """A program whose gateway nobody has used."""
+    """A program with an unused gateway."""
 
     def __init__(self, open_gateway: OpenGateway) -> None:
         registry = CollectorRegistry()
@@ -100,7 +100,7 @@ class Unused:
 
 
 class Served:
-    """``gateway serve`` over two servers, of which one may die, and a client of it."""
+    """``gateway serve`` over two servers, one of which may be stopped, and a client."""
 
     def __init__(
         self, place: Place, client: Client, http: httpx2.AsyncClient, shelf: Shelf
@@ -109,14 +109,14 @@ class Served:
         self.config = str(place.folder / "servers.json")
 
     async def use(self, number: int) -> None:
-        """Search and call; no tool says anything of the last search."""
+        """Search and call tools. The last search has no matches."""
         for query in ("plan a journey", f"plan journey {number}", f"qqxzj{number} vvkwq"):
             await self._call("search_tools", {"query": query})
         await self._call("call_tool", {"name": "plan_journey", "arguments": {}})
         await self._call("call_tool", {"name": "book_hotel", "arguments": {}})
 
     async def fail(self, number: int) -> None:
-        """Call what fails, find nothing, and open more sessions than there may be."""
+        """Make a failing call and an empty search, and open too many sessions."""
         await self._call("call_tool", {"name": "fail", "arguments": {}})
         for letter in "abcd":
             await self._call("search_tools", {"query": f"qqxzj{letter}{number} vvkwq"})
@@ -127,7 +127,7 @@ class Served:
             await self._http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **begin}, headers=accept)
 
     async def change(self) -> None:
-        """Let a server define a tool anew, and list it again."""
+        """Let a server change a definition, and list the server again."""
         self._shelf.tools[0] = tool("plan_journey", "Plan a journey by ship.")
         await self.list_again()
 
@@ -136,7 +136,7 @@ class Served:
         (await self._http.post("/api/index/rebuild")).raise_for_status()
 
     async def approve(self) -> None:
-        """Approve what changed."""
+        """Approve all changes."""
         await asyncio.to_thread(self.place.run, "approve", "--all", "--config", self.config)
         await self.list_again()
 
@@ -145,7 +145,7 @@ class Served:
 
 
 class Load:
-    """A round of use after each read of the metrics, until something is seen."""
+    """Rounds of load, one after each read of the metrics."""
 
     def __init__(self, host: Host, gateway: Served) -> None:
         self._host, self._gateway = host, gateway
@@ -153,16 +153,16 @@ class Load:
         self.is_faulty = True
 
     async def until_none(self, read_left: Callable[[], Awaitable[Collection[str]]]) -> None:
-        """Go on until nothing is left, which is read after each round."""
-        left: Collection[str] = ()
+        """Run rounds until *read_left* returns an empty collection."""
+        remaining: Collection[str] = ()
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while left := await read_left():
+                while remaining := await read_left():
                     self._host.page.read.clear()
                     await self._host.page.read.wait()
                     await self._use(next(self._numbers))
         except TimeoutError:
-            pytest.fail(f"{read_left.__name__}: {sorted(left)}")
+            pytest.fail(f"{read_left.__name__}: {sorted(remaining)}")
 
     async def _use(self, number: int) -> None:
         work = [self._host.use(number), self._gateway.use(number)]
@@ -172,7 +172,7 @@ class Load:
 
 
 class Stage:
-    """All that runs, and the faults that it may have."""
+    """All running programs, and their possible faults."""
 
     def __init__(self, place: Place, open_gateway: OpenGateway) -> None:
         self.place, self._open_gateway = place, open_gateway
@@ -190,10 +190,10 @@ class Stage:
 
     @asynccontextmanager
     async def opened(self, rules: str) -> AsyncIterator[None]:
-        """Start all of it."""
+        """Start all programs."""
         async with AsyncExitStack() as stack:
             stack.callback(self._bridge.close)
-            # First: it looks for what to read every five seconds.
+            # Prometheus starts first, because it looks for targets every five seconds.
             started = prometheus(self.place.folder, rules)
             self.prometheus = await stack.enter_async_context(started)
             app = self.shelf.server.streamable_http_app()
@@ -228,17 +228,17 @@ class Stage:
             try:
                 yield url.removesuffix("/mcp")
             finally:
-                # Also when the test fails, since all that follows waits for the end.
+                # This also runs if the test fails, because everything after it waits for the end.
                 process.terminate()
 
     async def fail(self) -> None:
-        """Inject each fault that lasts."""
+        """Inject all lasting faults."""
         await self.gateway.change()
         await self._mortal.aclose()
         self.hang = self.model.gate("embeddings")
 
     async def mend(self) -> None:
-        """Mend all of them."""
+        """End all faults."""
         self.load.is_faulty = False
         self.hang.release()
         self.host.second_page.is_refused = False
@@ -248,7 +248,7 @@ class Stage:
 
 
 def panel_queries() -> dict[str, tuple[str, frozenset[str]]]:
-    """Return the expression of each query of each panel, and the labels of its legend."""
+    """Return (expression, labels of the legend) of each query, keyed by panel and query."""
     queries = {}
     for file in sorted((FILES / "grafana" / "dashboards").iterdir()):
         for panel in json.loads(file.read_text("utf-8"))["panels"]:
@@ -261,16 +261,16 @@ def panel_queries() -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def impatient_rules() -> str:
-    """Return the rules with short windows, and without waiting."""
+    """Return the rules with short windows and without waiting times."""
     rules = (FILES / "prometheus" / "alerts.yml").read_text("utf-8")
     rules = rules.replace("[5m]", f"[{WINDOW}]").replace("offset 5m", f"offset {WINDOW}")
     return re.sub(r"(?m)^( +for:) .*$", r"\1 0s", rules)
 
 
-async def test_no_panel_is_empty_and_every_alert_fires_and_clears(
+async def test_panels_have_data_and_alerts_fire_and_clear(
     place: Place, open_gateway: OpenGateway
 ) -> None:
-    """Searches, calls, conversations and failures; then each fault is mended."""
+    """Load and faults come first, then the faults end."""
     stage, rules = Stage(place, open_gateway), impatient_rules()
     empty, quiet = panel_queries(), {*re.findall(r"alert: (\w+)", rules)}
     assert (30, 10) <= (len(empty), len(quiet))
@@ -279,13 +279,15 @@ async def test_no_panel_is_empty_and_every_alert_fires_and_clears(
         stage.model.fail(Faults(), "embeddings")
         for title, (expression, labels) in [*empty.items()]:
             series = await stage.prometheus.query(expression)
-            if any(labels <= {name for name, value in each.items() if value} for each in series):
+            if any(
+                labels <= {name for name, value in sample.items() if value} for sample in series
+            ):
                 del empty[title]
         return empty
 
     async def quiet_alerts() -> Collection[str]:
         quiet.difference_update(await stage.prometheus.fired())
-        texts = [text for each in (await stage.prometheus.firing()).values() for text in each]
+        texts = [text for alerts in (await stage.prometheus.firing()).values() for text in alerts]
         assert [] == [text for text in texts if "<no value>" in text or "error calling" in text]
         return quiet
 

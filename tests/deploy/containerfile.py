@@ -1,4 +1,4 @@
-"""Reads `deploy/Containerfile`: its stages and their instructions."""
+"""Parser of `deploy/Containerfile`: stages and their instructions."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ FILE = ROOT / "deploy" / "Containerfile"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What stands between one FROM and the next: the words and the arguments of instructions."""
+    """The instructions of one stage, as (word, arguments)."""
 
     instructions: tuple[tuple[str, str], ...]
 
     def all(self, word: str) -> list[str]:
-        """The arguments of each instruction *word*."""
-        return [text for each, text in self.instructions if each == word]
+        """Return the arguments of each instruction *word*."""
+        return [text for item, text in self.instructions if item == word]
 
     def one(self, word: str) -> str:
-        """Those of the only one."""
+        """Return the arguments of the only instruction *word*."""
         (text,) = self.all(word)
         return text
 
     def command(self, word: str) -> Any:
-        """Its list of arguments, such as that of CMD."""
+        """Return the arguments of *word* as a list, as in CMD."""
         return json.loads(re.sub(r"^.*?CMD ", "", self.one(word), flags=re.DOTALL))
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables that it sets."""
+        """Environment variables of the stage."""
         pairs = (pair for text in self.all("ENV") for pair in shlex.split(text))
         return dict(pair.split("=", 1) for pair in pairs)
 
 
 def stages() -> tuple[Stage, Stage]:
-    """The stage that builds, and the one that runs."""
+    """Return the build stage and the runtime stage."""
     lines = [line for line in FILE.read_text("utf-8").splitlines() if not line.startswith("#")]
     whole = "\n".join(lines).replace("\\\n", " ")
-    found = [tuple(line.split(" ", 1)) for line in whole.splitlines() if line]
-    starts = [number for number, (word, _) in enumerate(found) if word == "FROM"]
+    result = [tuple(line.split(" ", 1)) for line in whole.splitlines() if line]
+    starts = [number for number, (word, _) in enumerate(result) if word == "FROM"]
     build, run = starts
-    return Stage(tuple(found[build:run])), Stage(tuple(found[run:]))  # type: ignore[arg-type]
+    return Stage(tuple(result[build:run])), Stage(tuple(result[run:]))  # type: ignore[arg-type]

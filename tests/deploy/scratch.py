@@ -1,16 +1,19 @@
-"""A root of its own for a container's commands, without a container: what `unshare` runs.
+"""A root file system for a container's commands, without a container. `unshare` runs this module.
 
-Over the machine's own root lies an empty layer, which goes with the process. There the commands of
-`deploy/Containerfile` run as they stand, as root and in namespaces of their own:
+An empty layer is mounted over the machine's root and disappears with the process. The commands of
+`deploy/Containerfile` run there unchanged, as root and in their own namespaces:
 
-* ``unshare --mount python -m tests.deploy.scratch build FOLDER`` carries out the stage that builds;
-  what it puts into /opt and /wheels is in FOLDER.
-* ``unshare --mount python -m tests.deploy.scratch exec FOLDER COMMAND…`` runs a command where that
-  is installed.
-* ``unshare --mount --net python -m tests.deploy.scratch serve SPEC`` carries out the stage that
-  runs; then its user starts the service on a root that nobody can write to. Standard output is one
-  JSON document that says what was seen. SPEC is JSON: ``layer``, an empty folder; ``opt``, what a
-  build left, or null for this environment; ``env``, ``command`` and ``requests``.
+* ``unshare --mount python -m tests.deploy.scratch build FOLDER`` runs the build stage; its /opt and
+  /wheels are then in FOLDER.
+* ``unshare --mount python -m tests.deploy.scratch exec FOLDER COMMAND…`` runs a command in the
+  built
+  environment.
+* ``unshare --mount --net python -m tests.deploy.scratch serve SPEC`` runs the runtime stage; then
+  its
+  user starts the service on a read-only root. Standard output is one JSON document with the
+  observations. SPEC is JSON: ``layer``, an empty folder; ``opt``, the result of a build, or null
+  for
+  this environment; ``env``, ``command`` and ``requests``.
 """
 
 from __future__ import annotations
@@ -36,34 +39,34 @@ from tests.deploy.containerfile import ROOT, Stage, stages
 PATIENCE_S = 60
 PORT = 8930
 BUILT = ("opt", "wheels")
-"""The folders that a build fills."""
+"""Folders that a build fills."""
 HIDDEN = "/tmp"  # noqa: S108  (of the container)
 PYTHON = "/usr/local"
-"""Where the base image has it."""
+"""Prefix of Python in the base image."""
 SHOWN = (sys.prefix, sys.base_prefix, str(ROOT))
-"""What the root shows though it lies in a folder that is hidden or private."""
+"""Folders that are visible in the root, although their parent is hidden or private."""
 
 
 def is_possible() -> bool:
-    """Return whether this process may make a root of its own."""
+    """Return whether this process may create a root."""
     layers = "mount -t overlay o -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/r"
     trial = f"mount -t tmpfs t /mnt && mkdir /mnt/u /mnt/w /mnt/r && {layers}"
     return code_of(["unshare", "--mount", "--net", "sh", "-c", trial]) == 0
 
 
 def run(*command: str) -> None:
-    """Run a command that must not fail."""
+    """Run a command that must succeed."""
     subprocess.run(command, check=True)
 
 
 def bind(source: str, root: Path, target: str) -> None:
-    """Show a folder of the machine in *root*."""
+    """Mount a folder of the machine in *root*."""
     (root / target[1:]).mkdir(parents=True, exist_ok=True)
     run("mount", "--rbind", source, f"{root}{target}")
 
 
 def make_root(layer: Path) -> Path:
-    """Lay an empty layer over the machine's root, with an empty folder for what is temporary."""
+    """Mount an empty layer over the machine's root, with an empty temporary folder."""
     run("mount", "-t", "tmpfs", "tmpfs", str(layer))
     root = layer / "root"
     for name in ("upper", "work", "root"):
@@ -82,15 +85,15 @@ def make_root(layer: Path) -> Path:
 
 
 def in_root(root: Path, stage: Stage, env: Mapping[str, str], command: Sequence[str]) -> list[str]:
-    """The command line that runs *command* as *stage* would."""
+    """Return the command line that runs *command* like *stage*."""
     variables = [f"{name}={value}" for name, value in env.items()]
     folder = f"--chdir={stage.one('WORKDIR')}"
-    user = [f"--userspec={each}" for each in stage.all("USER")]
+    user = [f"--userspec={item}" for item in stage.all("USER")]
     return ["chroot", *user, "--groups=", str(root), "env", "-i", folder, *variables, *command]
 
 
 def build(folder: Path, layer: Path) -> None:
-    """Carry out the stage that builds; packages come as they come to this process."""
+    """Run the build stage; packages come from the indexes of this process."""
     stage, _ = stages()
     root = make_root(layer)
     for name in BUILT:
@@ -109,18 +112,20 @@ def build(folder: Path, layer: Path) -> None:
 
 
 def show_built(folder: Path, root: Path) -> None:
-    """Show what a build left in *folder*, where it left it."""
+    """Mount the result of a build in *folder* at its original path."""
     for name in BUILT:
         bind(str(folder / name), root, f"/{name}")
 
 
 def own_env() -> dict[str, str]:
-    """Where packages come from, as this process was told."""
+    """Return the package indexes of this process as variables."""
     return {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
 
 
 def execute(folder: Path, layer: Path, command: Sequence[str]) -> int:
-    """Run *command* with what was built, as root; return how it ended. What it writes is lost."""
+    """Run *command* as root in the built environment; return its exit code. Written files are
+    lost.
+    """
     _, stage = stages()
     root = make_root(layer)
     show_built(folder, root)
@@ -137,7 +142,7 @@ def execute(folder: Path, layer: Path, command: Sequence[str]) -> int:
 
 
 def install(root: Path, stage: Stage, opt: str | None) -> None:
-    """Carry out the stage that runs: what was built, its RUN lines, its volume; then lock it."""
+    """Run the runtime stage: built files, RUN lines and volume; then make the root read-only."""
     if opt:
         show_built(Path(opt), root)
     else:
@@ -151,7 +156,7 @@ def install(root: Path, stage: Stage, opt: str | None) -> None:
 
 
 def open_loopback() -> None:
-    """Bring up the loopback of a new network, which is down at first."""
+    """Bring up the loopback interface of a new network."""
     with socket.socket() as link:
         fcntl.ioctl(link, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
 
@@ -165,19 +170,19 @@ def ask(path: str, headers: Mapping[str, str]) -> tuple[int, str]:
 
 
 def code_of(command: Sequence[str]) -> int:
-    """How a command ends."""
+    """Return the exit code of a command."""
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start the service; yield it once it listens, and end it."""
+    """Start the service; yield it when it listens, and end it."""
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = ""
+        printed = ""
         while "serving http" not in (line := process.stderr.readline()):
-            said += line
-            assert line, said
+            printed += line
+            assert line, printed
         yield process
         process.terminate()
         process.wait(PATIENCE_S)
@@ -190,7 +195,7 @@ def serve(
     command: Sequence[str],
     requests: Sequence[tuple[str, Mapping[str, str]]],
 ) -> dict[str, Any]:
-    """Run the service until it is ready, send *requests*, write where it must not, and end it."""
+    """Run the service until it is ready, send *requests*, try forbidden writes, and end it."""
     _, stage = stages()
     root = make_root(layer)
     open_loopback()
@@ -207,12 +212,12 @@ def serve(
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Run the command of the arguments."""
     what, argument, *command = sys.argv[1:]
     if what in {"build", "exec"}:
         folder = Path(argument)
         folder.mkdir(parents=True, exist_ok=True)
-        # Never removed from here, where folders of the machine are shown in it.
+        # The layer is never removed from here, because folders of the machine are mounted in it.
         layer = Path(tempfile.mkdtemp(dir=folder))
         if what == "build":
             build(folder, layer)
@@ -220,8 +225,8 @@ def main() -> None:
             sys.exit(execute(folder, layer, command))
     else:
         spec = json.loads(argument)
-        seen = serve(Path(spec.pop("layer")), **spec)
-        print(json.dumps(seen))  # noqa: T201
+        observed = serve(Path(spec.pop("layer")), **spec)
+        print(json.dumps(observed))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The Containerfile: what a checker says of it, and its commands in a root of their own."""
+"""The Containerfile: lint, and its commands in a separate root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.deploy.scratch import is_possible
 
 DOWN = "postgresql://gateway:x@127.0.0.1:1/gateway"
 SECRETS = {"store": DOWN, "host-key": "k" * 32, "token": "o" * 32, "prometheus-token": "p" * 32}
-"""What the secret of the cluster would hold, but that the database is down."""
+"""Secrets of the cluster, except that the database is down."""
 REQUESTS = [
     ("/livez", {"Host": "10.1.2.3:8930"}),
     ("/readyz", {"Host": "10.1.2.3:8930"}),
@@ -28,18 +28,18 @@ REQUESTS = [
         {"Host": "gateway:8930", "Authorization": f"Bearer {SECRETS['prometheus-token']}"},
     ),
 ]
-"""Probes ask by an address, others by the name of the service; metrics need a token."""
+"""Probes use an address, other requests the service name; metrics require a token."""
 
 
 def pod() -> Any:
-    """The container of the deployment."""
+    """Return the container of the deployment."""
     text = (ROOT / "deploy/kubernetes/deployment.yaml").read_text("utf-8")
     (container,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
     return container
 
 
-def test_a_checker_of_containerfiles_finds_nothing() -> None:
-    """Beside advice on how many layers there are."""
+def test_linter_of_containerfiles_reports_no_fault() -> None:
+    """Advice about the number of layers is ignored."""
     checker = Path(sys.executable).with_name("hadolint")
     checked = subprocess.run(
         [checker, "--failure-threshold", "warning", FILE],
@@ -51,8 +51,8 @@ def test_a_checker_of_containerfiles_finds_nothing() -> None:
     assert (0, "") == (checked.returncode, checked.stderr)
 
 
-def test_no_secret_and_no_root_is_in_the_image() -> None:
-    """A user by number, for clusters that check it; what is built last copies no source."""
+def test_image_contains_no_secret_and_no_root_user() -> None:
+    """The user is a number, which clusters can check. The last stage copies no source."""
     build, run = stages()
     variables = " ".join((*build.env, *run.env)).casefold()
 
@@ -62,14 +62,14 @@ def test_no_secret_and_no_root_is_in_the_image() -> None:
 
 
 @pytest.mark.skipif(not is_possible(), reason="it takes a root of its own")
-def test_the_command_serves_as_its_user_on_a_root_that_is_read_only(tmp_path: Path) -> None:
-    """With the variables of the deployment, without network; healthy though its store is down."""
+def test_command_serves_as_its_user_on_a_read_only_root(tmp_path: Path) -> None:
+    """The network is off, and the service is healthy although its store is down."""
     _, run = stages()
     env = {**run.env, "PYTHONPATH": str(ROOT), "POD_IP": "10.1.2.3"}
-    for each in pod()["env"]:
-        if reference := each["valueFrom"].get("secretKeyRef"):
-            env[each["name"]] = SECRETS[reference["key"]]
-    # The encoders are made when the image is built.
+    for item in pod()["env"]:
+        if reference := item["valueFrom"].get("secretKeyRef"):
+            env[item["name"]] = SECRETS[reference["key"]]
+    # The encoders are prepared when the image is built.
     command = [*run.command("ENTRYPOINT"), *run.command("CMD"), "--strategy=graph"]
     layer, command = str(tmp_path), [*command, "--drain-delay=0"]
     spec: dict[str, object] = {"layer": layer, "opt": None, "env": env, "command": command}
@@ -85,10 +85,10 @@ def test_the_command_serves_as_its_user_on_a_root_that_is_read_only(tmp_path: Pa
     )
 
     assert 0 == done.returncode, done.stderr
-    seen = json.loads(done.stdout)
-    statuses, (_, probe, *_, metrics) = zip(*seen["answers"], strict=True)
+    observed = json.loads(done.stdout)
+    statuses, (_, probe, *_, metrics) = zip(*observed["answers"], strict=True)
     ready = {"status": "ready", "failed_servers": 0, "degraded": True}
     assert (200, 200, 200, 421, 401, 200) == statuses
     assert ready == json.loads(probe)
     assert "process_resident_memory_bytes" in metrics
-    assert ([1, 0], False, 0) == (seen["health"], seen["wrote"], seen["code"])
+    assert ([1, 0], False, 0) == (observed["health"], observed["wrote"], observed["code"])

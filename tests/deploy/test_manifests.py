@@ -1,4 +1,6 @@
-"""The compose file and the manifests: their schemas, and that they fit each other and the image."""
+"""The compose file and the manifests: their schemas, and agreement with each other and the
+image.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ DEPLOY = ROOT / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
 OPEN = HttpOptions(host="0.0.0.0", token="t")
 END_S = OPEN.delay_s + OPEN.drain_timeout_s + LIMIT_S
-"""How long the end may take."""
+"""Maximum duration of the shutdown in seconds."""
 
 
 def read(path: Path) -> Any:
@@ -39,35 +41,34 @@ POD = BY_KIND["Deployment"]["spec"]["template"]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_a_manifest_fits_the_schema_of_kubernetes(path: Path) -> None:
-    """Of the newest version that the package has, without unknown fields."""
+def test_manifest_matches_the_schema_of_kubernetes(path: Path) -> None:
+    """The newest version in the package is used, without unknown fields."""
     kubernetes_validate.validate(read(path), kubernetes_validate.latest_version(), strict=True)
 
 
-def test_the_compose_file_fits_its_schema() -> None:
-    """That of the specification."""
+def test_compose_file_matches_its_schema() -> None:
     schemas = files("check_jsonschema.builtin_schemas.vendor")
     schema = json.loads((schemas / "compose-spec.json").read_text("utf-8"))
 
     jsonschema.validate(COMPOSE, schema)
 
 
-def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
-    """That of the stack, and that of the document; Debian's Prometheus cannot ask Kubernetes."""
+def test_prometheus_accepts_its_configurations(tmp_path: Path) -> None:
+    """Debian's Prometheus cannot query Kubernetes, so this part is omitted."""
     page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
     blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    shown = [each for each in blocks if "scrape_" in each and "kubernetes_sd" not in each]
-    for text in ((DEPLOY / "prometheus.yml").read_text("utf-8"), *shown):
+    output = [block for block in blocks if "scrape_" in block and "kubernetes_sd" not in block]
+    for text in ((DEPLOY / "prometheus.yml").read_text("utf-8"), *output):
         file = tmp_path / "prometheus.yml"
         file.write_text(text, "utf-8")
         command = [program("promtool"), "check", "config", "--syntax-only", str(file)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-        assert (0, 1) == (done.returncode, len(shown)), done.stderr
+        assert (0, 1) == (done.returncode, len(output)), done.stderr
 
 
-def test_a_pod_is_admitted_where_the_standard_is_restricted() -> None:
-    """The fields that Kubernetes' strictest standard for pods asks for."""
+def test_pod_meets_the_restricted_standard() -> None:
+    """This is the strictest standard of Kubernetes for pods."""
     spec, own = POD["spec"]["securityContext"], CONTAINER["securityContext"]
     _, image = stages()
 
@@ -75,13 +76,13 @@ def test_a_pod_is_admitted_where_the_standard_is_restricted() -> None:
     assert f"{spec['runAsUser']}:{spec['runAsGroup']}" == image.one("USER")
     assert (False, True) == (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"])
     assert {"drop": ["ALL"]} == own["capabilities"]
-    assert {"configMap", "emptyDir"} == {key for each in POD["spec"]["volumes"] for key in each} - {
-        "name"
-    }
+    assert {"configMap", "emptyDir"} == {
+        key for volume in POD["spec"]["volumes"] for key in volume
+    } - {"name"}
 
 
-def test_what_selects_pods_selects_these() -> None:
-    """A budget or a policy for no pod is valid too."""
+def test_selectors_match_the_pods() -> None:
+    """A budget or a policy without a matching pod would be valid too."""
     labels = POD["metadata"]["labels"]
     selectors = [
         BY_KIND["Deployment"]["spec"]["selector"]["matchLabels"],
@@ -89,11 +90,11 @@ def test_what_selects_pods_selects_these() -> None:
         BY_KIND["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
         BY_KIND["Service"]["spec"]["selector"],
         *(
-            each["labelSelector"]["matchLabels"]
-            for each in POD["spec"]["topologySpreadConstraints"]
+            onstraint["labelSelector"]["matchLabels"]
+            for onstraint in POD["spec"]["topologySpreadConstraints"]
         ),
     ]
-    ports = {each["name"] for each in CONTAINER["ports"]}
+    ports = {onstraint["name"] for onstraint in CONTAINER["ports"]}
     named = {CONTAINER[probe]["httpGet"]["port"] for probe in ("readinessProbe", "livenessProbe")}
 
     assert [labels] * 6 == selectors
@@ -105,17 +106,17 @@ def test_what_selects_pods_selects_these() -> None:
     )
 
 
-def test_both_say_what_the_image_says() -> None:
-    """Its command but for names of hosts, its folders, its configuration, its time to end."""
+def test_compose_file_and_manifests_match_the_image() -> None:
+    """Command (except host names), folders, configuration and grace period are compared."""
     _, image = stages()
     service = COMPOSE["services"]["gateway"]
-    command = [each for each in image.command("CMD") if each != "0.0.0.0"]
-    plain = {each.partition("=")[0] for each in CONTAINER["args"]}
-    mounts = {each["mountPath"] for each in CONTAINER["volumeMounts"]}
+    command = [item for item in image.command("CMD") if item != "0.0.0.0"]
+    plain = {item.partition("=")[0] for item in CONTAINER["args"]}
+    mounts = {item["mountPath"] for item in CONTAINER["volumeMounts"]}
     texts = {path.name: path.read_text("utf-8") for path in (DEPLOY / "config").iterdir()}
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
-    assert {each for each in command if each.startswith("-")} <= plain
+    assert {item for item in command if item.startswith("-")} <= plain
     assert {image.one("WORKDIR"), image.one("VOLUME"), "/tmp"} == mounts  # noqa: S108
     assert BY_KIND["ConfigMap"]["data"] == texts
     assert [f"tool-gateway:{version}"] * 2 == [service["image"], CONTAINER["image"]]
@@ -126,24 +127,23 @@ def test_both_say_what_the_image_says() -> None:
     ]
 
 
-def test_the_variables_that_hold_secrets_are_named_everywhere() -> None:
-    """One that is named nowhere would be empty."""
+def test_secret_variables_are_set_everywhere() -> None:
+    """A missing variable would be empty."""
     service = COMPOSE["services"]["gateway"]["environment"]
     example = (DEPLOY / ".env.example").read_text("utf-8")
-    pods = {each["name"] for each in CONTAINER["env"]} - {"POD_IP"}
+    pods = {item["name"] for item in CONTAINER["env"]} - {"POD_IP"}
     tokens = (DEPLOY / "config" / "tokens.toml").read_text("utf-8")
     text = (DEPLOY / "compose.yaml").read_text("utf-8")
-    wanted = {part.partition("}")[0].partition(":")[0] for part in text.split("${")[1:]}
+    expected = {part.partition("}")[0].partition(":")[0] for part in text.split("${")[1:]}
 
     assert set(service) == pods
-    assert {f"{name}=" for name in wanted} == {
+    assert {f"{name}=" for name in expected} == {
         line for line in example.splitlines() if not line.startswith("#")
     }
     assert all(f"${{{name}}}" in tokens for name in pods if name.endswith("_TOKEN"))
 
 
-def test_the_stack_mounts_what_is_exported_and_runs_the_same_images() -> None:
-    """The dashboards, the alerts and the data source are those of `gateway dashboards export`."""
+def test_stack_mounts_exported_files_and_uses_equal_images() -> None:
     services = COMPOSE["services"]
     own = read(FILES / "compose.yaml")["services"]
     sources = [

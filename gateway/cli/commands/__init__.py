@@ -1,1 +1,1 @@
-"""The commands, one module a group. `gateway.cli.app` loads a module when its command is typed."""
+"""Commands, one module per group. `gateway.cli.app` loads a module when its command is typed."""

@@ -1,4 +1,4 @@
-"""`gateway attention`: what wants a person's attention."""
+"""`gateway attention`: issues that need a person."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def attention(
     *,
     live: Annotated[bool, "Start every server and list its tools first."] = False,
     reports: Annotated[
-        Path | None, "A folder of evaluation reports, if not that of the console."
+        Path | None, "Folder of evaluation reports; by default that of the console."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Show what wants a person's attention, the most urgent first.
+    """List issues that need a person, the most urgent first.
 
-    Changed definitions, servers that fail or want a sign-in, and the like; exit code 11 if there
-    is any. Without --live only servers are started that have no recent tool list.
+    Issues are changed definitions, failing servers, missing sign-ins and the like. The exit code is
+    11 if there are issues. Without --live, only servers without a recent tool list are started.
     """
     manifest = read_config(config)
-    own = command_options(manifest, ONE_COMMAND)
-    with open_gateway(manifest, strategy="graph", options=own) as gateway:
+    own_options = command_options(manifest, ONE_COMMAND)
+    with open_gateway(manifest, strategy="graph", options=own_options) as gateway:
         sync = SyncGateway(gateway)
         if live:
             sync.refresh()
-        issues = sync.issues(reports=reports or catalog_store_path(own).parent / "reports")
+        issues = sync.issues(reports=reports or catalog_store_path(own_options).parent / "reports")
     differences = (
         Text(f"\n{printable(issue.id)}\n{printable(chr(10).join(issue.difference))}")
         for issue in issues
@@ -48,6 +48,6 @@ def attention(
     view = Group(table(issues, "kind", "id", "detail", "what to do=command"), *differences)
     return Output(
         {"issues": issues},
-        view if issues else "nothing wants attention",
+        view if issues else "there are no issues",
         code=NEEDS_PERSON if issues else OK,
     )

@@ -1,4 +1,4 @@
-"""`gateway audit`: what was allowed, and what was changed, by whom."""
+"""`gateway audit`: the log of decisions and changes, with their users."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
 from gateway.plugins.access.tables import auditor_of
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-_NOTHING = "the audit log has no such row: it is kept by gateway serve --http, or with audit.record"
+_NOTHING = "the audit log has no matching row; gateway serve --http and audit.record=on write it"
 
 app = command_group("audit")
-Since = Annotated[str, "A time (2026-11-26, 2026-11-26T08:00), or how long ago: 30m, 12h, 7d."]
+Since = Annotated[str, "Start time (2026-11-26, 2026-11-26T08:00), or an age: 30m, 12h, 7d."]
 
 
 @command(app, "list")
 def list_(
     *,
     since: Since = "1d",
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="The newest so many.")] = 100,
-    user: Annotated[str, "Of this user alone."] = "",
-    entity: Annotated[str, "About the entity of this id alone."] = "",
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Maximum number of rows.")] = 100,
+    user: Annotated[str, "Only rows of this user."] = "",
+    entity: Annotated[str, "Only rows about the entity with this id."] = "",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Show the newest rows, the oldest of them first."""
+    """Show the newest rows in chronological order."""
     with _open_log(config) as log:
         rows = [
             {"time": _time(row), **asdict(row)}
@@ -50,7 +50,7 @@ def list_(
 
 @command(app, has_json=False)
 def export(*, since: Since = "", config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Write all rows as JSON lines to standard output, the oldest first."""
+    """Print all rows as JSON lines, the oldest first."""
     with _open_log(config) as log:
         for place, row in read_all(log, _parse_since(since)):
             echo(json.dumps({"id": place, "time": _time(row), **asdict(row)}))
@@ -63,7 +63,7 @@ def _open_log(config: Path) -> Iterator[AuditLog]:
     with open_store(own_options) as store:
         log = auditor_of(own_options, store).log
         if log is None:
-            raise ConfigError("audit.record is off: no audit log is kept")
+            raise ConfigError("there is no audit log, because audit.record is off; turn it on")
         yield log
 
 
@@ -72,14 +72,16 @@ def _time(row: AuditRow) -> str:
 
 
 def _parse_since(text: str) -> float:
-    """Return the time that ``--since`` names, in seconds since the epoch.
+    """Return the time given by ``--since``, in seconds since the epoch.
 
     Raises:
-        InvalidRequestError: It is no time.
+        InvalidRequestError: If the text is neither a time nor a duration.
     """
     if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
         return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).timestamp()
     try:
         return datetime.fromisoformat(text).timestamp() if text else 0.0
     except ValueError:
-        raise InvalidRequestError(f"--since takes 2026-11-26 or 7d, got {text!r}") from None
+        raise InvalidRequestError(
+            f"--since requires a time such as 2026-11-26 or 7d, got {text!r}"
+        ) from None

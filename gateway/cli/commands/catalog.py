@@ -1,4 +1,4 @@
-"""`gateway catalog`: entries beside the tools of servers."""
+"""`gateway catalog`: entries in addition to the tools of servers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from gateway.plugins.manifests.files import bundle, files_of, read_manifests, wr
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Entity, Hints, JsonObject, Status
 
-_NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add or servers add"
+_NOTHING = (
+    "the catalog has no matching entry; add one: gateway catalog import, catalog add or servers add"
+)
 
 _ALL = Selection()
 
 app = command_group("catalog")
-NamespaceOption = Annotated[str, "Whose it is; part of the id."]
-EntityIds = Annotated[options.Texts, Argument(metavar="ID", help="As list shows them.")]
-EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
+NamespaceOption = Annotated[str, "Namespace of the entry, which is part of its id."]
+EntityIds = Annotated[options.Texts, Argument(metavar="ID", help="Ids as shown by list.")]
+EntryId = Annotated[str, Argument(metavar="ID", help="Id as shown by list.")]
 
 
 @contextmanager
 def _open_entries(config: Path) -> Iterator[SyncCatalog]:
-    """Open the catalog's entries, without any server."""
+    """Open the entries of the catalog without any server."""
     own_options = recording(command_options(read_optional(config), ONE_COMMAND))
     with closing(Gateway(options=own_options)) as gateway:
         yield SyncGateway(gateway).catalog
@@ -44,19 +46,19 @@ def _open_entries(config: Path) -> Iterator[SyncCatalog]:
 
 @command(app)
 def add(
-    kind: Annotated[str, "agent, skill, server, or a kind of your own."],
-    name: Annotated[str, "Its name."],
+    kind: Annotated[str, "Kind: agent, skill, server, or a kind of your own."],
+    name: Annotated[str, "Name of the entry."],
     *,
-    title: Annotated[str, "Its name for people."] = "",
-    description: Annotated[str, "--description", "-d", "What it is for."] = "",
+    title: Annotated[str, "Name for people."] = "",
+    description: Annotated[str, "--description", "-d", "Purpose of the entry."] = "",
     namespace: NamespaceOption = "catalog",
     tag: options.Tag = None,
-    scope: Annotated[options.Texts, "What a caller needs; repeat it."] = None,
-    status: Annotated[Status, "Drafts and the deprecated are found only on demand."] = "active",
-    metadata: Annotated[str, "A JSON object; '-' reads standard input."] = "{}",
+    scope: Annotated[options.Texts, "Scope that a caller needs; repeatable."] = None,
+    status: Annotated[Status, "Draft and deprecated entries are found only on request."] = "active",
+    metadata: Annotated[str, "Metadata as a JSON object; '-' reads standard input."] = "{}",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Add an entry, or replace the one with the same kind, namespace and name."""
+    """Add an entry, or replace the entry with the same kind, namespace and name."""
     with _open_entries(config) as entries:
         entry = Entry(
             kind=kind,
@@ -77,16 +79,16 @@ def add(
 def list_(
     *,
     selection: Selection = _ALL,
-    after: Annotated[str, "The id that the page before ended with."] = "",
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
+    after: Annotated[str, "Last id of the previous page."] = "",
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities per page.")] = 100,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """List what there is, by id: entries, and what the configured servers have."""
+    """List entries and the tools of the configured servers, sorted by id."""
     with open_session(config, optional=True) as session:
         page = session.gateway.catalog.list(None, selection, after=after, limit=limit)
     rows = [_fields(entity) for entity in page.entities]
     view = table(rows, "id", "status", "enabled", "tags", "description") if rows else _NOTHING
-    notes = (f"there are more: --after {page.next}",) if page.next else ()
+    notes = (f"for the next page: --after {page.next}",) if page.next else ()
     data = {"entities": rows, "next": page.next, "total": page.total, "facets": page.facets}
     return Output(data, view, found=rows, notes=notes)
 
@@ -112,15 +114,15 @@ def show(
     key: EntryId,
     *,
     field: Annotated[
-        options.Texts, "--field", "-f", "Only this of its metadata, as a.b; repeat it."
+        options.Texts, "--field", "-f", "Only this part of the metadata, such as a.b; repeatable."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Show one entry whole, or parts of its metadata."""
+    """Show one entry with its metadata, or parts of the metadata."""
     with open_session(config, optional=True) as session:
         entity = session.gateway.catalog.get(key)
     if entity is None:
-        raise InvalidRequestError(f"nothing has the id {key!r}: gateway catalog list")
+        raise InvalidRequestError(f"unknown id {key!r}; gateway catalog list shows all ids")
     metadata = project(entity.metadata, field or None)
     if field:
         return Output(metadata, to_json(metadata))
@@ -131,20 +133,22 @@ def show(
 def change(
     ids: EntityIds = None,
     *,
-    enable: Annotated[bool | None, "--enable/--disable", "Whether it may be found."] = None,
-    new_status: Annotated[Status | None, "--set-status", "The new status."] = None,
-    add_tag: Annotated[options.Texts, "A tag to add; repeat it."] = None,
-    remove_tag: Annotated[options.Texts, "A tag to take away; repeat it."] = None,
+    enable: Annotated[
+        bool | None, "--enable/--disable", "Let searches find it, or hide it."
+    ] = None,
+    new_status: Annotated[Status | None, "--set-status", "New status."] = None,
+    add_tag: Annotated[options.Texts, "Tag to add; repeatable."] = None,
+    remove_tag: Annotated[options.Texts, "Tag to remove; repeatable."] = None,
     selection: Selection = _ALL,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Change entities at once: those of the ids, or all that the filters select."""
+    """Change several entities: by id, or all that the filters select."""
     use = {"enabled": enable, "status": new_status}
     use = {name: value for name, value in use.items() if value is not None}
     with open_session(config, optional=True, changes=True) as session:
         catalog = session.gateway.catalog
         if not (use or add_tag or remove_tag):
-            raise InvalidRequestError("say what to change: --enable, --set-status, --add-tag …")
+            raise InvalidRequestError("name a change: --enable, --set-status, --add-tag …")
         chosen = [entity.id for entity in _choose(catalog, ids, selection)]
         report = catalog.change(
             ids or chosen, use, add_tags=add_tag or (), remove_tags=remove_tag or ()
@@ -154,25 +158,25 @@ def change(
 
 
 def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:
-    """Return the entities of *ids*, or without any those that are selected.
+    """Return the entities with *ids*, or without ids the selected entities.
 
     Raises:
-        InvalidRequestError: There are neither ids nor filters, or both.
+        InvalidRequestError: If there are neither ids nor filters, or both.
     """
     if bool(ids) == (selection != _ALL):
-        raise InvalidRequestError("name ids, or filters such as --kind and --text; not both")
+        raise InvalidRequestError("give ids, or filters such as --kind and --text, but not both")
     page = catalog.list(None, selection, limit=None)
-    wanted = frozenset(ids or ())
-    return [entity for entity in page.entities if not ids or entity.id in wanted]
+    wanted_ids = frozenset(ids or ())
+    return [entity for entity in page.entities if not ids or entity.id in wanted_ids]
 
 
 @command(app)
 def remove(key: EntryId, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Remove an entry. What a server lists goes with its server."""
+    """Remove an entry. Tools of a server disappear only with their server."""
     with _open_entries(config) as entries:
         is_removed = entries.remove(key)
     if not is_removed:
-        note("no entry has this id; what servers list goes with them")
+        note("no entry has this id; tools of a server disappear only with their server")
     return Output({"id": key, "removed": is_removed}, found=is_removed)
 
 
@@ -183,7 +187,7 @@ def import_(
     namespace: NamespaceOption = "catalog",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Read manifests into the catalog. Servers are described, not started."""
+    """Read manifests into the catalog. Servers become entries and are not started."""
     with _open_entries(config) as entries:
         manifests = [read_manifests(path, namespace=namespace) for path in paths]
         imported = [entry for manifest in manifests for entry in manifest.entries]
@@ -197,28 +201,31 @@ def import_(
 def export(
     ids: EntityIds = None,
     *,
-    servers: Annotated[bool, "The servers of the entities, as an mcp.json."] = False,
+    servers: Annotated[bool, "Export the servers of the entities as an mcp.json."] = False,
     virtual: Annotated[
-        str, Option(metavar="NAME", help="The tools, as a virtual server of this name.")
+        str, Option(metavar="NAME", help="Export the tools as a virtual server with this name.")
     ] = "",
     out: Annotated[
-        Path | None, "--out", "-o", "A .json file, or for entries a folder; default: print it."
+        Path | None,
+        "--out",
+        "-o",
+        "JSON file, or for entries a folder; by default the output is printed.",
     ] = None,
     selection: Selection = _ALL,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Write entries: a bundle, or agent cards and SKILL.md files; servers; or a virtual server.
+    """Export entries (as a bundle, agent cards or SKILL.md files), servers, or a virtual server.
 
-    Ids or filters choose the entities. Secrets of servers become references.
+    Ids or filters select the entities. Secrets of servers become references.
     """
     if servers and virtual:
-        raise InvalidRequestError("take --servers or --virtual, not both")
+        raise InvalidRequestError("use --servers or --virtual, not both")
     if servers or virtual:
-        found, notes = _from_config(config, ids, selection, virtual)
+        document, notes = _from_config(config, ids, selection, virtual)
         if out is None:
-            return Output(found, to_json(found), notes=notes)
-        _write({out: f"{to_json(found)}\n"}, force=force)
+            return Output(document, to_json(document), notes=notes)
+        _write({out: f"{to_json(document)}\n"}, force=force)
         return Output({"files": [out]}, notes=notes)
     with _open_entries(config) as catalog:
         chosen = {entity.id for entity in catalog.list(None, selection, limit=None).entities}
@@ -233,20 +240,26 @@ def export(
 def _from_config(
     config: Path, ids: options.Texts, selection: Selection, virtual: str
 ) -> tuple[JsonObject, list[str]]:
-    """Return the chosen tools as a virtual server or, without its name, the servers; and notes."""
+    """Return (document, notes) of an export.
+
+    The document has the selected tools as the virtual server *virtual*, or without that name the
+    servers of the selected entities.
+    """
     with open_session(config) as session:
         chosen = _choose(session.gateway.catalog, ids, selection)
         if virtual:
             return export_virtual_server(virtual, chosen, session.gateway.gateway.original), []
-    found = export_servers(read_text(config), servers_of(chosen), where=str(config))
-    notes = [f"set {item.variable}: {item.where} of {item.server}" for item in found.variables]
-    notes += [f"the configuration has no server {name!r}" for name in found.missing]
-    return found.document, notes
+    exported = export_servers(read_text(config), servers_of(chosen), where=str(config))
+    notes = [f"set {item.variable}: {item.where} of {item.server}" for item in exported.variables]
+    notes += [f"the configuration has no server {name!r}" for name in exported.missing]
+    return exported.document, notes
 
 
 def _write(files: Mapping[Path, str], *, force: bool) -> None:
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
-        raise ConfigError(f"{existing[0]!r} is there already: choose another place, or --force")
+        raise ConfigError(
+            f"{existing[0]!r} already exists: name another path, or overwrite with --force"
+        )
     for path, text in files.items():
         write_text(path, text, expected=read_text(path))

@@ -1,4 +1,4 @@
-"""`gateway check`: whether tools can be called, before an unattended run."""
+"""`gateway check`: test whether tools can be called, before an unattended run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check(
         list[str],
         Argument(
             metavar="ID…",
-            help="Tools as server/name; server/name@DIGEST for the schemas of that digest alone.",
+            help="Tools as server/name; server/name@DIGEST also requires this digest of schemas.",
         ),
     ],
     *,
@@ -49,44 +49,50 @@ def check(
 ) -> Output:
     """Check whether tools can be called, before an unattended run.
 
-    Each is ready (0), to be retried later (10), in need of a person (11), or unknown (12); the
-    highest of these is the exit code. Without --live no server is started or asked. With --json
-    the digest of each tool's schemas is printed.
+    Each tool is ready (0), to be retried later (10), blocked until a person acts (11), or unknown
+    (12).
+    The highest number is the exit code. Without --live no server is started or contacted. --json
+    also
+    prints the digest of each tool's schemas.
     """
     manifest = read_config(config)
-    wanted = dict(map(_wanted, ids))
-    behind = {tool: _server_behind(manifest, tool) for tool in wanted}
-    live_faults = _start(manifest, behind.values()) if live else {}
-    own = command_options(manifest, ONE_COMMAND)
-    # What changed has to be seen here; nothing can be called through this gateway.
-    stored = replace(own, upstream=replace(own.upstream, stored_only=True, on_change="warn"))
+    digests = dict(map(_parse_id, ids))
+    server_of_tool = {tool: _original_server(manifest, tool) for tool in digests}
+    live_failures = _start(manifest, server_of_tool.values()) if live else {}
+    own_options = command_options(manifest, ONE_COMMAND)
+    # Changed definitions must be visible here. This gateway makes no calls, so "warn" is safe.
+    stored = replace(
+        own_options, upstream=replace(own_options.upstream, stored_only=True, on_change="warn")
+    )
     with open_gateway(manifest, strategy="graph", options=stored) as gateway:
         snapshot = SyncGateway(gateway).snapshot()
-    states = _states(manifest, own, frozenset(behind.values()), live_faults)
-    by_tool = {tool: states[server] for tool, server in behind.items()}
-    checks = check_tools(wanted, snapshot, by_tool, caller=caller or ANYONE)
-    verdict = worst(each.verdict for each in checks)
+    states = _states(manifest, own_options, frozenset(server_of_tool.values()), live_failures)
+    by_tool = {tool: states[server] for tool, server in server_of_tool.items()}
+    checks = check_tools(digests, snapshot, by_tool, caller=caller or ANYONE)
+    verdict = worst(tool_check.verdict for tool_check in checks)
     view = table(checks, "tool", "verdict", "reasons", "detail")
     return Output({"verdict": verdict, "tools": checks}, view, code=_CODES[verdict])
 
 
-def _wanted(text: str) -> tuple[str, str]:
-    found = _WITH_DIGEST.fullmatch(text)
-    tool, digest = found.groups() if found else (text, "")
+def _parse_id(text: str) -> tuple[str, str]:
+    match = _WITH_DIGEST.fullmatch(text)
+    tool, digest = match.groups() if match else (text, "")
     if not all(tool.partition("/")):
-        raise InvalidRequestError(f"a tool is named by its id, server/name, not {text!r}")
+        raise InvalidRequestError(f"a tool id has the form server/name, got {text!r}")
     return tool, digest
 
 
-def _server_behind(manifest: Manifest, tool: str) -> str:
-    """Return the server of a tool; for one of a virtual server that which it stands for."""
+def _original_server(manifest: Manifest, tool: str) -> str:
+    """Return the server of a tool; for a tool of a virtual server, the server of its original."""
     server, _, name = tool.partition("/")
     virtual = manifest.virtual.get(server)
     return virtual.tools[name].server if virtual and name in virtual.tools else server
 
 
 def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
-    """Start and list each of *servers* that is configured; return why it failed, "" if not."""
+    """Start and list the configured ones of *servers*; return their failures, "" if a server
+    works.
+    """
     tests = [start_server(name, manifest) for name in set(servers) & manifest.servers.keys()]
     return {
         test.name: "; ".join(item.detail for item in test.diagnostics if item.code in _FAILED)
@@ -95,37 +101,39 @@ def _start(manifest: Manifest, servers: Iterable[str]) -> Mapping[str, str]:
 
 
 def _states(
-    manifest: Manifest, own: Options, servers: frozenset[str], live: Mapping[str, str]
+    manifest: Manifest, own_options: Options, servers: frozenset[str], live: Mapping[str, str]
 ) -> dict[str, ServerState]:
     targets = {name: manifest.servers[name] for name in servers & manifest.servers.keys()}
-    with open_store(own) as store:
+    with open_store(own_options) as store:
         stored = store.listings.read(
             {target.fingerprint: manifest.owner(name) for name, target in targets.items()}
         )
-        tokens = open_tokens(own, store)
-        without = {name for name, target in targets.items() if _is_empty(name, target, tokens)}
+        tokens = open_tokens(own_options, store)
+        signed_out = {
+            name for name, target in targets.items() if _lacks_tokens(name, target, tokens)
+        }
     states = {}
     for name in servers - targets.keys():
         reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
-        why = "; ".join(reasons) or f"no server {name!r} is configured, or it lacks the tool"
-        states[name] = ServerState(name=name, listed=False, unusable=why)
+        fault = "; ".join(reasons) or f"server {name!r} is not configured, or lacks the tool"
+        states[name] = ServerState(name=name, listed=False, unusable=fault)
     for name, target in targets.items():
-        of = stored[target.fingerprint]
-        noted = of.recent_failure(time.time(), own.upstream.failure_ttl_s)
-        failure = live.get(name, noted)
-        approved, seen = of.pins.get(COMMAND_LINE_PIN, ("", ""))
+        record = stored[target.fingerprint]
+        stored_failure = record.recent_failure(time.time(), own_options.upstream.failure_ttl_s)
+        failure = live.get(name, stored_failure)
+        approved, current = record.pins.get(COMMAND_LINE_PIN, ("", ""))
         states[name] = ServerState(
             name=name,
-            listed=of.listing is not None,
-            changed=approved != seen,
-            signed_out=name in without or f"gateway login {name}" in failure,
+            listed=record.listing is not None,
+            changed=approved != current,
+            signed_out=name in signed_out or f"gateway login {name}" in failure,
             failure=failure,
         )
     return states
 
 
-def _is_empty(name: str, target: object, tokens: OpenTokens) -> bool:
-    """Return whether *target* signs in, and no token is kept."""
+def _lacks_tokens(name: str, target: object, tokens: OpenTokens) -> bool:
+    """Return whether *target* uses OAuth and no token is stored."""
     auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
     if not isinstance(auth, OAuth) or auth.per_user or auth.tokens is None:
         return False

@@ -1,4 +1,6 @@
-"""`gateway import`, `install` and `uninstall`: servers from other clients, this gateway in them."""
+"""`gateway import`, `install` and `uninstall`: exchange of servers with the files of other
+clients.
+"""
 
 from __future__ import annotations
 
@@ -38,29 +40,32 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 app = command_group()
 Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
-ClientArgument = Annotated[Client, "Whose file."]
-ToFile = Annotated[Path | None, "--to", "This file, instead of the user's own."]
-ProjectFile = Annotated[bool, "--project", "The file of the project in this folder."]
-OwnName = Annotated[str, "--name", "The gateway's name in that file."]
-_COPIES = "GATEWAY_TAKEN_OVER"
-"""The variable in our entry that names the copies of a file from before servers were moved."""
+ClientArgument = Annotated[Client, "Client whose file is used."]
+ToFile = Annotated[Path | None, "--to", "Use this file instead of the user's own file."]
+ProjectFile = Annotated[bool, "--project", "Use the file of the project in the current folder."]
+OwnName = Annotated[str, "--name", "Name of the gateway in that file."]
+_BACKUPS = "GATEWAY_TAKEN_OVER"
+"""Variable in the gateway's entry of a client's file: paths of backups made before servers were
+moved."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerImport:
-    """One import: the text of our file, as it changes."""
+    """A running import of servers, with the changing text of the gateway's configuration."""
 
     text: str
     where: str
-    """The name of our file, for messages."""
+    """Name of the configuration file, for messages."""
     replace: bool
-    """Whether servers of the same name are overwritten."""
+    """True to overwrite servers with the same name."""
     conversion: Conversion = field(default_factory=Conversion)
 
     def add(self, name: str, original: object) -> tuple[Outcome, str, Mapping[str, object]]:
-        """Import one server; return what happened, why, and our entry if one was written."""
+        """Import one server; return (outcome, reason, entry). The entry is empty unless it was
+        written.
+        """
         if is_this_gateway(original):
-            return "skipped", "it is this gateway", {}
+            return "skipped", "this entry is the gateway itself", {}
         conversion = deepcopy(self.conversion)
         try:
             entry = conversion.entry(name, original)
@@ -68,7 +73,7 @@ class ServerImport:
             return "skipped", str(error), {}
         present = config_file.server_table(self.text, where=self.where)[1].get(name)
         if present not in (None, entry) and not self.replace:
-            return "conflict", "another server of this name is there: rename one, or --replace", {}
+            return "conflict", "another server has this name: rename one, or use --replace", {}
         self.conversion = conversion
         if present == entry:
             return "there", "", {}
@@ -80,12 +85,12 @@ class ServerImport:
 def import_(
     client: ClientArgument,
     *,
-    source: Annotated[Path | None, "--from", "This file alone."] = None,
-    replace: Annotated[bool, "Overwrite servers of that name."] = False,
+    source: Annotated[Path | None, "--from", "Read only this file."] = None,
+    replace: Annotated[bool, "Overwrite servers with the same name."] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Take over the servers of another client. Secrets become references, never copies."""
+    """Import the servers of another client. Secrets become references, never copies."""
     before = config_file.read_text(config)
     run = ServerImport(text=before, where=config.name, replace=replace)
     folder, servers = Path.cwd(), []
@@ -96,7 +101,7 @@ def import_(
             name = to_server_name(theirs)
             outcome, detail, entry = run.add(name, original)
             if name != theirs:
-                detail = detail or f"called {theirs!r} there"
+                detail = detail or f"its name in the client is {theirs!r}"
             row = {"name": name, "source": str(path), "outcome": outcome, "detail": detail}
             servers.append({**row, "entry": entry})
     if run.text != before and not dry_run:
@@ -119,15 +124,19 @@ def import_(
 
 
 def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path, Path | None]]:
-    """Return the files to read, each with the folder of its project; None for a user's own."""
+    """Return (file, folder of its project) of each file to read; the folder of a user's own file is
+    None.
+    """
     if source is None:
-        *own, of_project = client_files(client, folder)
-        files: dict[Path, tuple[Path, Path | None]] = {path.resolve(): (path, None) for path in own}
-        # In the home folder a project's file may be the user's own.
+        *own_files, of_project = client_files(client, folder)
+        files: dict[Path, tuple[Path, Path | None]] = {
+            path.resolve(): (path, None) for path in own_files
+        }
+        # In the home folder, a project's file may be the user's own file.
         files.setdefault(of_project.resolve(), (of_project, folder))
         return [file for path, file in files.items() if path.is_file()]
     if not source.is_file():
-        raise ConfigError(f"there is no file {str(source)!r}")
+        raise ConfigError(f"file {str(source)!r} was not found")
     parent = source.resolve().parent
     is_hidden = parent.name in {".vscode", ".cursor"}
     project = parent.parent if is_hidden else parent if source.name == ".mcp.json" else None
@@ -141,11 +150,13 @@ def install(
     to: ToFile = None,
     project: ProjectFile = False,
     name: OwnName = "gateway",
-    take_over: Annotated[bool, "Move the client's servers behind the gateway."] = False,
+    take_over: Annotated[
+        bool, "Move the client's servers into the gateway's configuration."
+    ] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Write this gateway into another client's file, with a dated copy of what was there."""
+    """Add this gateway to another client's file, after a dated backup of the file."""
     file = ClientFile.read(client, name, to=to, project=project)
     ours = before = config_file.read_text(config)
     copy, moved, env = config_file.backup_path(file.path, datetime.now(UTC)), [], file.env
@@ -155,16 +166,16 @@ def install(
         run = ServerImport(text=before, where=config.name, replace=False, conversion=conversion)
         rows = [(theirs, run.add(to_server_name(theirs), entry)) for theirs, entry in file.others]
         moved = [theirs for theirs, (outcome, *_) in rows if outcome in {"imported", "there"}]
-        stay = [f"{theirs!r} stays: {detail}" for theirs, (_, detail, _) in rows if detail]
+        stay = [f"{theirs!r} was not moved: {detail}" for theirs, (_, detail, _) in rows if detail]
         ours, notes = run.text, [*stay, *run.conversion.notes]
-        copies = [*filter(None, [env.get(_COPIES)]), str(copy)]
-        # What was secret in the client's file stays there, where the gateway gets it.
-        env |= {**run.conversion.secrets, _COPIES: os.pathsep.join(copies)} if moved else {}
+        copies = [*filter(None, [env.get(_BACKUPS)]), str(copy)]
+        # Secrets stay in the client's file, as variables of the gateway's entry.
+        env |= {**run.conversion.secrets, _BACKUPS: os.pathsep.join(copies)} if moved else {}
     else:
         read_config(config)
         names = ", ".join(theirs for theirs, _ in file.others)
-        shows = f"{client} shows its own servers ({names}) beside the gateway: --take-over moves"
-        notes = [f"{shows} them behind it"] if names else []
+        remark = f"{client} still shows its own servers ({names}) next to the gateway; "
+        notes = [f"{remark}--take-over moves them into its configuration"] if names else []
     entry = {**stdio_entry(client, config), **({"env": env} if env else {})}
     outcome = "there" if file.present == entry else "replaced" if file.present else "installed"
     text = file.without(moved)
@@ -185,19 +196,21 @@ def uninstall(
     name: OwnName = "gateway",
     dry_run: options.DryRun = False,
 ) -> Output:
-    """Take this gateway out of another client's file; servers that it took over come back."""
+    """Remove this gateway from another client's file, and restore the servers that it took over."""
     file = ClientFile.read(client, name, to=to, project=project)
     text, restored, notes = file.without([name]), list[str](), []
-    for copy in map(Path, filter(None, file.env.get(_COPIES, "").split(os.pathsep))):
+    for copy in map(Path, filter(None, file.env.get(_BACKUPS, "").split(os.pathsep))):
         former = config_file.read_text(copy)
         if not former:
-            notes.append(f"the copy {str(copy)!r} is gone: what it held is in our configuration")
+            notes.append(
+                f"the backup {str(copy)!r} is missing; its servers are still in our configuration"
+            )
         for theirs, entry in ClientFile(file.path, former, (file.place[0], name)).others:
             if theirs not in {name for name, _ in file.others}:
                 text = with_member(text, (file.place[0], theirs), entry, where=str(file.path))
                 restored.append(theirs)
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
-            # Comments and order come back too.
+            # The former text also restores comments and order.
             text = former
     copy = config_file.backup_path(file.path, datetime.now(UTC))
     outcome = "removed" if file.present else "absent"
@@ -206,48 +219,48 @@ def uninstall(
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """One file of a client, and the place of this gateway in it."""
+    """A file of a client, and the position of this gateway's entry in it."""
 
     path: Path
     text: str
     place: tuple[str, str]
-    """The key of its table of servers, and our name in that."""
+    """Key of the file's table of servers, and the gateway's name in that table."""
 
     @classmethod
     def read(cls, client: Client, name: str, *, to: Path | None, project: bool) -> ClientFile:
-        """Read the file that the options name.
+        """Read the file selected by the options.
 
         Raises:
-            ConfigError: It cannot be read, or has another server under *name*.
+            ConfigError: If the file cannot be read, or *name* is another server in it.
         """
         path = to or client_files(client, Path.cwd())[-1 if project else 0]
         place = (table_key(client), name)
         file = cls(path, config_file.read_text(path), place)
         if file.present is not None and not is_this_gateway(file.present):
             raise ConfigError(
-                f"{str(path)!r} has another server {name!r}: take another name with --name"
+                f"{str(path)!r} has another server {name!r}: choose another name with --name"
             )
         return file
 
     @property
     def document(self) -> object:
-        """The file, parsed; empty if it holds nothing."""
+        """The parsed file; empty if the file is blank."""
         return parse(self.text, where=str(self.path)) if self.text.strip() else {}
 
     @property
     def present(self) -> object:
-        """Our own entry; None if there is none."""
+        """The gateway's entry; None if it is missing."""
         return member(member(self.document, self.place[0]), self.place[1])
 
     @property
     def others(self) -> list[tuple[str, object]]:
-        """The other servers, by name."""
+        """Names and entries of the other servers."""
         table = as_object(member(self.document, self.place[0]))
         return [(name, entry) for name, entry in table.items() if not is_this_gateway(entry)]
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables in our own entry."""
+        """Environment variables in the gateway's entry."""
         env = as_object(member(self.present, "env"))
         return {name: str(value) for name, value in env.items()}
 
@@ -268,7 +281,7 @@ class ClientFile:
         copy: Path,
         dry_run: bool,
     ) -> Output:
-        """Write *text* unless it is as before or *dry_run*; return what is shown of that."""
+        """Write *text* unless it is unchanged or *dry_run* is set; return the command's output."""
         backup = None
         if text != self.text and not dry_run:
             backup = config_file.write_text(self.path, text, expected=self.text, backup=copy)
@@ -287,5 +300,5 @@ class ClientFile:
 
 
 def _variables(config: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that a configuration refers to and *env* lacks."""
+    """Return the variables that a configuration refers to and that are missing in *env*."""
     return tuple(name for name in dict.fromkeys(_VARIABLE.findall(config)) if name not in env)

@@ -1,4 +1,4 @@
-"""`gateway dashboards`: dashboards, alerts and what runs them, as files."""
+"""`gateway dashboards`: dashboards, alerts, and a compose file that runs both."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from gateway.errors import ConfigError
 from gateway.runtime.atomic_file import write_atomically
 
 FILES = Path(__file__).parents[1] / "dashboards"
-"""The files as they are written. `dashboards`, beside the package, makes those of Grafana."""
+"""Folder of the files that are exported. The top-level folder `dashboards` generates those of
+Grafana."""
 _FILE_MODE = 0o644
-"""Grafana and Prometheus run as users of their own; nothing in the files is secret."""
+"""Readable by everybody: Grafana and Prometheus run as other users, and the files contain no
+secret."""
 
 app = command_group("dashboards")
 
@@ -25,13 +27,13 @@ def _group() -> None:
 
 @command(app)
 def export(
-    folder: Annotated[Path, "Where to write; made if it is missing."],
+    folder: Annotated[Path, "Folder to write to; created if it is missing."],
     *,
     replace: Annotated[bool, "Overwrite files that differ."] = False,
 ) -> Output:
     """Write two dashboards for Grafana, alerts for Prometheus, and a compose file that runs both.
 
-    Files that are the same stay. If one differs, nothing is written without --replace.
+    Identical files are left alone. If a file differs, nothing is written without --replace.
     """
     texts = {
         path.relative_to(FILES).as_posix(): path.read_text("utf-8")
@@ -44,7 +46,9 @@ def export(
         ]
         changed = [row["file"] for row in rows if row["outcome"] == "replaced"]
         if changed and not replace:
-            raise ConfigError(f"these files differ: {', '.join(changed)}; --replace overwrites")
+            raise ConfigError(
+                f"these files differ: {', '.join(changed)}; --replace overwrites them"
+            )
         for row in rows:
             if row["outcome"] != "there":
                 path = folder / row["file"]
@@ -58,7 +62,7 @@ def export(
     )
     data = {"folder": str(folder), "files": rows, "next": next_steps}
     return Output(
-        data, table(rows, "file", "outcome"), notes=[f"next: {each}" for each in next_steps]
+        data, table(rows, "file", "outcome"), notes=[f"next: {step}" for step in next_steps]
     )
 
 

@@ -1,10 +1,9 @@
-"""`gateway demo`: a gateway over real servers, a model, and what its user asks in three
-conversations.
+"""`gateway demo`: three conversations between a user and a model, over real servers.
 
-On machines without a real model a scripted one answers. It does not know the catalog: it searches
-with the user's own words, calls the first match whose required arguments the conversation contains,
-and quotes the real answer. Arguments are filled by the schema's parameter names, from literals of
-the conversation, or from the one fact that it has of the world: the time zone of a city.
+Without a real model, a scripted model answers. It does not know the catalog: it searches with the
+user's own words, calls the first match whose required arguments the conversation contains, and
+quotes the real answer. It fills arguments by parameter name, from literals of the conversation or
+from the one fact that it knows: the time zone of a city.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""The servers, which the extra ``demo`` installs."""
+"""Commands of the servers, which the extra ``demo`` installs."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
-"""Three Python programs start at once, for the first time, on any machine."""
+"""Long timeouts: three Python programs start at once for the first time, on any machine."""
 _SCRIPTED = (
-    "The model is SCRIPTED: neither OPENAI_API_KEY nor OPENAI_BASE_URL is set, so a small policy "
-    "answers on the loopback interface, in OpenAI's wire format. It does not know the catalog."
+    "The model is SCRIPTED, because neither OPENAI_API_KEY nor OPENAI_BASE_URL is set: a small "
+    "program answers in OpenAI's wire format, on this machine. It does not know the catalog."
 )
 _INSTRUCTIONS = (
     "You are the assistant of a small office. Use tools; never pretend to have used one. "
@@ -86,9 +85,9 @@ class DemoRequest:
     title: str
     text: str
     expected_tool: str
-    """The id of the tool that must be called. The model does not see it."""
+    """Id of the tool that must be called. The model does not see it."""
     expected_file: str = ""
-    """The name of a file that must exist afterwards; empty if none."""
+    """Name of a file that must exist afterwards; empty if no file is expected."""
 
 
 _REQUESTS = (
@@ -117,14 +116,14 @@ def demo(
         bool | None,
         Option(
             "--console/--no-console",
-            help="At the end, show all of it in a browser until Ctrl-C.",
+            help="At the end, open the console in a browser until Ctrl-C.",
             show_default="on a terminal",
         ),
     ] = None,
 ) -> Output:
-    """See it work: real servers, three conversations. Needs no key and no network.
+    """Show three conversations with real servers. Needs no key and no network.
 
-    With OPENAI_API_KEY or OPENAI_BASE_URL set it talks to that model (GATEWAY_MODEL names it).
+    If OPENAI_API_KEY or OPENAI_BASE_URL is set, the demo uses that model (GATEWAY_MODEL names it).
     """
     as_json = bool(context.params.get("as_json"))
     is_watched = sys.stdout.isatty() and not as_json
@@ -132,18 +131,18 @@ def demo(
     with open_stage() as stage:
         warn(stage.report.diagnostics)
         note(_SCRIPTED if stage.is_scripted else f"The model is {stage.model}.")
-        data = _hold_all(stage, trace=trace)
+        data = _converse_all(stage, trace=trace)
         output = Output(data, _view(data), found=data["ok"])
         if not has_console:
-            note("see all of it in a browser: gateway demo --console")
+            note("to see this in a browser: gateway demo --console")
             return output
         output.print(as_json=as_json)
         show_console(stage.gateway, ConsoleOptions(spans=stage.ring))
     raise Exit(OK if data["ok"] else NOTHING)
 
 
-def _hold_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
-    """Hold the conversations; return what happened, what it cost and how well tools are found."""
+def _converse_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
+    """Run the conversations; return their events, their cost and the catalog's recall."""
     conversations = []
     for request in _REQUESTS:
         note(f"{request.title}: {request.text}")
@@ -168,7 +167,7 @@ def _view(data: dict[str, Any]) -> RenderableType:
     good = sum(item["ok"] for item in conversations)
     return Group(
         *map(_conversation_view, conversations),
-        document({"what it cost": data["totals"]}),
+        document({"cost": data["totals"]}),
         Text("\n".join(_span_lines(data.get("trace", ())))),
         Text(f"{good} of {len(conversations)} conversations called the right tool."),
         Text(_eval_text(data["eval"])),
@@ -176,35 +175,36 @@ def _view(data: dict[str, Any]) -> RenderableType:
 
 
 def measure_catalog(gateway: Gateway) -> dict[str, Any]:
-    """Return how well the demo's own catalog is searched: recall@5 by source, tools never found.
+    """Return recall@5 of the demo's catalog by source of request, and the tools never found.
 
-    Each tool is asked for by one request that rules made, some by what was written by hand.
+    Rules make one request per tool; other requests are written by hand.
     """
     file = Path(__file__).with_name("demo_requests.md")
     by_hand = parse(file.read_text(encoding="utf-8"), where=file.name).requests
 
     async def work() -> dict[str, Any]:
         tools = (await gateway.snapshot()).visible(Filters())
-        made = [each for each in offline_requests(tools, typos=False) if each.style == "words"]
-        report = await evaluate(gateway, RequestSet(requests=(*by_hand, *made)))
+        rules = offline_requests(tools, typos=False)
+        by_rules = [request for request in rules if request.style == "words"]
+        report = await evaluate(gateway, RequestSet(requests=(*by_hand, *by_rules)))
         sources = {"hand": report.by_source["user"], "rules": report.by_source["rules"]}
         return {
             "tools": len(tools),
-            "requests": {name: each.requests for name, each in sources.items()},
-            "recall@5": {name: each.figures["recall@5"] for name, each in sources.items()},
-            "never_found": [each.id for each in report.tools if not each.findable],
+            "requests": {name: source.requests for name, source in sources.items()},
+            "recall@5": {name: source.figures["recall@5"] for name, source in sources.items()},
+            "never_found": [tool.id for tool in report.tools if not tool.findable],
         }
 
     return gateway.bridge.call(work)
 
 
-def _eval_text(found: Mapping[str, Any]) -> str:
-    counts, never = found["requests"], ", ".join(found["never_found"]) or "none"
-    shares = found["recall@5"].items()
+def _eval_text(result: Mapping[str, Any]) -> str:
+    counts, never = result["requests"], ", ".join(result["never_found"]) or "none"
+    shares = result["recall@5"].items()
     shares_text = ", ".join(
         f"{share:.0%} of {counts[name]} requests by {name}" for name, share in shares
     )
-    return f"recall@5 of its {found['tools']} tools: {shares_text}. Never found: {never}."
+    return f"recall@5 over {result['tools']} tools: {shares_text}. Never found: {never}."
 
 
 def _conversation_view(data: dict[str, Any]) -> RenderableType:
@@ -225,7 +225,7 @@ def _span_lines(spans: Sequence[dict[str, Any]], indent: str = "") -> Iterator[s
 
 
 def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> list[dict[str, Any]]:
-    """Return the spans below the one with the id *parent*, by their start; None for the roots."""
+    """Return the spans below the span *parent* (None: the roots), sorted by start time."""
     below = (span for span in spans if (span.parent.span_id if span.parent else None) == parent)
     return [
         {
@@ -240,23 +240,23 @@ def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a conversation needs."""
+    """Gateway, model and folder of the demo's conversations."""
 
     gateway: Gateway
     openai: OpenAI
     model: str
     is_scripted: bool
-    """Whether a scripted model answers on the loopback, since no real one is configured."""
+    """True if a scripted model answers, because no real one is configured."""
     folder: Path
-    """Where the servers put files; deleted after the demo."""
+    """Folder in which the servers create files; deleted after the demo."""
     report: IndexReport
     spans: InMemorySpanExporter
-    """The spans that ended so far."""
+    """Finished spans."""
     ring: SpanRing
-    """The last of them, for the console."""
+    """The most recent spans, for the console."""
 
     def approve(self, approval: Approval) -> bool:
-        """Approve what names no file outside of the demo's folder."""
+        """Approve calls whose file arguments are inside the demo's folder."""
         return all(
             Path(str(value)).resolve().is_relative_to(self.folder)
             for name, value in approval.arguments.items()
@@ -266,10 +266,10 @@ class Stage:
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
-    """Start everything, and stop it with the block.
+    """Start the servers and the model, and stop them at the end of the block.
 
     Raises:
-        ConfigError: The demo's servers or the embedded model are not installed.
+        ConfigError: If the demo's servers or the embedding model are not installed.
     """
     settings = environment()
     spans, tracing = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
@@ -293,11 +293,11 @@ def open_stage() -> Iterator[Stage]:
         is_scripted = not settings.openai_configured
         if is_scripted:
             model = stack.enter_context(ScriptedModel(policy))
-            # A proxy of the environment must not be used for the loopback.
+            # Proxies of the environment must not be used for the loopback interface.
             direct = DefaultHttpxClient(trust_env=False)
             openai = OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
         else:
-            # A private server may need no key, but the client does.
+            # A private server may need no key, but the OpenAI client requires one.
             openai = OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
         yield Stage(
             gateway=gateway,
@@ -312,10 +312,10 @@ def open_stage() -> Iterator[Stage]:
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program beside Python's own, or on ``PATH``.
+    """Return the path of a program next to the Python interpreter, or on ``PATH``.
 
     Raises:
-        ConfigError: It is not installed.
+        ConfigError: If the program is not installed.
     """
     path = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if path is None:
@@ -326,7 +326,7 @@ def find_program(name: str) -> str:
 
 
 def converse(stage: Stage, request: DemoRequest) -> dict[str, Any]:
-    """Hold one conversation; return its events, and *ok* if the right tool was really called."""
+    """Run one conversation; return its events, and *ok* if the expected tool succeeded."""
     events: list[Event] = []
     client = AutoDiscoveryClient(
         stage.openai, stage.gateway, observer=events.append, approve=stage.approve
@@ -340,12 +340,12 @@ def converse(stage: Stage, request: DemoRequest) -> dict[str, Any]:
     try:
         client.chat.completions.create(model=stage.model, messages=messages)
     except (GatewayError, OpenAIError) as error:
-        faults.append(f"the conversation ended with {type(error).__name__}: {error}")
+        faults.append(f"the conversation failed with {type(error).__name__}: {error}")
     duration_s = time.perf_counter() - started
     calls = [event for event in events if isinstance(event, Called)]
     succeeded = {call.result.tool_id for call in calls if call.result and not call.result.is_error}
     if request.expected_tool not in succeeded:
-        faults.append(f"{request.expected_tool} was not called with success")
+        faults.append(f"{request.expected_tool} was not called successfully")
     if request.expected_file and not (stage.folder / request.expected_file).is_file():
         faults.append(f"the file {request.expected_file} does not exist")
     replies = [event for event in events if isinstance(event, Replied)]
@@ -379,7 +379,7 @@ def _answers(request: ModelRequest) -> str:
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    """Return the value that the conversation has for a parameter of this name, if any."""
+    """Return the conversation's value for a parameter of this name; None if it has none."""
     if "timezone" in parameter:
         zones = [zone for city, zone in _ZONES.items() if city in request.user_text]
         return next(iter([*_ZONE.findall(request.user_text), *zones]), None)
@@ -395,4 +395,4 @@ policy = script(
     _call,
     lambda request: Turn(f"The tool answered: {_answers(request)}"),
 )
-"""Search, then call, then answer."""
+"""Policy of the scripted model: search, call, answer."""

@@ -1,6 +1,6 @@
-"""`gateway doctor`: check everything that can be wrong here.
+"""`gateway doctor`: checks of the machine, the installation and the configuration.
 
-Without ``--connect`` nothing is started and no network is used.
+Without ``--connect`` no server is started and no network is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses
 from gateway.cli.commands.trust import changes_of, similar_of
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import command_options, open_store, read_config
-from gateway.cli.tables import table
+from gateway.cli.tables import counted, table
 from gateway.config.manifest import Manifest
 from gateway.errors import GatewayError
 from gateway.index.entity_rows import check_rows
@@ -47,7 +47,7 @@ _EXTRAS = {
     "psycopg": "a store in PostgreSQL",
     "pydantic_monty": "programs over tools",
 }
-"""Optional packages and what they are for."""
+"""Uses of optional packages, keyed by package."""
 
 app = command_group()
 
@@ -60,19 +60,19 @@ class Check:
     verdict: Literal["ok", "warn", "fail"]
     detail: str
     remedy: str = ""
-    """What to do; empty if there is nothing to do."""
+    """Advice for the user; empty if nothing needs to be done."""
 
 
 @command(app)
 def doctor(
     *,
-    connect: Annotated[bool, "Start each server too, and use the network."] = False,
+    connect: Annotated[bool, "Also start each server and use the network."] = False,
     tokens: Annotated[
-        Path | None, "Check this file of --tokens too, and its identity providers."
+        Path | None, "Also check this file of --tokens and its identity providers."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Check everything that this gateway needs here, and say what to do."""
+    """Check everything that this gateway needs on this machine, and suggest remedies."""
     configured = [*check_config(config)]
     is_usage = any(check.verdict == "fail" for check in configured)
     manifest = read_config(config) if config.is_file() and not is_usage else Manifest(servers={})
@@ -94,7 +94,7 @@ def doctor(
 
 
 def check_machine() -> Iterator[Check]:
-    """Show the version of Python, and which extras are installed."""
+    """Report the version of Python and the installed extras."""
     system = f"{platform.system()} {platform.machine()}"
     yield Check("python", "ok", f"{platform.python_version()} on {system}, tool-gateway {VERSION}")
     for package, use in _EXTRAS.items():
@@ -105,17 +105,17 @@ def check_machine() -> Iterator[Check]:
 
 
 def _check_wrapper() -> Check:
-    """Return whether the processes of programs are shut in by bubblewrap."""
+    """Report whether bubblewrap isolates the processes of programs."""
     from gateway.plugins.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
 
     if wrapper_in_use("auto"):
-        return Check("sandbox of programs", "ok", "processes of Monty in bubblewrap")
-    detail = "processes of Monty alone; bubblewrap is not installed, or not allowed here"
+        return Check("sandbox of programs", "ok", "Monty processes, isolated by bubblewrap")
+    detail = "Monty processes only; bubblewrap is not installed or not permitted on this machine"
     return Check("sandbox of programs", "ok", detail)
 
 
 def check_models(models: Iterable[Any] | None = None) -> Iterator[Check]:
-    """Check the files of the embedded models, byte for byte; None is those of the plugin."""
+    """Compare the files of embedding models with known digests; None checks the plugin's models."""
     if "local" not in own_plugins():
         return
     from gateway.plugins.local.encoders import ALL_MODELS, is_available, verify_files  # noqa: PLC0415  (it may not be installed)
@@ -123,14 +123,16 @@ def check_models(models: Iterable[Any] | None = None) -> Iterator[Check]:
     for model in ALL_MODELS if models is None else models:
         name = f"model {model.id}"
         if not is_available(model):
-            detail = "not installed with all that runs it; until all are, the first one ranks alone"
-            yield Check(name, "warn", detail, f"for meaning in any language: {_INSTALL_MODEL}")
+            detail = "not installed completely; until all models are, the first one ranks alone"
+            yield Check(
+                name, "warn", detail, f"to search by meaning in any language: {_INSTALL_MODEL}"
+            )
         else:
-            yield _try(name, "its files are those we know", partial(verify_files, model))
+            yield _check_call(name, "files match the known digests", partial(verify_files, model))
 
 
 def check_plugins(own_options: Options) -> Iterator[Check]:
-    """List the plugins, and check that they go together."""
+    """Report each plugin, and check that the plugins do not conflict."""
     try:
         plugins = load_plugins(resolved(own_options).plugins)
         for hook in ("register_commands", "register_embedders", "register_sources"):
@@ -138,56 +140,60 @@ def check_plugins(own_options: Options) -> Iterator[Check]:
     except GatewayError as error:
         yield Check("plugins", "fail", str(error))
         return
-    for each in plugins.infos:
-        verdict: Literal["ok", "fail"] = "fail" if each.error else "ok"
-        detail = each.error or f"{each.distribution} {each.version}: {', '.join(each.hooks)}"
-        yield Check(f"plugin {each.name}", verdict, detail, each.remedy)
+    for plugin in plugins.infos:
+        verdict: Literal["ok", "fail"] = "fail" if plugin.error else "ok"
+        detail = (
+            plugin.error or f"{plugin.distribution} {plugin.version}: {', '.join(plugin.hooks)}"
+        )
+        yield Check(f"plugin {plugin.name}", verdict, detail, plugin.remedy)
 
 
 def check_stores(own_options: Options) -> Iterator[Check]:
-    """Check the folder of vectors, tool lists and approvals."""
+    """Check the cache folder and the stores of vectors, tool lists and approvals."""
     folder = environment().cache_dir
     try:
         make_private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        remedy = "make it writable, or name another with GATEWAY_CACHE_DIR"
+        remedy = "make it writable, or name another folder with GATEWAY_CACHE_DIR"
         yield Check("cache folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
         return
     yield Check("cache folder", "ok", str(folder))
     for path in sorted(folder.glob("*.corrupt-*")):
-        detail = f"{path.name} was corrupt and set aside; a new one was begun"
-        yield Check("store", "warn", detail, "put entries again that are missing, then delete it")
+        detail = f"{path.name} is a corrupt file that was replaced by an empty one"
+        yield Check("store", "warn", detail, "add missing entries again, then delete this file")
     with open_store(own_options) as store:
-        yield _try("catalog store", "can be read", lambda: store.listings.changed(""))
-        yield _try("vector store", "can be read", lambda: store.vectors.get("", [""]))
+        yield _check_call("catalog store", "can be read", lambda: store.listings.changed(""))
+        yield _check_call("vector store", "can be read", lambda: store.vectors.get("", [""]))
         if own_options.index.rows == "pgvector":
-            yield _try("pgvector", "can keep rows of entities", lambda: check_rows(store.vectors))
+            yield _check_call(
+                "pgvector", "can store rows of entities", lambda: check_rows(store.vectors)
+            )
 
 
 def check_config(config: Path) -> Iterator[Check]:
     """Check the configuration file."""
     name = "configuration"
     if config == options.DEFAULT_CONFIG and not config.is_file():
-        remedy = "gateway servers add, or gateway import claude|cursor|vscode"
-        yield Check(name, "warn", "there is none in this folder", remedy)
+        remedy = "create one: gateway servers add, or gateway import claude|cursor|vscode"
+        yield Check(name, "warn", "no mcp.json in this folder", remedy)
         return
     try:
         manifest = read_config(config)
     except GatewayError as error:
-        yield Check(name, "fail", str(error), "mend the file")
+        yield Check(name, "fail", str(error), "correct the file")
         return
     count = len(manifest.servers) + len(manifest.virtual)
-    detail = f"{config}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
+    detail = f"{config}: {count} usable, {counted(len(manifest.unusable), 'unusable server')}"
     yield Check(name, "ok", detail)
     for warning in manifest.warnings:
         if not any(is_about(warning, server) for server in manifest.unusable):
-            yield Check(name, "warn", warning.detail, "mend the file")
+            yield Check(name, "warn", warning.detail, "correct the file")
 
 
 def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -> Iterator[Check]:
-    """Check each server: its requirements, its address, its approvals."""
+    """Check the requirements, the address and the approvals of each server."""
     try:
         statuses = server_statuses(config)
     except GatewayError as error:
@@ -197,44 +203,44 @@ def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -
     for status in statuses:
         yield _check_target(status, manifest, upstream)
         if status.changed and status.state != "unusable":
-            detail = f"not as approved: {', '.join(status.changed)}"
-            remedy = f"look at it, then: gateway approve {' '.join(status.changed)}"
+            detail = f"changed since the approval: {', '.join(status.changed)}"
+            remedy = f"review it, then: gateway approve {' '.join(status.changed)}"
             yield Check(f"server {status.name}", "warn", detail, remedy)
 
 
 def check_names(manifest: Manifest) -> Iterator[Check]:
-    """Check names of tools that changed hands, or that hardly differ."""
+    """Report tool names that another server claims, and names that are nearly equal."""
     with open_store(command_options(manifest)) as store:
         records = store.listings
         changes, similar = changes_of(manifest, records), similar_of(manifest, records)
     for change in changes:
         if change.is_name:
-            detail = f"{change.after} wants the name of {change.before}, whose server is gone"
-            yield Check(
-                "names", "warn", detail, f"look at it, then: gateway approve {change.label}"
-            )
+            detail = f"{change.after} claims the name of {change.before}, whose server was removed"
+            yield Check("names", "warn", detail, f"review it, then: gateway approve {change.label}")
     for keys in similar:
-        detail = f"hardly differ: {', '.join(keys)}"
-        yield Check("names", "warn", detail, "look before you take one for the other")
+        detail = f"nearly equal names: {', '.join(keys)}"
+        yield Check("names", "warn", detail, "check that calls use the intended tool")
 
 
 def _check_target(status: ServerStatus, manifest: Manifest, upstream: UpstreamOptions) -> Check:
     name, target = f"server {status.name}", manifest.servers.get(status.name)
     if status.state == "unusable":
-        return Check(name, "fail", status.detail, "set it, or mend its entry")
+        return Check(name, "fail", status.detail, "set what is missing, or correct the entry")
     if isinstance(target, HttpServer):
-        hosts, detail = upstream.private_hosts, f"{target.origin} may be asked"
-        return _try(name, detail, lambda: check_url(target.url, hosts))
+        hosts, detail = upstream.private_hosts, f"{target.origin} is allowed"
+        return _check_call(name, detail, lambda: check_url(target.url, hosts))
     if target is None:
         return Check(name, "ok", status.target or status.state)
     folder = target.cwd or Path.cwd()
     if not folder.is_dir():
-        return Check(name, "fail", f"folder {str(folder)!r} was not found", "correct its cwd")
+        return Check(
+            name, "fail", f"folder {str(folder)!r} was not found", "correct 'cwd' of the entry"
+        )
     command = str(folder / target.command) if os.sep in target.command else target.command
     program = shutil.which(command, path=target.env.get("PATH"))
     if program is None:
         detail = f"command {target.command!r} was not found"
-        return Check(name, "fail", detail, "install it, or correct its entry")
+        return Check(name, "fail", detail, "install it, or correct the entry")
     return Check(name, "ok", program)
 
 
@@ -243,33 +249,33 @@ def check_connections(manifest: Manifest) -> Iterator[Check]:
     for name in (*manifest.servers, *manifest.virtual):
         test = start_server(name, manifest)
         problems = "; ".join(item.detail for item in test.diagnostics)
-        detail = problems or f"{len(test.tools)} tools in {test.seconds:.2f} s"
+        detail = problems or f"{counted(len(test.tools), 'tool')} in {test.seconds:.2f} s"
         yield Check(f"connect {name}", "ok" if test.works else "fail", detail)
 
 
 def check_callers(tokens: Path, *, connect: bool) -> Iterator[Check]:
-    """Check a file of tokens and, with *connect*, that keys of its identity providers are there."""
+    """Check a file of tokens and, if *connect*, that its identity providers publish keys."""
     try:
         options = HttpOptions(**read_token_file(tokens))
     except GatewayError as error:
-        yield Check("callers", "fail", str(error), "mend the file")
+        yield Check("callers", "fail", str(error), "correct the file")
         return
     counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"
     yield Check("callers", "ok", f"{tokens}: {counts}")
     sign_ins = Authenticator(options).sign_ins
     for issuer in options.issuers if connect else ():
         name = f"identity provider {issuer.issuer}"
-        yield _try(name, "its keys are there", partial(_fetch_keys, issuer))
+        yield _check_call(name, "its keys can be read", partial(_fetch_keys, issuer))
         if sign_in := sign_ins.get(issuer.issuer):
-            detail = f"people can sign in there, if {sign_in.redirect_uri} is registered there"
-            yield _try(name, detail, lambda: asyncio.run(sign_in.check()))
+            detail = f"people can sign in if {sign_in.redirect_uri} is registered with the provider"
+            yield _check_call(name, detail, lambda: asyncio.run(sign_in.check()))
 
 
 def _fetch_keys(issuer: Issuer) -> None:
     asyncio.run(ProviderKeys(issuer).fetch())
 
 
-def _try(name: str, detail: str, work: Callable[[], object]) -> Check:
+def _check_call(name: str, detail: str, work: Callable[[], object]) -> Check:
     try:
         work()
     except GatewayError as error:

@@ -1,4 +1,4 @@
-"""`gateway eval`."""
+"""`gateway eval`: test requests, runs of them, and comparisons of runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
-from gateway.cli.tables import pairs, table, to_jsonable
+from gateway.cli.tables import counted, pairs, table, to_jsonable
 from gateway.config.config_file import read_text, write_text
 from gateway.config.manifest import NormalizerSettings
 from gateway.discovery.token_counter import token_counter
@@ -49,61 +49,71 @@ from gateway.plugins.usage.tables import call_log_of
 from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")
-_SHOWN = 20
-"""How many rows of a list are printed; --json has all."""
-_TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
+_MAX_ROWS = 20
+"""Maximum number of printed rows of a list; --json prints all."""
+_TOOL_COLUMNS = (
+    *("tool=id", "found", "requests", "median rank=median_place"),
+    *("outranked by=first", "missing words=missing_words"),
+)
 MODEL_TIMEOUT_S = 60.0
-OutFile = Annotated[Path | None, "--out", "-o", "A file to write."]
+OutFile = Annotated[Path | None, "--out", "-o", "File to write."]
 
 app = command_group("eval")
 
 
 @command(app)
 def requests(
-    files: Annotated[list[Path] | None, "Your own requests: Markdown tables or JSON Lines."] = None,
+    files: Annotated[
+        list[Path] | None, "Files with your own requests: Markdown tables or JSON Lines."
+    ] = None,
     *,
-    rules: Annotated[bool, "Make some for each tool."] = True,
-    language: Annotated[options.Texts, "Of those made; repeatable. Default: en."] = None,
-    typos: Annotated[bool, "Misspell one of them."] = True,
+    rules: Annotated[bool, "Make requests for each tool by rules."] = True,
+    language: Annotated[
+        options.Texts, "Language of the made requests; repeatable. Default: en."
+    ] = None,
+    typos: Annotated[bool, "Add a misspelt request for each tool."] = True,
     unanswerable: Annotated[
-        int, Option(min=0, help="So many are asked again with their tools held out.")
+        int,
+        Option(
+            min=0, help="Number of requests that are repeated without their tools, as unanswerable."
+        ),
     ] = 20,
-    usage: Annotated[bool, "Take searches that were recorded and led to a call."] = False,
+    usage: Annotated[bool, "Add recorded searches that led to a call."] = False,
     model: Annotated[
-        str, "A chat model that writes three more; its key is that of --normalize."
+        str, "Chat model that writes three more per tool; it uses the key of --normalize."
     ] = "",
     out: OutFile = None,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
-    """Make the test requests of your catalog, and freeze them with its digest.
+    """Make test requests for your catalog, and freeze them with the catalog's digest.
 
-    Read what was made, and mend it, before you trust it. Without --model nothing is sent anywhere.
+    Read and correct the requests before you rely on them. Without --model nothing is sent anywhere.
     """
-    own = [each for file in files or () for each in read_file(file, parse).requests]
+    own_requests = [request for file in files or () for request in read_file(file, parse).requests]
     filters = (caller or ANYONE).filters()
     languages = language or ("en",)
     rejected: list[str] = []
     with open_session(config) as session:
         snapshot = session.gateway.snapshot()
         tools = snapshot.visible(filters)
-        ledger, tenant = call_log_of(session.gateway.gateway.store), (caller or ANYONE).tenant
-        made = _recorded(ledger, tools, tenant) if usage else []
-        made += offline_requests(tools, languages=languages, typos=typos) if rules else []
+        call_log, tenant = call_log_of(session.gateway.gateway.store), (caller or ANYONE).tenant
+        generated = _recorded_searches(call_log, tools, tenant) if usage else []
+        generated += offline_requests(tools, languages=languages, typos=typos) if rules else []
         for name in languages if model else ():
             settings = with_model(read_config(config).normalizer, model)
             written = _write_requests(session, settings, tools, name)
-            made += written.requests
+            generated += written.requests
             rejected += written.rejected
-    frozen = freeze([*own, *made], snapshot, filters)
-    held = hold_out(frozen.requests, tools, count=unanswerable)
-    frozen = freeze([*frozen.requests, *held], snapshot, filters)
+    frozen = freeze([*own_requests, *generated], snapshot, filters)
+    unanswerable_requests = hold_out(frozen.requests, tools, count=unanswerable)
+    frozen = freeze([*frozen.requests, *unanswerable_requests], snapshot, filters)
     text = to_json_lines(frozen)
     if out is not None:
         write_file(out, text, force=force)
     header, *rows = map(json.loads, text.splitlines())
-    count = f"{len(rows)} requests"
+    count = counted(len(rows), "request")
     view = table(rows, "request", "tools", "source", "style", "language")
     return Output(
         {**header, "requests": rows, "rejected": rejected},
@@ -116,38 +126,42 @@ def requests(
 
 @command(app)
 def add(
-    file: Annotated[Path, "Your requests; a new file.md is a table, else JSON Lines."],
-    request: Annotated[str, "What somebody asks."],
-    tools: Annotated[str, "What it wants: 'a, b', 'a -> b', 'a or b', 'none', as in a table."],
+    file: Annotated[
+        Path, "File of your requests; a new .md file is a table, others are JSON Lines."
+    ],
+    request: Annotated[str, "The request as a user would write it."],
+    tools: Annotated[
+        str, "Expected tools: 'a, b' (both), 'a -> b' (in this order), 'a or b', or 'none'."
+    ],
 ) -> Output:
-    """Add one request to your own, and its tools. No server is started."""
-    wanted, ordered = parse_tools(tools)
-    made = EvalRequest(text=request, wanted=wanted, ordered=ordered)
-    added = save_request(file, made)
+    """Add one request and its expected tools to a file. No server is started."""
+    expected, ordered = parse_tools(tools)
+    new_request = EvalRequest(text=request, wanted=expected, ordered=ordered)
+    added = save_request(file, new_request)
     data = {"file": file, "added": added}
-    return Output(data, f"added to {file}" if added else f"it is in {file} already")
+    return Output(data, f"added to {file}" if added else f"{file} already has this request")
 
 
 @command(app)
 def run(
-    requests_file: Annotated[Path, "The requests: frozen ones, or your own."],
+    requests_file: Annotated[Path, "File of requests: frozen ones, or your own."],
     *,
     out: OutFile = None,
-    page: Annotated[Path | None, "An HTML page to write."] = None,
-    reports: Annotated[Path | None, "A folder to keep the report in, by its time."] = None,
+    page: Annotated[Path | None, "HTML page to write."] = None,
+    reports: Annotated[Path | None, "Folder in which the report is stored under its time."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
-    curve: Annotated[bool, "Ask again among 3 and 10 times as many tools."] = False,
+    curve: Annotated[bool, "Repeat the run with 3 and 10 times as many tools."] = False,
     caller: Caller | None = None,
 ) -> Output:
-    """Ask all requests and report what is found, tool by tool; never found tools come first."""
-    wanted = read_file(requests_file, parse)
+    """Run all requests and report which tools are found; tools that are never found come first."""
+    request_set = read_file(requests_file, parse)
     with open_session(
         config, strategy=strategy, documents=documents, normalize=normalize
     ) as session:
-        report = _evaluate(session, wanted, caller or ANYONE)
+        report = _evaluate(session, request_set, caller or ANYONE)
         if curve:
             gateway, progress = session.gateway.gateway, session.on_progress
             report = gateway.bridge.call(partial(with_curve, report, gateway, documents, progress))
@@ -155,11 +169,12 @@ def run(
         write_file(out, write_report(report), force=True)
     if page is not None:
         write_file(page, to_page(report), force=True)
-    notes = [f"kept in {save_report(report, reports)}"] if reports else []
-    if wanted.catalog not in {"", catalog_digest(report.catalog)}:
+    notes = [f"stored as {save_report(report, reports)}"] if reports else []
+    if request_set.catalog not in {"", catalog_digest(report.catalog)}:
         notes.append("the catalog changed since the requests were frozen")
     if report.degraded:
-        notes.append(f"{report.degraded} searches went without something that they should have had")
+        searches = counted(report.degraded, "search", "searches")
+        notes.append(f"{searches} ran without an optional stage that failed")
     data = json.loads(write_report(report))
     return Output(data, report_view(report), code=session.code, notes=notes)
 
@@ -168,38 +183,43 @@ def run(
 def compare_runs(
     runs: Annotated[list[Path], "Two reports, the older one first."],
     *,
-    baseline: Annotated[Path | None, "The report to compare with; then name one other."] = None,
+    baseline: Annotated[Path | None, "Older report; then name only the newer one."] = None,
     tolerance: Annotated[
-        float, Option(min=0, max=1, help="How much worse a judged figure may get.")
+        float, Option(min=0, max=1, help="Allowed loss of each compared figure, from 0 to 1.")
     ] = 0.02,
-    strict: Annotated[bool, "Exit code 1 if it is worse."] = False,
-    other_catalog: Annotated[bool, "Compare although the catalogs differ."] = False,
+    strict: Annotated[bool, "Exit with code 1 if the newer report is worse."] = False,
+    other_catalog: Annotated[bool, "Compare even if the catalogs differ."] = False,
 ) -> Output:
     """Compare two reports of 'gateway eval run', request by request.
 
-    It is worse if recall@5 or complete@10 fell, or false accepts rose, by more than --tolerance.
+    The newer report is worse if recall@5 or complete@10 fell, or false accepts rose, by more than
+    --tolerance.
     """
     files = [*([baseline] if baseline else ()), *runs]
     if len(files) != 2:
-        raise InvalidRequestError("name two reports, or one and a --baseline")
+        raise InvalidRequestError("name two reports, or one report and a --baseline")
     before, after = (read_file(file, read_report) for file in files)
-    found = compare(before, after, tolerance=tolerance, other_catalog=other_catalog)
-    notes = [f"worse by more than {tolerance:g}: {name}" for name in found.worse]
-    if found.degraded:
-        notes.append("searches went without something: these are not two healthy gateways")
-    code = NOTHING if strict and found.worse else OK
-    data = {"worse": found.worse, **to_jsonable(found)}
-    return Output(data, comparison_view(found), code=code, notes=notes)
+    comparison = compare(before, after, tolerance=tolerance, other_catalog=other_catalog)
+    notes = [f"worse by more than {tolerance:g}: {name}" for name in comparison.worse]
+    if comparison.degraded:
+        notes.append(
+            "an optional stage failed in some searches, so the reports are hard to compare"
+        )
+    code = NOTHING if strict and comparison.worse else OK
+    data = {"worse": comparison.worse, **to_jsonable(comparison)}
+    return Output(data, comparison_view(comparison), code=code, notes=notes)
 
 
-def _recorded(ledger: CallLog, tools: Sequence[Entity], tenant: str) -> list[EvalRequest]:
-    """Return the searches that led to calls, of *tenant* and without one; "" for all."""
+def _recorded_searches(
+    call_log: CallLog, tools: Sequence[Entity], tenant: str
+) -> list[EvalRequest]:
+    """Return recorded searches that led to calls, of *tenant* and without a tenant; "" is all."""
     ids = {tool.id for tool in tools}
-    served = ledger.served_queries(tenant or None)
+    served = call_log.served_queries(tenant or None)
     return [
-        EvalRequest(text=each.query, wanted=tuple((tool,) for tool in each.tools), source="usage")
-        for each in served
-        if ids.issuperset(each.tools)
+        EvalRequest(text=query.query, wanted=tuple((tool,) for tool in query.tools), source="usage")
+        for query in served
+        if ids.issuperset(query.tools)
     ]
 
 
@@ -230,49 +250,61 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
 
 
 def read_file(file: Path, parse: Callable[..., T]) -> T:
-    """Return what *parse* makes of the text of *file*; raise a ConfigError if it cannot be read."""
-    return parse(read_text(file, missing=f"there is no file {str(file)!r}"), where=str(file))
+    """Return the text of *file* as parsed by *parse*; raise a ConfigError if it cannot be read."""
+    return parse(read_text(file, missing=f"file {str(file)!r} was not found"), where=str(file))
 
 
 def write_file(file: Path, text: str, *, force: bool) -> None:
-    """Write *file*; raise a ConfigError if it is there already, without *force*."""
+    """Write *file*; raise a ConfigError if the file exists and *force* is not set."""
     before = read_text(file)
     if before and not force:
-        raise ConfigError(f"{str(file)!r} is there already: name another file, or --force")
+        raise ConfigError(
+            f"{str(file)!r} already exists: name another file, or overwrite with --force"
+        )
     write_text(file, text, expected=before)
 
 
 def report_view(report: EvalReport) -> RenderableType:
-    """Return the figures, and what to look at first."""
+    """Return the figures of a report, and the tools and requests to look at first."""
     tools = [
-        {**to_jsonable(each), "first": next(iter(each.outranked_by), "")}
-        for each in report.tools
-        if each.found < each.requests
+        {**to_jsonable(tool), "first": next(iter(tool.outranked_by), "")}
+        for tool in report.tools
+        if tool.found < tool.requests
     ]
-    missed = [each for each in report.outcomes if each.missed]
-    rest = {
-        "tools that no request wants": len(report.untested) or None,
-        "wanted, but not in the catalog": report.unknown,
+    missed = [outcome for outcome in report.outcomes if outcome.missed]
+    remarks = {
+        "tools without a request": len(report.untested) or None,
+        "expected tools missing in the catalog": report.unknown,
     }
-    pair = ("wanted", "came first=first", "requests", "equal=are_twins")
-    request = ("request=request.text", "wanted=tools", "place=places")
+    pair = ("expected=wanted", "ranked first=first", "requests", "same definition=are_twins")
+    request = ("request=request.text", "expected tools=tools", "ranks=places")
     return Group(
         _figures(report),
         *((heading("tokens, estimated"), pairs(to_jsonable(report.cost))) if report.cost else ()),
-        *listing("tools that requests missed, never found ones first", tools, *_TOOL),
-        *listing("tools that came first where another one was wanted", report.pairs, *pair),
-        *listing("requests that missed a tool", missed, *request),
+        *listing(
+            ("tool missed by requests", "tools missed by requests, never found tools first"),
+            tools,
+            *_TOOL_COLUMNS,
+        ),
+        *listing(
+            ("tool ranked before the expected one", "tools ranked before the expected ones"),
+            report.pairs,
+            *pair,
+        ),
+        *listing(("request missed a tool", "requests missed a tool"), missed, *request),
         Text(),
-        pairs(rest),
+        pairs(remarks),
     )
 
 
-def listing(title: str, rows: Sequence[object], *columns: str) -> list[RenderableType]:
-    """Return the first of *rows* under how many there are; nothing if there are none."""
+def listing(nouns: tuple[str, str], rows: Sequence[object], *columns: str) -> list[RenderableType]:
+    """Return a heading with the number of rows, and a table of the first rows; empty without
+    rows.
+    """
     if not rows:
         return []
-    more = f" (the first {_SHOWN}; --json has all)" if len(rows) > _SHOWN else ""
-    return [heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *columns)]
+    more = f" (the first {_MAX_ROWS}; --json has all)" if len(rows) > _MAX_ROWS else ""
+    return [heading(f"{counted(len(rows), *nouns)}{more}"), table(rows[:_MAX_ROWS], *columns)]
 
 
 def _figures(report: EvalReport) -> RenderableType:
@@ -280,8 +312,10 @@ def _figures(report: EvalReport) -> RenderableType:
     if len(report.by_language) > 1:
         summaries |= report.by_language
     counts: dict[str, object] = {"figure": "requests"}
-    counts |= {key: each.requests for key, each in summaries.items()}
-    columns: dict[str, Mapping[str, float]] = {key: each.figures for key, each in summaries.items()}
+    counts |= {key: summary.requests for key, summary in summaries.items()}
+    columns: dict[str, Mapping[str, float]] = {
+        key: summary.figures for key, summary in summaries.items()
+    }
     for point in report.curve[1:]:
         counts[key := f"of {point.tools} tools"] = report.summary.requests
         columns[key] = point.figures
@@ -297,19 +331,21 @@ def heading(text: str) -> RenderableType:
     return Text(f"\n{text}", style="bold underline")
 
 
-def comparison_view(found: Comparison) -> RenderableType:
-    """Return what changed."""
-    changes = [{"figure": name, **to_jsonable(each)} for name, each in found.changes.items()]
-    rest = {
-        "no longer found": found.lost_tools,
-        "now found": found.gained_tools,
-        "requests in one of them only": found.left_out or None,
+def comparison_view(comparison: Comparison) -> RenderableType:
+    """Return the changes between two reports as tables."""
+    changes = [
+        {"figure": name, **to_jsonable(change)} for name, change in comparison.changes.items()
+    ]
+    remarks = {
+        "no longer found": comparison.lost_tools,
+        "now found": comparison.gained_tools,
+        "requests in one report only": comparison.left_out or None,
     }
     moved = ("request", "tools", "before", "after")
     return Group(
         table(changes, *changes[0]),
-        *listing("requests are worse", found.losses, *moved),
-        *listing("requests are better", found.wins, *moved),
+        *listing(("request is worse", "requests are worse"), comparison.losses, *moved),
+        *listing(("request is better", "requests are better"), comparison.wins, *moved),
         Text(),
-        pairs(rest),
+        pairs(remarks),
     )

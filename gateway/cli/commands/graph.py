@@ -17,7 +17,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, document_output, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
-from gateway.cli.tables import document, pairs, table
+from gateway.cli.tables import counted, document, pairs, table
 from gateway.config.config_file import read_text, write_text
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
@@ -37,7 +37,7 @@ EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
 
 
 def open_view(session: CatalogSession, documents: Path | None, caller: Caller | None) -> GraphView:
-    """Return what *caller* may see of the graph, with what lies over it."""
+    """Return the graph as *caller* sees it, with learned and proposed edges."""
     snapshot, gateway = session.gateway.snapshot(), session.gateway.gateway
     read = partial(gateway.searches.cached.signals, snapshot, caller.tenant if caller else "")
     return GraphView(
@@ -50,42 +50,42 @@ def open_view(session: CatalogSession, documents: Path | None, caller: Caller | 
 
 @command(app)
 def show(
-    tool: Annotated[str, "Its id or its name; without one: counts."] = "",
+    tool: Annotated[str, "Id or name of a tool; by default nodes and edges are counted."] = "",
     *,
-    hops: Annotated[int, Option(min=1, max=3, help="Edges from the tool, at most.")] = 1,
+    hops: Annotated[int, Option(min=1, max=3, help="Maximum number of edges from the tool.")] = 1,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Count what the graph holds, or list the edges around one tool and where they come from.
+    """Count nodes and edges of the graph, or list the edges around one tool with their origin.
 
-    Next steps that calls have shown and what waits in the folder proposed/ of your documents are
-    among the edges.
+    Next steps learned from calls, and proposals in the folder proposed/ of your documents, are
+    included.
     """
     with open_session(config, documents=documents) as session:
         view = open_view(session, documents, caller)
         around = view.around(tool, hops=hops) if tool else None
     if around:
         if around.omitted:
-            note(f"{around.omitted} more nodes were left out: look around one of these")
+            note(f"{counted(around.omitted, 'more node')} omitted: show one of these tools instead")
         rows = table(around.edges, *EDGE_COLUMNS)
         return Output(around, rows, found=around.edges, code=session.code)
     graph = view.graph
-    found = _edges(graph)
-    declared = Counter(edge.predicate for edge in found if edge.declared)
-    derived = Counter(edge.predicate for edge in found if not edge.declared)
+    edges = _edges(graph)
+    declared = Counter(edge.predicate for edge in edges if edge.declared)
+    derived = Counter(edge.predicate for edge in edges if not edge.declared)
     counts = {
         "tools": session.report.tools,
         "nodes": len(graph.index.kinds),
         "documents": list(graph.index.kinds.values()).count("document"),
-        "edges": len(found),
+        "edges": len(edges),
         "declared": declared.total(),
         "derived": derived.total(),
         "predicates": {
             name: {"declared": declared[name], "derived": derived[name]}
             for name in sorted({*declared, *derived})
         },
-        "rules": dict(sorted(Counter(rule for rule in map(_rule, found) if rule).items())),
+        "rules": dict(sorted(Counter(rule for rule in map(_rule, edges) if rule).items())),
     }
     return Output(
         {**counts, "index": session.report}, document(counts), found=graph.nodes, code=session.code
@@ -93,17 +93,17 @@ def show(
 
 
 def _edges(graph: ToolGraph) -> list[Fact]:
-    """Return every statement between two nodes; what is only stored is none."""
+    """Return the statements that connect two nodes. Predicates that are only stored are omitted."""
     return [fact for fact in graph.facts if not fact.literal and fact.predicate in EDGE_PREDICATES]
 
 
 def _rule(edge: Fact) -> str:
-    """Return the switch in `GraphOptions` of the rule that derived *edge*; empty if declared."""
+    """Return the `GraphOptions` field of the rule that derived *edge*; empty for declared edges."""
     return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
 def _name(graph: ToolGraph, node: str) -> str:
-    """Return a tool's id, or the label of another node."""
+    """Return the id of a tool, or the label of another node."""
     return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
 
 
@@ -114,11 +114,11 @@ def export(
         Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"],
         "--format",
         "-f",
-        "RDF, or a picture.",
+        "Format of RDF, or mermaid or dot for a picture.",
     ] = "turtle",
-    centre: Annotated[str, "For a picture: the tool in its middle."] = "",
-    hops: Annotated[int, Option(min=1, help="Edges from the centre, at most.")] = 1,
-    out: Annotated[Path | None, "--out", "-o", "A file to write."] = None,
+    centre: Annotated[str, "For a picture: the tool in the centre."] = "",
+    hops: Annotated[int, Option(min=1, help="Maximum number of edges from the centre.")] = 1,
+    out: Annotated[Path | None, "--out", "-o", "File to write."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
@@ -139,10 +139,11 @@ def derive(
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
 ) -> Output:
-    """Write what the rules derive as Markdown-LD, for you to read, edit and commit.
+    """Write the edges derived by rules as Markdown-LD, for you to read, edit and commit.
 
-    One document a rule and tool; what you declare or forbid yourself is left out. With --json it
-    is a bundle that --graph reads.
+    There is one document per rule and tool. Edges that you declare or forbid are omitted. The
+    output
+    of --json is a bundle that --graph reads.
     """
     with open_session(config, documents=documents) as session:
         derived = _derived_documents(graph_of(session.gateway.snapshot()))
@@ -150,10 +151,11 @@ def derive(
 
 
 def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
-    """Write what was derived as documents of the host: one a rule and tool.
+    """Return derived edges as documents of the host, one per rule and tool.
 
-    Their paths begin with the rule's name, so that an edge still tells where it comes from when
-    it was copied into a document of the host's.
+    Their paths begin with the rule's name, so that an edge still shows its origin after it was
+    copied
+    into another document of the host.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)
@@ -162,14 +164,14 @@ def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
         if not edge.declared and graph.entity(edge.subject) is not None:
             link = graphs.Link(target=_name(graph, edge.object))
             links[_rule(edge), edge.subject][edge.predicate].append(link)
-    return [_derived_document(graph, *key, found) for key, found in links.items()]
+    return [_derived_document(graph, *key, links_of_tool) for key, links_of_tool in links.items()]
 
 
 def _derived_document(
     graph: ToolGraph, rule: str, node: str, links: Mapping[str, Sequence[graphs.Link]]
 ) -> graphs.Document:
     tool = graph.entity_id(node)
-    # Quoted, a name of an upstream is one part of a path, whatever it holds.
+    # The quoted name of an upstream tool is one part of a path, whatever characters it contains.
     place = "/".join(quote(part, safe="") for part in (rule, *tool.split("/", 1)))
     return graphs.Document(
         id=tool,
@@ -186,18 +188,18 @@ def _derived_document(
 
 @command(app)
 def validate(
-    path: Annotated[Path, "A folder, a file or a bundle."],
+    path: Annotated[Path, "Documents: a folder, a file or a bundle."],
     *,
-    shapes: Annotated[Path | None, "SHACL shapes of your own, as Turtle."] = None,
+    shapes: Annotated[Path | None, "Your own SHACL shapes, as Turtle."] = None,
     config: Annotated[
         Path | None, "--config", "-c", "An mcp.json whose tools the documents may name."
     ] = None,
 ) -> Output:
-    """Check Markdown-LD documents, and the graph they make: for prerequisites in a circle, and with
-    SHACL if pyshacl is installed.
+    """Check Markdown-LD documents and their graph: cycles of prerequisites, and SHACL if pyshacl is
+    installed.
     """
-    missing = f"no file {str(shapes)!r} with shapes"
-    own = "" if shapes is None else read_text(shapes, missing=missing)
+    missing = f"file {str(shapes)!r} was not found"
+    own_shapes = "" if shapes is None else read_text(shapes, missing=missing)
     documents, notices = graphs.collect(path)
     code, names = OK, dict[str, str]()
     if config is not None:
@@ -209,18 +211,18 @@ def validate(
     index = graphs.compile_facts(facts)
     cycles = [list(map(index.label, nodes)) for nodes in graphs.prerequisite_cycles(index)]
     try:
-        faults = graphs.validate(facts, shapes=own)
+        faults = graphs.validate(facts, shapes=own_shapes)
     except graphs.ExtraError as error:
-        if own:
+        if own_shapes:
             raise
-        note(f"the graph's shape was not checked: {error}")
+        note(f"the graph was not checked by SHACL: {error}")
     data = {
         "documents": len(documents),
         "notices": notices,
         "cycles": cycles,
         "shacl": faults is not None,
     }
-    # A notice is a fault too: the author meant something by what was skipped.
+    # A notice counts as a fault, because the skipped text was meant as a statement.
     is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
 
@@ -231,26 +233,26 @@ def find(
     *,
     mode: Annotated[
         Literal["words", "schema", "hybrid"],
-        "By words, by what names, descriptions and topics say, or by both.",
+        "Search by words, by the schema (names, descriptions, topics), or by both.",
     ] = "hybrid",
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="Nodes at most.")] = 5,
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Maximum number of nodes.")] = 5,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Find tools and documents of the graph, with the statements that speak for them."""
+    """Find tools and documents of the graph, with the statements that match."""
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.gateway.snapshot(), caller)
-    found = graphs.find(graph.index, text, mode=mode, limit=limit)
-    rows = [{"id": _name(graph, node.node), **asdict(node)} for node in found]
+    nodes = graphs.find(graph.index, text, mode=mode, limit=limit)
+    rows = [{"id": _name(graph, node.node), **asdict(node)} for node in nodes]
     view = [
-        {"id": _name(graph, node.node), "score": round(node.score, 4), "place": _place(node),
-         "why": "; ".join(f"{each.predicate}: {each.text}" for each in node.evidence[:2])}
-        for node in found
+        {"id": _name(graph, node.node), "score": round(node.score, 4), "file": _place(node),
+         "reasons": "; ".join(f"{fact.predicate}: {fact.text}" for fact in node.evidence[:2])}
+        for node in nodes
     ]  # fmt: skip
-    columns = ("id", "score", "place", "why")
+    columns = ("id", "score", "file", "reasons")
     data = {"mode": mode, "found": rows}
-    return Output(data, table(view, *columns), found=found, code=session.code)
+    return Output(data, table(view, *columns), found=nodes, code=session.code)
 
 
 def _place(node: graphs.FoundNode) -> str:
@@ -261,21 +263,23 @@ def _place(node: graphs.FoundNode) -> str:
 def propose(
     *,
     out: options.Folder = None,
-    model: Annotated[str, "The chat model; its key is OPENAI_API_KEY."] = "",
-    base_url: Annotated[str, "Another endpoint of the same wire format."] = "",
-    server: Annotated[options.Texts, "Only this one; repeatable."] = None,
-    dry_run: Annotated[bool, "Show what would be asked."] = False,
+    model: Annotated[str, "Chat model; its key is in OPENAI_API_KEY."] = "",
+    base_url: Annotated[str, "URL of another OpenAI-compatible service."] = "",
+    server: Annotated[options.Texts, "Only tools of this server; repeatable."] = None,
+    dry_run: Annotated[bool, "Show the requests without sending them."] = False,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
     """Ask a chat model which tools belong together, for you to read, edit and commit.
 
-    One document a server. What the model says counts for nothing until you give the folder to
-    --graph yourself.
+    There is one document per server. Proposed edges have no effect until you pass the folder to
+    --graph.
     """
     if not (model or dry_run):
-        raise ConfigError("no model is named: choose one with --model, or look with --dry-run")
+        raise ConfigError(
+            "no model is named: choose one with --model, or show the requests with --dry-run"
+        )
     servers = tuple(server or ())
     with open_session(config) as session:
         if dry_run:
@@ -302,16 +306,16 @@ def propose(
 def query(
     text: Annotated[str, "A read-only SPARQL query."],
     *,
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Maximum number of rows.")] = 1000,
     timeout_s: Annotated[
-        float, Option("--timeout", min=0.1, help="Seconds that the query may take.")
+        float, Option("--timeout", min=0.1, help="Maximum duration of the query in seconds.")
     ] = 10.0,
-    service: Annotated[options.Texts, "An endpoint that SERVICE may ask; repeatable."] = None,
+    service: Annotated[options.Texts, "Endpoint that SERVICE may query; repeatable."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Ask the graph in SPARQL; nothing is changed, and nothing fetched but from --service."""
+    """Query the graph by SPARQL. Nothing is changed, and only --service endpoints are contacted."""
     ask = partial(ask_endpoint, timeout_s=timeout_s)
     services = {url: partial(ask, url) for url in service or ()}
     with open_session(config, documents=documents) as session:
@@ -320,7 +324,7 @@ def query(
         graph.facts, text, limit=limit, timeout_s=timeout_s, services=services
     )
     if answer.truncated:
-        note(f"cut at {limit} rows: ask for less, or raise --limit")
+        note(f"the result was cut at {counted(limit, 'row')}: narrow the query, or raise --limit")
     if answer.value is not None:
         return Output(answer, "yes" if answer.value else "no", code=session.code)
     rows = (dict(zip(answer.columns, row, strict=True)) for row in answer.rows)

@@ -1,6 +1,6 @@
-"""`gateway graph`: paths between tools, prerequisites in order, and decisions on edges.
+"""`gateway graph path`, `order`, `accept` and `reject`.
 
-The other commands stand in `graph`; this module is the one that the command line loads.
+The other commands are in `graph`. The command line loads this module, which imports `graph`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.cli.tables import table
 from gateway.plugins.graph_tools.edge_proposals import Verdict
 from gateway.types import Caller
 
-Name = Annotated[str, "A tool's id or name, or another node's id or label."]
+Name = Annotated[str, "Id or name of a tool, or id or label of another node."]
 
 
 @command(app)
@@ -27,12 +27,14 @@ def path(
     start: Name,
     end: Name,
     *,
-    limit: Annotated[int, Option("--limit", "-n", min=1, max=20, help="Paths at most.")] = 3,
+    limit: Annotated[
+        int, Option("--limit", "-n", min=1, max=20, help="Maximum number of paths.")
+    ] = 3,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Find the shortest paths between two tools, along edges of any direction."""
+    """Find the shortest paths between two tools, along edges in either direction."""
     with open_session(config, documents=documents) as session:
         paths = open_view(session, documents, caller).paths(start, end, limit=limit)
     rows = [{"path": number, **{key: getattr(edge, key) for key in EDGE_COLUMNS}}
@@ -50,21 +52,23 @@ def order(
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Put all that must be used before a tool in order; what waits for each other is named."""
+    """List all prerequisites of a tool in the order of their use, and report cycles."""
     with open_session(config, documents=documents) as session:
-        found = open_view(session, documents, caller).order(tool)
-    for cycle in found.cycles:
-        note(f"no order meets these prerequisites, which need each other: {', '.join(cycle)}")
-    return Output(found, table(found.nodes, "id", "kind"), code=session.code)
+        prerequisites = open_view(session, documents, caller).order(tool)
+    for cycle in prerequisites.cycles:
+        note(f"these prerequisites need each other, so they have no order: {', '.join(cycle)}")
+    return Output(prerequisites, table(prerequisites.nodes, "id", "kind"), code=session.code)
 
 
 def _decision(verdict: Verdict, summary: str) -> Callable[..., Output]:
     def decide(
         subject: Name,
-        predicate: Annotated[str, "Such as requires, nextStep, relatedTo."],
+        predicate: Annotated[
+            str, "Predicate of the edge, such as requires, nextStep or relatedTo."
+        ],
         target: Name,
         *,
-        documents: Annotated[Path, "--graph", "-g", "The folder of your documents."],
+        documents: Annotated[Path, "--graph", "-g", "Folder of your documents."],
         dry_run: options.DryRun = False,
         config: options.Config = options.DEFAULT_CONFIG,
         caller: Caller | None = None,
@@ -82,8 +86,8 @@ def _decision(verdict: Verdict, summary: str) -> Callable[..., Output]:
 
 
 command(app, "accept")(
-    _decision("accept", "Declare an edge in your documents, such as one that is only proposed.")
+    _decision("accept", "Declare an edge in your documents, such as a proposed edge.")
 )
 command(app, "reject")(
-    _decision("reject", "Forbid an edge in your documents: no rule derives it any more.")
+    _decision("reject", "Forbid an edge in your documents, so that rules no longer derive it.")
 )

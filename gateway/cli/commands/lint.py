@@ -1,4 +1,4 @@
-"""`gateway lint`."""
+"""`gateway lint`: problems of tool definitions, and search texts that help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.evaluation import MODEL_TIMEOUT_S, OutFile, listing, read_file, write_file
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
-from gateway.cli.tables import to_jsonable
+from gateway.cli.tables import counted, to_jsonable
 from gateway.config.config_file import read_text
 from gateway.config.json_edit import with_member
 from gateway.config.manifest import NormalizerSettings
@@ -44,28 +44,33 @@ def lint(
         list[Path] | None,
         "--requests",
         "-r",
-        "Your own requests, as for 'gateway eval'; repeatable.",
+        "File of your own requests, as for 'gateway eval'; repeatable.",
     ] = None,
-    suggest: Annotated[bool, "Try search texts where requests miss a tool."] = True,
-    model: Annotated[str, "A chat model that writes them; its key is that of --normalize."] = "",
+    suggest: Annotated[bool, "Try search texts for tools that requests miss."] = True,
+    model: Annotated[
+        str, "Chat model that writes search texts; it uses the key of --normalize."
+    ] = "",
     out: OutFile = None,
     force: options.Force = False,
-    strict: Annotated[bool, "Exit code 1 if there are findings."] = False,
+    strict: Annotated[bool, "Exit with code 1 if there are findings."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Say what is wrong with your tools' definitions, what it costs and what would help.
+    """Report problems of your tools' definitions, their cost and possible fixes.
 
-    Search texts that help are shown as a diff of the configuration, which you may apply: nothing
-    else is written. Without --model nothing is sent anywhere.
+    Helpful search texts are shown as a diff of the configuration that you may apply. Nothing else
+    is
+    written. Without --model nothing is sent anywhere.
     """
-    own = [each for file in requests or () for each in read_file(file, parse).requests]
+    own_requests = [
+        request for file in requests or () for request in read_file(file, parse).requests
+    ]
     with open_session(config, strategy=strategy, documents=documents) as session:
         gateway, settings = session.gateway.gateway, read_config(config).normalizer
         with _writer(session, with_model(settings, model) if model else None) as write:
-            look = partial(look_at, gateway, own, caller=caller or ANYONE)
+            look = partial(look_at, gateway, own_requests, caller=caller or ANYONE)
             work = partial(look, write=write if suggest else None, progress=session.on_progress)
             report = gateway.bridge.call(work)
     diff = rules_diff(config, report.suggestions)
@@ -91,32 +96,48 @@ def _writer(session: CatalogSession, settings: NormalizerSettings | None) -> Ite
 
 
 def rules_diff(config: Path, suggestions: Sequence[Suggestion]) -> str:
-    """Return what to change in *config*, so that its rules have the search texts.
+    """Return a diff of *config* that adds the suggested search texts to its rules.
 
-    It is a diff as ``git apply`` takes it in the folder of the file.
+    ``git apply`` accepts the diff in the folder of the file.
 
     Raises:
-        ConfigError: The file cannot be read or edited.
+        ConfigError: If the file cannot be read or edited.
     """
     where, before = str(config), read_text(config)
     after = before
-    for each in suggestions:
-        member = ("rules", each.tool, "search_text")
-        after = with_member(after, member, each.search_text, where=where)
+    for suggestion in suggestions:
+        member = ("rules", suggestion.tool, "search_text")
+        after = with_member(after, member, suggestion.search_text, where=where)
     old, new = (text.splitlines(keepends=True) for text in (before, after))
     lines = unified_diff(old, new, f"a/{config.name}", f"b/{config.name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
 
 
 def lint_view(report: LintReport, diff: str) -> RenderableType:
-    """Return what is wrong, what it costs, and the diff."""
-    effects = [{**to_jsonable(each), "means": FINDINGS[each.code]} for each in report.effects]
-    columns = ("finding=code", "means", "requests=source", "tools", "recall@5=with_it", "without")
-    found = ("tool", "finding=code", "detail", "found", "requests")
-    helpful = ("tool", "requests=judged_by", "before", "after")
+    """Return the findings, their cost and the diff."""
+    effects = [{**to_jsonable(effect), "means": FINDINGS[effect.code]} for effect in report.effects]
+    columns = (
+        *("finding=code", "meaning=means", "requests from=source", "tools"),
+        *("recall@5 with finding=with_it", "without finding=without"),
+    )
+    finding_columns = ("tool", "finding=code", "detail", "found", "requests")
+    tools = counted(report.tools, "tool")
+    helpful = ("tool", "requests from=judged_by", "before", "after")
     return Group(
-        *listing("findings have this effect", effects, *columns),
-        *listing(f"findings in {report.tools} tools, least found first", report.findings, *found),
-        *listing("search texts help and hide no other tool", report.suggestions, *helpful),
+        *listing(
+            ("kind of finding with its effect", "kinds of findings with their effect"),
+            effects,
+            *columns,
+        ),
+        *listing(
+            (f"finding in {tools}", f"findings in {tools}, least found first"),
+            report.findings,
+            *finding_columns,
+        ),
+        *listing(
+            ("helpful search text", "helpful search texts, which hide no other tool"),
+            report.suggestions,
+            *helpful,
+        ),
         Text(f"\n{diff}" if diff else ""),
     )

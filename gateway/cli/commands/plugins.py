@@ -1,4 +1,4 @@
-"""`gateway plugins`: the plugins that are loaded here."""
+"""`gateway plugins`: loaded plugins and plugins that failed to load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = command_group()
 
 @command(app)
 def plugins(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """List the plugins: where each one is from, its hooks, and why it failed to load."""
+    """List the plugins with their origin, hooks and load errors."""
     infos = load_plugins(resolved(command_options(read_optional(config))).plugins).infos
     view = table(infos, "name", "distribution", "version", "hooks", "error")
     return Output({"plugins": infos}, view if infos else "no plugin is loaded")

@@ -13,14 +13,14 @@ from gateway.plugins.programs.store import decide, program_store, waiting_progra
 
 app = command_group("programs")
 
-Key = Annotated[str, "The key, as list shows it."]
+Key = Annotated[str, "Key of a program, as shown by list."]
 
 
 @command(app, "list")
 def list_programs(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Show the programs that wait, each with the calls that it wants to make."""
+    """List the waiting programs, with the calls that need an approval."""
     with open_store(command_options(read_config(config))) as store:
-        found = waiting_programs(program_store(store))
+        programs = waiting_programs(program_store(store))
     rows = [
         {
             "key": key,
@@ -29,22 +29,22 @@ def list_programs(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
             "tool": call.tool,
             "arguments": json.dumps(call.arguments, ensure_ascii=False),
         }
-        for key, program in found.items()
+        for key, program in programs.items()
         for call in program.calls
     ]
     view = table(rows, "key", "user", "tenant", "tool", "arguments")
-    return Output({"programs": rows}, view if rows else "no program waits")
+    return Output({"programs": rows}, view if rows else "no program waits for an approval")
 
 
 @command(app)
 def approve(key: Key, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Allow all calls that a program waits for; it goes on when its model asks for it."""
+    """Allow all waiting calls of a program. The program continues when its model resumes it."""
     return _decide(key, config, is_approved=True)
 
 
 @command(app)
 def refuse(key: Key, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Refuse all calls that a program waits for; it goes on without them."""
+    """Refuse all waiting calls of a program. The program continues without them."""
     return _decide(key, config, is_approved=False)
 
 

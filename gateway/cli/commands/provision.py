@@ -31,26 +31,28 @@ from gateway.types import ANYONE, Caller
 _QUESTIONS: Mapping[Stage, str] = {
     "install": "Install it?",
     "run": "Run it?",
-    "keep": "Keep it all the same?",
+    "keep": "Keep it despite the warnings?",
 }
-_CHECK = ("gate=name", "verdict", "why=reason")
-"""The columns of policy checks."""
+_CHECK = ("check=name", "verdict", "reason")
+"""Columns of policy checks."""
 
 app = command_group()
 
 
 @command(app)
 def discover(
-    intent: Annotated[str, "What is wanted, in any language; none: all."] = "",
+    intent: Annotated[str, "Task in any language; by default everything is listed."] = "",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
+    limit: Annotated[
+        int, Option("--limit", "-n", min=1, help="Maximum number of tools, up to 50.")
+    ] = 20,
     caller: Caller | None = None,
 ) -> Output:
-    """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
+    """List the servers, tools and schemas of the configuration. No registry is asked."""
     with open_session(
         config, strategy=strategy, documents=documents, normalize=normalize
     ) as session:
@@ -58,9 +60,9 @@ def discover(
         overview = gateway.bridge.call(
             lambda: discover_catalog(gateway, intent, limit=limit, caller=caller)
         )
-    shown = {item.code for item in session.report.diagnostics}
-    warn(item for item in overview.diagnostics if item.code not in shown)
-    columns = ("server", "confidence", "needs=schema.required", "description")
+    printed_codes = {item.code for item in session.report.diagnostics}
+    warn(item for item in overview.diagnostics if item.code not in printed_codes)
+    columns = ("server", "confidence", "required arguments=schema.required", "description")
     view = Group(
         table(overview.servers, "server=name", "state", "tools", "confidence"),
         Text(),
@@ -76,35 +78,38 @@ def discover(
 
 @command(app, has_set=False)
 def provision(
-    intent: Annotated[str, "What tools are wanted for."],
+    intent: Annotated[str, "Task that needs a new server."],
     *,
-    apply: Annotated[bool, "Do it, after consent; else only plan."] = False,
+    apply: Annotated[
+        bool, "Carry out the plan after your consent; by default it is only shown."
+    ] = False,
     yes: Annotated[
-        bool, "--yes", "-y", "Agree where no gate has a doubt; else agree to nothing."
+        bool, "--yes", "-y", "Agree without asking if every check passes; otherwise refuse."
     ] = False,
     registry: options.Registry = "",
     trust: options.Trust = None,
-    pick: Annotated[str, "The server that is wanted, by its whole name."] = "",
+    pick: Annotated[str, "Full name of the server to add."] = "",
     values: Annotated[
         options.Texts,
         "--set",
-        "NAME=VALUE that the server needs; secrets as NAME=env:NAME. An option has a dot.",
+        "Input of the server: NAME=VALUE, or NAME=env:NAME for secrets. Options have a dot.",
     ] = None,
-    into: Annotated[Path | None, "Another folder for all packages."] = None,
+    into: Annotated[Path | None, "Folder for all installed packages."] = None,
     bundled: Annotated[
-        bool | None, "--known/--no-known", "Use the bundled list, the default."
+        bool | None, "--known/--no-known", "Search the bundled list of servers; on by default."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
     caller: Caller | None = None,
 ) -> Output:
-    """Find a server for what the configured ones cannot do, and bring it in.
+    """Find and add a server for tasks that the configured servers cannot do.
 
-    The configured tools come first, then well-known servers, then a registry if you name one.
+    The configured tools are searched first, then a bundled list of servers, then a registry if you
+    name one.
     """
-    pairs = parse_pairs(values or (), "=", "--set takes NAME=VALUE, such as KEY=env:KEY")
-    # What the server needs has no dot, an option has one.
+    pairs = parse_pairs(values or (), "=", "--set requires NAME=VALUE, such as KEY=env:KEY")
+    # Inputs of the server have no dot in their name, options have one.
     inputs = {name: value for name, value in pairs.items() if "." not in name}
     CHOSEN.set(tuple(f"{name}={value}" for name, value in pairs.items() if "." in name))
     manifest = read_config(config) if config.is_file() else Manifest(servers={})
@@ -134,7 +139,9 @@ def provision(
 
 
 async def ask_person(question: Question) -> bool:
-    """Show a question whole on standard error and read the answer; no input means no."""
+    """Print a question in full on standard error and read the answer. Without input the answer
+    is no.
+    """
     console = stderr()
     console.print(_plan_table(question.plan), table(question.gates, *_CHECK))
     for words in question.commands:
@@ -165,7 +172,9 @@ def _result_parts(result: ProvisionResult) -> Iterator[RenderableType]:
         if result.plan.launch:
             yield _command_line("would run as the server", result.plan.launch)
         elif result.plan.install:
-            yield Text("what would run as the server is known after the install, and asked again")
+            yield Text(
+                "the server command is known after the installation; you are asked before it runs"
+            )
 
 
 def _plan_table(plan: Plan) -> RenderableType:
@@ -174,18 +183,20 @@ def _plan_table(plan: Plan) -> RenderableType:
     return pairs(
         {
             "server": f"{entry.name} {entry.version}",
-            "about": entry.description,
+            "description": entry.description,
             "source": entry.source,
-            "name here": plan.server,
+            "name in the configuration": plan.server,
             "address": plan.url,
             "folder": str(plan.folder or ""),
-            "gives it": "\n".join(f"{name} = {value}" for name, value in values.items()),
+            "variables and headers": "\n".join(
+                f"{name} = {value}" for name, value in values.items()
+            ),
         }
     )
 
 
 def _command_line(label: str, words: Sequence[str]) -> RenderableType:
-    """Return a command whole: one line, never folded or cut."""
+    """Return a command on one line that is never folded or cut."""
     return Text.assemble(
         (f"{label}: ", "cyan"), printable(shlex.join(words)), no_wrap=True, overflow="ignore"
     )

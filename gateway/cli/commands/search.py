@@ -43,54 +43,60 @@ from gateway.types import (
     Status,
 )
 
-_LISTS = {
+_HEADINGS = {
     "matches": "tool",
-    "prerequisites": "call before",
+    "prerequisites": "call first",
     "related": "related",
     "next_steps": "next steps",
 }
-"""The lists of a search result, and what stands above each."""
+"""Headings of the lists of a search result, keyed by attribute."""
 
-_SCORING = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
-_FILTERED = ("left out=id", "kind", "rank", "confidence", "by=filters")
+_SCORING_COLUMNS = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
+_FILTERED_COLUMNS = ("filtered out=id", "kind", "rank", "confidence", "filters")
 _HOST = Caller(scopes=frozenset({ALL_SCOPES}))
-"""It reads the explanation, whatever the caller may see."""
+"""Caller that may read every explanation, independent of the searching caller."""
 
 app = command_group()
 
 
 @command(app)
 def search(
-    query: Annotated[str, "What is wanted, in any language; '' browses."],
+    query: Annotated[str, "Task in any language; '' browses the catalog."],
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     limit: Annotated[
-        int | None, Option("--limit", "-n", min=1, help="Matches, up to 50; else search.limit, 5.")
+        int | None,
+        Option(
+            "--limit",
+            "-n",
+            min=1,
+            help="Maximum number of matches, up to 50; by default the option search.limit (5).",
+        ),
     ] = None,
     kind: options.Kind = None,
     tag: options.Tag = None,
     status: options.Status = None,
     normalize: options.Normalize = "",
-    explain: Annotated[bool, "Show why, what filters left out, and what a model reads."] = False,
+    explain: Annotated[bool, "Show reasons, filtered entities and the text for the model."] = False,
     caller: Caller | None = None,
 ) -> Output:
-    """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
+    """Search the tools of the configured servers, or other entries of the catalog (--kind)."""
     defaults = Filters()
     filters = Filters(
         kinds=frozenset(kind or defaults.kinds),
         tags=frozenset(tag or ()),
         statuses=read_value(frozenset[Status], status or defaults.statuses, where="--status"),
     )
-    # Entities that are no tools may exist without any server.
+    # Entities other than tools may exist without any server.
     is_catalog = filters.kinds != defaults.kinds
     with open_session(
         config, strategy=strategy, documents=documents, optional=is_catalog, normalize=normalize
     ) as session:
         gateway = session.gateway.gateway
         limit = limit or gateway.options.search.limit
-        # The graph holds no servers: words and vectors rank a search of the catalog.
+        # The graph contains no servers, so words and vectors rank a search of the catalog.
         ranking = gateway.searches.usual_ranking()
         find = (
             partial(search_catalog, gateway, query, max_results=limit, ranking=ranking)
@@ -100,64 +106,66 @@ def search(
         reader = _HOST if explain else False
         work = partial(find, filters=filters, caller=caller or ANYONE, explain=reader)
         result = gateway.bridge.call(work)
-        seen = gateway.bridge.call(partial(model_view, gateway, result)) if explain else None
-    shown = {item.code for item in session.report.diagnostics}
-    warn(item for item in result.diagnostics if item.code not in shown)
+        view = gateway.bridge.call(partial(model_view, gateway, result)) if explain else None
+    printed_codes = {item.code for item in session.report.diagnostics}
+    warn(item for item in result.diagnostics if item.code not in printed_codes)
     diagnostics = tuple(dict.fromkeys((*session.report.diagnostics, *result.diagnostics)))
     data = {"query": query, "strategy": session.strategy, "result": result}
     return Output(
-        {**data, **({"model": seen} if seen else {}), "index": session.report},
-        explanation(result, diagnostics, seen) if explain else search_table(result),
+        {**data, **({"model": view} if view else {}), "index": session.report},
+        explanation(result, diagnostics, view) if explain else search_table(result),
         found=result.matches,
         code=OK if result.matches else session.code,
     )
 
 
 def search_table(result: SearchResult) -> RenderableType:
-    """Return the matches and supplements of a search."""
+    """Return the matches and supplements of a search as tables."""
     if not result.matches:
         return _no_matches(result)
     if result.mode == "browse":
-        return table(result.matches, "tools, by name=name", "server", "description")
+        return table(result.matches, "tool=name", "server", "description")
     columns = ("confidence", "server", "description")
-    return Group(*(table(found, f"{name}=name", *columns) for name, found in _lists(result)))
+    return Group(*(table(matches, f"{name}=name", *columns) for name, matches in _lists(result)))
 
 
 def _lists(result: SearchResult) -> list[tuple[str, Sequence[Match]]]:
-    return [(name, found) for key, name in _LISTS.items() if (found := getattr(result, key))]
+    return [(name, matches) for key, name in _HEADINGS.items() if (matches := getattr(result, key))]
 
 
 def _no_matches(result: SearchResult) -> RenderableType:
     if not result.counts.eligible:
-        return Text("Nothing was found: there is nothing of this kind, tag and status here.")
+        return Text("Nothing was found: no entity has this kind, tag and status.")
     parts: list[RenderableType] = [Text("Nothing was found.")]
     if result.nearest is not None:
         parts.append(table([result.nearest], "nearest=name", "confidence", "description"))
     if result.unmatched:
         words = printable(", ".join(result.unmatched))
-        parts.append(Text(f"Nothing holds these words: {words}"))
+        parts.append(Text(f"No entity contains these words: {words}"))
     return Group(*parts)
 
 
 def explanation(
     result: SearchResult, diagnostics: Sequence[Diagnostic], model: ModelView | None = None
 ) -> RenderableType:
-    """Return each match with its evidence, what filters left out, counts, times and *diagnostics*,
-    and what a *model* reads.
+    """Return the explanation of a search.
+
+    It contains matches with their evidence, filtered entities, counts, times, *diagnostics* and the
+    text for the *model*.
     """
-    rows = [(name, match) for name, found in _lists(result) for match in found]
-    # The matches come first.
+    rows = [(name, match) for name, matches in _lists(result) for match in matches]
+    # The ranks belong to the matches, which are the first rows.
     ranks = chain(map(to_jsonable, result.ranks), repeat({}))
     parts = [_evidence(name, match, of) for (name, match), of in zip(rows, ranks, strict=False)]
     work = {"mode": result.mode, "cached": result.cached, **asdict(result.counts)}
     return Group(
         *(parts or [_no_matches(result)]),
-        *([table(result.scoring, "score", *_SCORING)] if result.scoring else ()),
-        *([table(result.filtered, *_FILTERED)] if result.filtered else ()),
+        *([table(result.scoring, "score", *_SCORING_COLUMNS)] if result.scoring else ()),
+        *([table(result.filtered, *_FILTERED_COLUMNS)] if result.filtered else ()),
         pairs({**work, "seconds": result.stages}),
         *([table(diagnostics, "code", "meaning", "detail")] if diagnostics else ()),
         *(
-            [pairs({"a model reads": model.text, **to_jsonable(model), "text": ""})]
+            [pairs({"text for the model": model.text, **to_jsonable(model), "text": ""})]
             if model
             else ()
         ),
@@ -175,19 +183,19 @@ def _evidence(name: str, match: Match, ranks: Mapping[str, object]) -> Renderabl
 @command(app)
 def tools(
     *,
-    refresh: Annotated[bool, "Ask every server again."] = False,
+    refresh: Annotated[bool, "List the tools of every server again."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
     """List the tools of the configured servers.
 
-    What is stored of a server serves for a while.
+    A recent stored list is used without asking its server.
     """
     with open_session(config, relist=refresh) as session:
         entities = session.gateway.list_tools(caller=caller or ANYONE)
     ages = {status.name: status.age_s for status in server_statuses(config)}
     rows = [{**to_jsonable(item), "listed": age_text(ages.get(item.server))} for item in entities]
-    columns = ("needs=definition.input_schema.required", "definition.description")
+    columns = ("required arguments=definition.input_schema.required", "definition.description")
     return Output(
         {"tools": entities, "ages_s": ages, "index": session.report},
         table(rows, "tool=id", "listed", *columns),
@@ -198,29 +206,29 @@ def tools(
 
 @command(app)
 def call(
-    tool: Annotated[str, "Its id (server/name) or its name."],
-    arguments: Annotated[str, "A JSON object; '-' reads standard input."] = "{}",
+    tool: Annotated[str, "Id (server/name) or name of the tool."],
+    arguments: Annotated[str, "Arguments as a JSON object; '-' reads standard input."] = "{}",
     *,
-    approve: Annotated[bool, "Approve the call, where a policy wants that."] = False,
+    approve: Annotated[bool, "Approve the call if a policy requires an approval."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
-    # A server that is started alone would tell a caller that it is there: all are.
+    # For a caller all servers are started: starting only one would reveal that the server exists.
     with open_session(config, only="" if caller else tool) as session:
         try:
             result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE, approved=approve)
         except UnknownToolError as error:
             if session.code == OK:
                 raise
-            # It may belong to a server that could not be used.
-            raise UpstreamError(tool, f"{error} Mend the servers first.") from error
+            # The tool may belong to a server that could not be used.
+            raise UpstreamError(tool, f"{error} Correct the failing servers first.") from error
     return Output(result, result_text(result), found=not result.is_error)
 
 
 def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer: texts and the types of other blocks, else structured content."""
+    """Return a tool's answer: texts and the types of other blocks, or the structured content."""
     parts = [block.text or f"[{block.type}; --json shows it]" for block in result.content]
     if not parts and result.structured is not None:
         return to_json(result.structured)
@@ -228,10 +236,11 @@ def result_text(result: InvokeResult) -> str:
 
 
 def parse_object(text: str, name: str) -> JsonObject:
-    """Return the JSON object in *text*; ``-`` stands for standard input.
+    """Return the JSON object in *text*; ``-`` reads standard input.
 
     Raises:
-        InvalidRequestError: It is no JSON object; *name* says what was typed.
+        InvalidRequestError: If the text is not a JSON object. *name* is the name of the argument in
+            the message.
     """
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text)
@@ -245,16 +254,17 @@ def parse_object(text: str, name: str) -> JsonObject:
 @command(app)
 def index(
     action: Annotated[
-        Literal["build", "show"], "build: list and embed; show: what is stored, without servers."
+        Literal["build", "show"],
+        "build: list and embed the tools; show: print the stored vectors without starting servers.",
     ] = "build",
     *,
     rebuild: Annotated[bool, "Delete all stored vectors first."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Build the index of the configured servers' tools, or show what is stored."""
+    """Build the index of the configured servers' tools, or show the stored vectors."""
     if action == "show":
         if rebuild:
-            raise typer.BadParameter("--rebuild goes with build, not with show")
+            raise typer.BadParameter("--rebuild works with build, not with show")
         return _show_store(own_vectors(command_options(read_optional(config))))
     if rebuild:
         with closing(own_vectors(command_options(read_config(config)))) as vectors:
@@ -269,12 +279,12 @@ def index(
 @command(app)
 def prepare(
     *,
-    servers: Annotated[bool, "List and embed their tools too, or not."] = True,
+    servers: Annotated[bool, "Also list and embed the tools of the servers."] = True,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Make the embedded model and the index ready ahead of their first use.
+    """Prepare the embedding model and the index before their first use.
 
-    An image is built with it, or a machine set up: the first search waits for neither then.
+    Use it to build an image or to set up a machine, so that the first search does not wait.
     """
     with open_session(config, strategy="auto", optional=True, servers=servers) as session:
         report = session.report
@@ -285,9 +295,9 @@ def prepare(
 
 def _show_store(vectors: OwnVectors) -> Output:
     with closing(vectors):
-        # A file that is opened is made.
+        # Opening the file would create it, so a missing file is not opened.
         count = vectors.count() if vectors.size() else 0
         size = vectors.size()
     if not count:
-        note("nothing is stored yet: gateway index build")
+        note("the store has no vectors yet: gateway index build")
     return Output({"store": vectors.place, "bytes": size, "vectors": count}, found=count)

@@ -1,4 +1,7 @@
-"""`gateway serve`. Standard output is for the protocol, standard error for people."""
+"""`gateway serve` and `gateway console`.
+
+With `serve`, standard output is for the protocol and standard error for people.
+"""
 
 from __future__ import annotations
 
@@ -41,33 +44,33 @@ from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next", "programs"]
-"""Tools on demand; *route* shows servers before tools, *next* the graph's next steps, *programs*
-runs programs over tools."""
+"""Additional tools of ``--with``: *route* lists servers before tools, *next* the next steps of the
+graph, and *programs* runs programs over tools."""
 
 Requests = Annotated[
     Path | None,
     Option(
-        help="With the console: the file of test requests.",
-        show_default="asked.md beside the configuration",
+        help="With the console: file of test requests.",
+        show_default="asked.md next to the configuration",
     ),
 ]
 Reports = Annotated[
     Path | None,
     Option(
-        help="With the console: the folder of evaluation reports.",
-        show_default="beside the catalog's store",
+        help="With the console: folder of evaluation reports.",
+        show_default="next to the catalog's store",
     ),
 ]
 _DEFAULT = HttpOptions()
-_OF_ADDRESSES = (
+_HTTP_PARAMETERS = (
     *("host", "port", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
-"""Parameters that mean nothing over pipes."""
-_NO_PARTS = (
-    "--part was removed: one process holds a million tools. For more requests, serve the whole "
-    "catalog in several replicas over one PostgreSQL store"
+"""Parameters that apply to HTTP only."""
+_PART_REMOVED = (
+    "--part was removed, because one process can hold a million tools. For more requests per "
+    "second, run several replicas of the whole catalog on one PostgreSQL store"
 )
 
 app = command_group()
@@ -77,56 +80,65 @@ app = command_group()
 def serve(
     context: Context,
     *,
-    http: Annotated[bool, "--http/--stdio", "Streamable HTTP, or pipes."] = False,
+    http: Annotated[bool, "--http/--stdio", "Serve over Streamable HTTP, or over pipes."] = False,
     expose: Annotated[
-        Literal["meta", "all"], "meta: search and call; all: the catalog's tools, in pages."
+        Literal["meta", "all"],
+        "meta: tools that search and call; all: the catalog's tools, in pages.",
     ] = "meta",
-    host: Annotated[str, "Where to listen."] = _DEFAULT.host,
-    port: Annotated[int, "0 takes a free one."] = _DEFAULT.port,
-    token_env: Annotated[str, "The variable that holds the clients' token."] = "",
-    allow_host: Annotated[options.Texts, "Another host name that requests may use."] = None,
-    allow_origin: Annotated[options.Texts, "A web origin whose pages may send requests."] = None,
+    host: Annotated[str, "Address to listen on."] = _DEFAULT.host,
+    port: Annotated[int, "Port to listen on; 0 uses a free one."] = _DEFAULT.port,
+    token_env: Annotated[str, "Environment variable with the clients' token."] = "",
+    allow_host: Annotated[
+        options.Texts, "Additional host name that requests may use; repeatable."
+    ] = None,
+    allow_origin: Annotated[
+        options.Texts, "Web origin whose pages may send requests; repeatable."
+    ] = None,
     extra: Annotated[
         options.Texts,
         "--with",
-        "discover; provision, which plans; install, which does it; route; next; programs.",
+        "Additional tools: discover, provision (plans), install (installs), route, next, programs.",
     ] = None,
     confirm: Annotated[
         Confirm | None,
         Option(
-            help="With --expose meta: the calls that the client's user is asked about.",
+            help="With --expose meta: calls that the client's user has to confirm.",
             show_default="destructive",
         ),
     ] = None,
-    api: Annotated[bool, "With --http: the catalog as JSON."] = True,
+    api: Annotated[bool, "With --http: serve the REST API of the catalog."] = True,
     tokens: Annotated[
-        Path | None, "With --http: tokens, identity providers and scopes, as TOML."
+        Path | None, "With --http: TOML file of tokens, identity providers and scopes."
     ] = None,
-    metrics: Annotated[bool, "With --http: /metrics, for Prometheus to read."] = False,
+    metrics: Annotated[bool, "With --http: serve /metrics for Prometheus."] = False,
     console: Annotated[
         bool | None,
         Option(
             "--console/--no-console",
-            help="With --http: pages for people, at /console.",
+            help="With --http: serve the console at /console.",
             show_default="if its extra is installed",
         ),
     ] = None,
-    open_console: Annotated[bool, "Open it in a browser."] = False,
+    open_console: Annotated[bool, "Open the console in a browser."] = False,
     requests: Requests = None,
     reports: Reports = None,
     part: Annotated[str, Option(hidden=True)] = "",
-    max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
-    max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
+    max_connections: Annotated[
+        int, Option(min=1, help="With --http: maximum number of connections.")
+    ] = _DEFAULT.max_connections,
+    max_sessions: Annotated[
+        int, Option(min=1, help="With --http: maximum number of MCP sessions.")
+    ] = _DEFAULT.max_sessions,
     drain_delay: Annotated[
         float | None,
         Option(
             min=0,
-            help="With --http: seconds after SIGTERM in which requests are still answered.",
+            help="With --http: seconds after SIGTERM in which requests are still accepted.",
             show_default="5, on loopback 0",
         ),
     ] = None,
     drain_timeout: Annotated[
-        float, Option(min=0, help="With --http: seconds that calls may then still take.")
+        float, Option(min=0, help="With --http: seconds that running calls may take after that.")
     ] = _DEFAULT.drain_timeout_s,
     registry: options.Registry = "",
     trust: options.Trust = None,
@@ -140,9 +152,9 @@ def serve(
 
     Requests are accepted at once; the first one that needs the catalog waits for it. The
     configuration and the file of --tokens are read again when they change, or at SIGHUP. --scope,
-    --tenant and --user name the caller over pipes, and over HTTP the operator: the one without a
-    token, or with --token-env. Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT,
-    OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER ask for it.
+    --tenant and --user describe the caller over pipes. Over HTTP they describe the operator: the
+    caller without a token, or with the token of --token-env. Spans and metrics are exported if
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER is set.
     """
     _refuse_options(context, part, needed=http)
     has_console = http and wants_console(console)
@@ -177,7 +189,7 @@ def serve(
         parts = ServedParts(metrics=page, api=api, console=pages, open_console=open_console)
         authenticator = Authenticator(address)
         transport = transport_of(gateway, address if http else None, parts, shutdown, authenticator)
-        watched = {tokens: partial(_read_again, tokens, address, authenticator)} if tokens else {}
+        watched = {tokens: partial(_load_tokens, tokens, address, authenticator)} if tokens else {}
         tools = _extra_tools(gateway, extras, provision, config, address)
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(run(gateway, partial(transport, server), config, watched))
@@ -189,8 +201,8 @@ def serve(
 def console(
     context: Context,
     *,
-    port: Annotated[int, "0 takes a free one."] = 0,
-    browser: Annotated[bool, "Open one, or only print the address."] = True,
+    port: Annotated[int, "Port to listen on; 0 uses a free one."] = 0,
+    browser: Annotated[bool, "Open a browser, or only print the address."] = True,
     requests: Requests = None,
     reports: Reports = None,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -199,9 +211,9 @@ def console(
     normalize: options.Normalize = "",
     caller: Caller | None = None,
 ) -> Output:
-    """See the catalog, its searches and its calls in a browser, on this machine alone.
+    """Open the console in a browser: the catalog, its searches and its calls. This machine only.
 
-    It is `gateway serve --http` on a free port, with the console opened.
+    The command is `gateway serve --http` on a free port, with the console opened.
     """
     return serve(
         context,
@@ -222,44 +234,46 @@ def console(
 def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     extras: frozenset[Extra] = read_value(frozenset[Extra], names or (), where="--with")
     if extras and expose == "all":
-        # A tool of the catalog may have the name of an extra tool.
-        raise ConfigError("--with goes with --expose meta, not with all")
+        # A tool of the catalog may have the name of an additional tool.
+        raise ConfigError("--with requires --expose meta, not all")
     return extras
 
 
 def _refuse_options(context: Context, part: str, *, needed: bool) -> None:
-    """Refuse *part*, and options of addresses that are typed but not *needed*.
+    """Refuse *part*, and options that require HTTP unless *needed*.
 
-    A token that is named must be asked for.
+    Ignoring ``--token-env``, for example, would serve without the token that the user asked for.
     """
     if part:
-        raise ConfigError(_NO_PARTS)
+        raise ConfigError(_PART_REMOVED)
     misplaced = [
         f"--{name.replace('_', '-')}"
-        for name in _OF_ADDRESSES
+        for name in _HTTP_PARAMETERS
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     ]
     if misplaced and not needed:
-        raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
+        raise ConfigError(f"{', '.join(misplaced)}: use --http too, because pipes have no address")
 
 
 def _read_token(variable: str) -> str:
     token = variables(frozenset({variable})).get(variable, "").strip()
     if variable and not token:
-        raise ConfigError(f"the environment variable {variable} is not set: it holds the token")
+        raise ConfigError(
+            f"the environment variable {variable} is not set: set it to the clients' token"
+        )
     return token
 
 
-async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
-    """Accept the callers that the file *tokens* names now; a file with a fault changes nothing."""
+async def _load_tokens(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
+    """Accept the callers that the file *tokens* lists now. A faulty file changes nothing."""
     try:
         options = replace(address, **read_token_file(tokens))
     except ConfigError as error:
-        note(f"who may call stays as it was: {error}")
+        note(f"accepted callers unchanged: {error}")
         return
     authenticator.replace(options)
     counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"
-    note(f"who may call was read again ({counts})")
+    note(f"accepted callers reloaded ({counts})")
 
 
 def serve_options(
@@ -268,37 +282,40 @@ def serve_options(
     confirm: Confirm | None,
     address: HttpOptions | None = None,
 ) -> Options:
-    """Return the options of the gateway that is served; what the command line says wins.
+    """Return the options of the served gateway. Options of the command line override the
+    configuration.
 
-    It says what replicas do not share, and if users cannot sign in.
+    Print notes about state that replicas do not share, and about users who cannot sign in.
     """
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
         programs="programs" in extras,
     )
-    # No client waits for vectors.
+    # Clients do not wait for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
     own_options = with_public_url(command_options(manifest, base), address)
     if own_options.store:
-        _say_what_is_not_shared(manifest, own_options)
-    auths = [each.auth for each in manifest.servers.values() if isinstance(each, HttpServer)]
+        _note_unshared_state(manifest, own_options)
+    auths = [server.auth for server in manifest.servers.values() if isinstance(server, HttpServer)]
     if not own_options.public_url and any(
-        isinstance(each, OAuth) and each.per_user for each in auths
+        isinstance(server, OAuth) and server.per_user for server in auths
     ):
-        note("users cannot sign in: set GATEWAY_PUBLIC_URL to where they reach this server")
+        note("users cannot sign in: set GATEWAY_PUBLIC_URL to the address of this server")
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
     own_options = replace(own_options, chat=chat)
     return recording(own_options) if address else own_options
 
 
-def _say_what_is_not_shared(manifest: Manifest, own_options: Options) -> None:
+def _note_unshared_state(manifest: Manifest, own_options: Options) -> None:
     if not own_options.host_key:
-        note("sign-ins stay in files of this machine: to share them, set GATEWAY_HOST_KEY")
-    programs = [name for name, each in manifest.servers.items() if isinstance(each, StdioServer)]
+        note("sign-ins are stored in files of this machine: to share them, set GATEWAY_HOST_KEY")
+    programs = [
+        name for name, server in manifest.servers.items() if isinstance(server, StdioServer)
+    ]
     if programs:
         names = ", ".join(programs)
-        note(f"sessions to programs are not shared: each replica starts its own {names}")
+        note(f"server programs are not shared: each replica starts its own {names}")
 
 
 def _extra_tools(
@@ -329,7 +346,7 @@ def _extra_tools(
 def _with_files(
     console: ConsoleOptions, own_options: Options, requests: Path | None, reports: Path | None
 ) -> ConsoleOptions:
-    """Return *console* with files at their usual places where none are named."""
+    """Return *console* with default paths for files that are not named."""
     folder = console.config.parent if console.config else Path()
     return replace(
         console,

@@ -26,7 +26,7 @@ from gateway.cli.session import (
     read_config,
     select_server,
 )
-from gateway.cli.tables import table
+from gateway.cli.tables import age_text, counted, table, to_jsonable
 from gateway.config.config_file import read_text, server_table, set_server, write_text
 from gateway.config.json_edit import without_member
 from gateway.config.manifest import Manifest
@@ -51,7 +51,7 @@ app = command_group("servers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """What the configuration and the stores hold of one server."""
+    """The configured and stored state of one server."""
 
     name: str
     kind: Literal["program", "address", "virtual", ""] = ""
@@ -59,14 +59,14 @@ class ServerStatus:
     """The program, the address without its path, or the number of aliases."""
     state: Literal["listed", "never listed", "unusable", "disabled"]
     tools: int | None = None
-    """How many it listed last; None if it was never listed."""
+    """Number of tools in the last listing; None if the server was never listed."""
     age_s: float | None = None
-    """Seconds since then."""
+    """Age of the last listing in seconds; None if the server was never listed."""
     pins: Literal["kept", "changed", "none"] = "none"
     changed: tuple[str, ...] = ()
-    """What is not as it was approved; the server's own name stands for its command line."""
+    """Items that differ from their approval. The server's own name means its command line."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 of each tool's definition as the server sent it; an alias may be pinned to it."""
+    """SHA-256 of each tool's definition as sent by the server; an alias may be pinned to it."""
     detail: str = ""
 
 
@@ -77,30 +77,43 @@ class ServerTest:
     name: str
     works: bool
     seconds: float
-    """To start it, connect and list its tools."""
+    """Duration of start, connection and listing, in seconds."""
     tools: tuple[str, ...] = ()
-    """The names as clients see them."""
+    """Tool names as clients see them."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @command(app)
 def add(
-    name: Annotated[str, "Its name in the configuration."],
-    command: Annotated[options.Texts, "After '--': the program and its arguments."] = None,
+    name: Annotated[str, "Name of the server in the configuration."],
+    command: Annotated[options.Texts, "Program and arguments, after '--'."] = None,
     *,
-    url: Annotated[str, "Instead of a program: its address."] = "",
-    env: Annotated[options.Texts, "--env", "-e", "NAME=VALUE for the program."] = None,
-    header: Annotated[options.Texts, "--header", "-H", "'Name: value' for the address."] = None,
-    cwd: Annotated[str, "The program's folder."] = "",
+    url: Annotated[str, "Address of the server, instead of a program."] = "",
+    env: Annotated[
+        options.Texts,
+        "--env",
+        "-e",
+        "Environment variable of the program, as NAME=VALUE; repeatable.",
+    ] = None,
+    header: Annotated[
+        options.Texts,
+        "--header",
+        "-H",
+        "HTTP header for the address, as 'Name: value'; repeatable.",
+    ] = None,
+    cwd: Annotated[str, "Working folder of the program."] = "",
     bearer_env: Annotated[
-        str, Option(metavar="NAME", help="Sign in with the token in this variable.")
+        str,
+        Option(metavar="NAME", help="Environment variable with a bearer token for the address."),
     ] = "",
     oauth: Annotated[bool, "Sign in by OAuth."] = False,
-    oauth_set: Annotated[options.Texts, "KEY=VALUE of it, such as scope=read."] = None,
-    replace: Annotated[bool, "Overwrite one of that name."] = False,
+    oauth_set: Annotated[
+        options.Texts, "Setting of OAuth as KEY=VALUE, such as scope=read; repeatable."
+    ] = None,
+    replace: Annotated[bool, "Overwrite a server with the same name."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Write a server into your configuration. Secrets become references, never copies."""
+    """Add a server to your configuration. Secrets become references, never copies."""
     from gateway.plugins.manifests.client_files import Conversion  # noqa: PLC0415  (it may not be installed)
 
     check_server_name(name)
@@ -110,15 +123,15 @@ def add(
     typed: dict[str, object] = {
         "command": program,
         "args": arguments,
-        "env": parse_pairs(env or (), "=", "--env takes NAME=VALUE"),
+        "env": parse_pairs(env or (), "=", "--env requires NAME=VALUE"),
         "cwd": cwd,
         "url": url,
-        "headers": parse_pairs(header or (), ":", "--header takes 'Name: value'"),
+        "headers": parse_pairs(header or (), ":", "--header requires 'Name: value'"),
     }
     auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or ())
     conversion = Conversion()
     entry = conversion.entry(name, {key: value for key, value in typed.items() if value}) | auth
-    # The values of references are not known here and do not matter.
+    # References are not resolved here; a placeholder is enough to check the entry.
     plain = json.loads(_REFERENCE.sub("x", json.dumps(entry)))
     manifest = parse_manifest({"mcpServers": {name: plain}}, where="the server")
     if manifest.unusable:
@@ -126,16 +139,16 @@ def add(
     text = read_text(config)
     present = server_table(text, where=str(config))[1].get(name)
     if present not in (None, entry) and not replace:
-        raise ConfigError(f"{str(config)!r} has a server {name!r}: take another name, or --replace")
+        raise ConfigError(f"{str(config)!r} has a server {name!r}: use another name, or --replace")
     if present != entry:
         write_text(config, set_server(text, name, entry, where=str(config)), expected=text)
     notes = [
-        f"{item.where} is a secret: it is written as a reference; set {item.variable}"
+        f"{item.where} is a secret, so a reference was written: set {item.variable}"
         for item in conversion.required
     ]
-    notes += [*conversion.notes, f"try it: gateway servers test {name}"]
+    notes += [*conversion.notes, f"to test it: gateway servers test {name}"]
     if auth and not bearer_env:
-        notes.append(f"sign in once: gateway login {name}")
+        notes.append(f"to sign in: gateway login {name}")
     data = {"config": str(config), "name": name, "entry": entry}
     return Output({**data, "variables": conversion.required}, notes=notes)
 
@@ -147,23 +160,23 @@ def _auth_entry(
     if not (bearer_env or is_oauth or settings):
         return {}
     if not url:
-        raise InvalidRequestError("only an address signs in: give --url")
+        raise InvalidRequestError("only servers with an address have a sign-in: give --url")
     if bearer_env:
         if is_oauth or settings:
-            raise InvalidRequestError("a server takes --bearer-env or --oauth, not both")
+            raise InvalidRequestError("use --bearer-env or --oauth, not both")
         if not _VARIABLE.fullmatch(bearer_env):
-            raise InvalidRequestError("--bearer-env takes the name of a variable, not a token")
+            raise InvalidRequestError("--bearer-env requires the name of a variable, not a token")
         return {"auth": {"type": "bearer", "token": f"env:{bearer_env}"}}
-    values = {**parse_pairs(settings, "=", "--oauth-set takes KEY=VALUE")}
+    values = {**parse_pairs(settings, "=", "--oauth-set requires KEY=VALUE")}
     if not _SECRET_REFERENCE.fullmatch(str(values.get("client_secret", "env:NAME"))):
         raise InvalidRequestError(
-            "client_secret is a reference such as env:NAME: what is typed stays in the history"
+            "client_secret must be a reference such as env:NAME: the shell stores typed secrets"
         )
-    return {"auth": {"type": "oauth", **{key: _typed(key, each) for key, each in values.items()}}}
+    return {"auth": {"type": "oauth", **{key: _typed(key, value) for key, value in values.items()}}}
 
 
 def _typed(key: str, text: str) -> object:
-    """Return what was typed as the value that the file wants."""
+    """Return the typed text as the type that the file requires."""
     if key == "callback_port" and text.isdecimal():
         return int(text)
     return text == "true" if key == "per_user" else text
@@ -171,9 +184,11 @@ def _typed(key: str, text: str) -> object:
 
 @command(app)
 def remove(
-    names: Annotated[list[str], "Which."], *, config: options.Config = options.DEFAULT_CONFIG
+    names: Annotated[list[str], "Servers to remove."],
+    *,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Take servers out of your configuration."""
+    """Remove servers from your configuration."""
     read_config(config)
     before = text = read_text(config)
     for name in names:
@@ -190,21 +205,22 @@ def remove(
 
 @command(app, "list")
 def list_(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
-    """Show what is known of each server: state, tools, pins. None is started."""
+    """List the servers with their state, tools and approvals, without starting them."""
     statuses = server_statuses(config)
     data = {"config": str(config), "servers": statuses}
     if not statuses:
-        return Output(data, "No servers are configured: gateway servers add", found=False)
-    columns = ("kind", "target", "state", "tools", "age_s", "pins", "changed", "detail")
-    return Output(data, table(statuses, "server=name", *columns))
+        return Output(data, "No servers are configured; add one: gateway servers add", found=False)
+    rows = [{**to_jsonable(status), "listed": age_text(status.age_s)} for status in statuses]
+    columns = ("kind", "target", "state", "tools", "listed", "approval=pins", "changed", "detail")
+    return Output(data, table(rows, "server=name", *columns))
 
 
 def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     """Return the status of each configured server.
 
     Raises:
-        ConfigError: The file cannot be read.
-        StoreError: The catalog store cannot be used.
+        ConfigError: If the file cannot be read.
+        StoreError: If the catalog store cannot be used.
     """
     manifest = read_config(config)
     _, servers = server_table(read_text(config), where=str(config))
@@ -226,7 +242,7 @@ def _status(name: str, manifest: Manifest, records: ListingStore) -> ServerStatu
     )
     if virtual := manifest.virtual.get(name):
         tools = len(virtual.tools)
-        aliases = f"{tools + len(virtual.resources) + len(virtual.prompts)} aliases"
+        aliases = counted(tools + len(virtual.resources) + len(virtual.prompts), "alias", "aliases")
         return status(kind="virtual", target=aliases, state="listed", tools=tools)
     target = manifest.servers.get(name)
     if target is None:
@@ -253,11 +269,11 @@ def is_about(warning: Diagnostic, server: str) -> bool:
 
 @command(app, "test")
 def run_tests(
-    names: Annotated[options.Texts, "Which; none is all."] = None,
+    names: Annotated[options.Texts, "Servers to start; by default all."] = None,
     *,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Start servers, list their tools, time it, and show what is wrong."""
+    """Start servers, list their tools, and report times and problems."""
     manifest = read_config(config)
     every = tuple(dict.fromkeys((*manifest.servers, *manifest.virtual, *manifest.unusable)))
     for name in names or ():

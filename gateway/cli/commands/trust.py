@@ -1,4 +1,4 @@
-"""`gateway approve` and `gateway login`: what a person has to agree to."""
+"""`gateway approve` and `gateway login`: decisions that only a person can make."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gateway.sources.listing_store import ListingStore
 from gateway.storage.oauth_tokens import open_tokens, with_token_store
 
 _SIGN_IN_S = 600
-"""A person has to find a password."""
+"""Timeout of a sign-in: a person may have to find a password."""
 
 app = command_group()
 
@@ -41,19 +41,20 @@ app = command_group()
 @command(app)
 def approve(
     names: Annotated[
-        options.Texts, "A server, or a tool as server/tool; none lists what changed."
+        options.Texts, "Servers, or tools as server/tool; by default changes are only listed."
     ] = None,
     *,
-    everything: Annotated[bool, "--all", "Approve all that changed."] = False,
+    everything: Annotated[bool, "--all", "Approve all changes."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Approve tools and command lines that changed since they were approved.
 
-    What differs is shown. A name whose server left the configuration is passed on by name:NAME.
+    The differences are shown. name:NAME gives a tool name to another tool after the server of the
+    former tool left the configuration.
     """
     manifest = read_config(config)
-    servers, wanted = (*manifest.servers, *manifest.virtual), frozenset(names or ())
-    for name in wanted:
+    servers, wanted_names = (*manifest.servers, *manifest.virtual), frozenset(names or ())
+    for name in wanted_names:
         if not name.startswith(NAME):
             check_configured(name.partition("/")[0], servers)
     own_options = command_options(manifest)
@@ -66,29 +67,31 @@ def approve(
         similar = similar_of(manifest, records)
         approved = []
         for change in changes:
-            # A server's name stands for its command line and for all of its tools.
-            if everything or not wanted.isdisjoint((change.label, change.server)):
+            # A server's name means its command line and all of its tools.
+            if everything or not wanted_names.isdisjoint((change.label, change.server)):
                 with audited(own_options, store, "approve", change.label):
                     records.approve(change.owner, [change.item], seen=change.after)
                 approved.append(change.label)
     pending = [label for label in differences if label not in approved]
     data = {"approved": approved, "changed": pending, "differences": differences}
-    notes = [f"names hardly differ: {', '.join(keys)}" for keys in similar]
-    parts = (Text(f"\n{printable(label)}\n{text}") for label, text in _as_text(differences))
+    notes = [f"nearly equal names: {', '.join(keys)}" for keys in similar]
+    parts = (
+        Text(f"\n{printable(label)}\n{text}") for label, text in _difference_texts(differences)
+    )
     view = Group(document({"approved": approved, "changed": pending}), *parts)
     return Output(
         data | {"similar": similar},
-        view if changes else "nothing changed",
+        view if changes else "nothing changed since the last approval",
         found=approved or not names,
         notes=notes,
     )
 
 
 def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
-    """Return what is not as it was approved, of all that *manifest* configures.
+    """Return the items of *manifest* that differ from their approval.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: If the store cannot be read.
     """
     servers = (*manifest.servers, *manifest.virtual)
     owners = {server: manifest.owner(server) for server in servers}
@@ -96,10 +99,10 @@ def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
 
 
 def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ...], ...]:
-    """Return groups of tools of the configured servers whose names hardly differ.
+    """Return groups of tools of the configured servers whose names are nearly equal.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: If the store cannot be read.
     """
     own_names = {
         f"{server}/{item}": item
@@ -110,28 +113,28 @@ def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ..
     return find_similar(own_names, records, names_owner(manifest.place))
 
 
-def _as_text(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield each label and what differs as lines, marked - and + as in a patch."""
+def _difference_texts(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
+    """Yield (label, changed lines marked - and +) of each difference."""
     for label, difference in differences.items():
         lines = difference_lines(difference)
-        shown = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]
-        yield label, printable("\n".join(shown) or str(difference.get("note", "")))
+        changed_lines = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]
+        yield label, printable("\n".join(changed_lines) or str(difference.get("note", "")))
 
 
 @command(app)
 def login(
-    server: Annotated[str, "Its name in the configuration."],
+    server: Annotated[str, "Name of the server in the configuration."],
     *,
-    browser: Annotated[bool, "Open one, or only print the address."] = True,
+    browser: Annotated[bool, "Open a browser, or only print the address."] = True,
     forget: Annotated[bool, "Sign out instead."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
+    """Sign in to a server that uses OAuth; its tokens are stored and refreshed."""
     manifest = read_config(config)
     check_configured(server, manifest.servers)
     target = manifest.servers[server]
     if not isinstance(target, HttpServer):
-        raise ConfigError(f"server {server!r} is a program of this machine: it has no sign-in")
+        raise ConfigError(f"server {server!r} is a program on this machine, which has no sign-in")
     own_options = command_options(manifest)
     if own_options.upstream.on_change == "block":
         _check_address(own_options, manifest.owner(server), server, target)
@@ -165,6 +168,6 @@ def _check_address(own_options: Options, owner: str, server: str, target: HttpSe
     with open_store(own_options) as store:
         if store.listings.record_seen(owner, {COMMAND_LINE_PIN: target.launch}):
             raise ConfigError(
-                f"the address of {server!r} is not the approved one: look at its configuration, "
-                f"then: gateway approve {server}"
+                f"the address of {server!r} changed since it was approved: review its "
+                f"configuration, then: gateway approve {server}"
             )

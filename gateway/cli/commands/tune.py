@@ -1,4 +1,4 @@
-"""`gateway tune`."""
+"""`gateway tune`: examples for tools, learned from requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config
-from gateway.cli.tables import pairs, table, to_jsonable
+from gateway.cli.tables import counted, pairs, table, to_jsonable
 from gateway.config.config_file import read_text, write_text
 from gateway.errors import InvalidRequestError
 from gateway.options.environment import catalog_store_path
@@ -27,32 +27,35 @@ app = command_group()
 
 @command(app)
 def tune(
-    requests: Annotated[Path | None, "Requests and their tools, as for 'gateway eval'."] = None,
+    requests: Annotated[
+        Path | None, "File of requests and their tools, as for 'gateway eval'."
+    ] = None,
     *,
-    take_back: Annotated[bool, "--undo", "Take back what was learned."] = False,
+    take_back: Annotated[bool, "--undo", "Undo the last run."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Learn which tools serve which requests, and keep it if others of them gain.
+    """Learn which tools serve which requests; keep the result if other requests improve.
 
-    Exit code 1 if nothing is kept. What was learned stands in tuning.json beside the catalog store.
+    Exit code 1 if nothing is kept. The result is stored in tuning.json next to the catalog store.
     """
     read_config(config)
     if take_back == (requests is not None):
-        raise InvalidRequestError("name a file of requests, or --undo")
-    wanted = None
+        raise InvalidRequestError("give a file of requests, or --undo")
+    request_set = None
     if requests is not None:
-        text = read_text(requests, missing=f"there is no file {str(requests)!r}")
-        wanted = parse(text, where=str(requests))
+        text = read_text(requests, missing=f"file {str(requests)!r} was not found")
+        request_set = parse(text, where=str(requests))
     with open_session(config, strategy=strategy, documents=documents) as session:
         file = catalog_store_path(session.gateway.gateway.options).with_name("tuning.json")
         tools = _undo(session, file)
-        if wanted is None:
-            view = f"{tools} tools have the examples of before" if tools else "nothing was learned"
+        if request_set is None:
+            restored = f"{counted(tools, 'tool')} restored to the former examples"
+            view = restored if tools else "nothing was learned, so there is nothing to undo"
             return Output({"tools": tools}, view, found=tools, code=session.code)
-        tuning = _learn(session, wanted, caller or ANYONE)
+        tuning = _learn(session, request_set, caller or ANYONE)
         if tuning.kept:
             write_text(file, _adapter().dump_json(tuning, indent=1).decode() + "\n", expected="")
     code = session.code if tuning.kept else NOTHING
@@ -67,7 +70,7 @@ def _learn(session: CatalogSession, requests: RequestSet, caller: Caller) -> Tun
 
 
 def _undo(session: CatalogSession, file: Path) -> int:
-    """Take back what *file* says was learned; return of how many tools."""
+    """Undo the changes recorded in *file*; return the number of tools that were changed."""
     if not (text := read_text(file)):
         return 0
     tuning: Tuning = read_value(Tuning, TypeAdapter(object).validate_json(text), where=str(file))
@@ -82,7 +85,7 @@ def _adapter() -> TypeAdapter[Tuning]:
 
 
 def tuning_view(tuning: Tuning) -> RenderableType:
-    """Return what was learned, and what it changed."""
+    """Return what was learned and the changed figures."""
     changes = [
         {"figure": name, **to_jsonable(change)}
         for name, change in (tuning.comparison.changes.items() if tuning.comparison else ())
@@ -90,7 +93,7 @@ def tuning_view(tuning: Tuning) -> RenderableType:
     summary = {
         "requests": tuning.requests,
         "tools with examples": len(tuning.examples) or None,
-        "would be found no longer": tuning.unfound,
+        "no longer found": tuning.unfound,
     }
     tables = [table(changes, *changes[0])] if changes else []
     return Group(*tables, tuning.reason, pairs(summary))

@@ -1,7 +1,8 @@
-"""`gateway usage`: what recorded calls show, and what learning from them would change."""
+"""`gateway usage`: outcomes of recorded calls, and the effect of learning from them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,27 +25,29 @@ from gateway.plugins.usage.transitions import MIN_COUNT, count_transitions, is_p
 from gateway.stores import resolve_store
 
 _NO_CALLS = (
-    'no calls are noted: "options": {"usage": true} in the configuration has them noted, or '
-    "UsageOptions(record=True) in a program"
+    'no calls are recorded: turn recording on by "options": {"usage": true} in the configuration, '
+    "or by UsageOptions(record=True) in a program"
 )
-_MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
+_MAY_BE_CHANCE = "these orders may be chance, because some tasks do not predict the others yet"
 
-_Tenant = Annotated[str, "--tenant", "With the calls of this tenant; else those without one."]
+_Tenant = Annotated[
+    str, "--tenant", "Include the calls of this tenant; by default only calls without a tenant."
+]
 
 app = command_group("usage")
 
 
 @command(app)
 def show(
-    tool: Annotated[str, "Its id, server/name; without one: all."] = "",
+    tool: Annotated[str, "Id of a tool (server/name); by default all tools."] = "",
     *,
-    tenant: Annotated[str, "What this tenant learns from; else all calls."] = "",
+    tenant: Annotated[str, "Only calls that this tenant learns from; by default all."] = "",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Show how calls ended, what that does to scores, and what follows what."""
-    with open_ledger(config) as ledger:
-        tallies = [tally for tally in ledger.tallies(tenant or None) if tool in {"", tally.tool}]
-        tasks = [task.tools for task in ledger.tasks(tenant or None)]
+    """Show outcomes of calls, their effect on scores, and the order of calls."""
+    with open_call_log(config) as call_log:
+        tallies = [tally for tally in call_log.tallies(tenant or None) if tool in {"", tally.tool}]
+        tasks = [task.tools for task in call_log.tasks(tenant or None)]
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
     counts = sum_outcomes([replace(tally, age_s=0.0) for tally in tallies])
     rows = [
@@ -60,24 +63,27 @@ def show(
     data = {"tools": rows, "followed": transitions, "tasks": len(tasks), "believed": is_trusted}
     if not rows:
         return Output(data, _NO_CALLS, found=False)
-    return Output(data, notes=() if is_trusted or not transitions else (_MAY_BE_CHANCE,))
+    notes = () if is_trusted or not transitions else (_MAY_BE_CHANCE,)
+    return Output(data, document(_renamed(data)), notes=notes)
 
 
 @command(app)
 def export(
     *,
     out: options.Folder = None,
-    min_count: Annotated[int, Option(min=1, help="Tasks a pair needs.")] = MIN_COUNT,
+    min_count: Annotated[
+        int, Option(min=1, help="Minimum number of tasks per pair of tools.")
+    ] = MIN_COUNT,
     tenant: _Tenant = "",
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
-    with open_ledger(config) as ledger:
-        tasks = [task.tools for task in ledger.tasks(tenant)]
+    """Write next steps learned from calls as Markdown-LD, for you to read, edit and commit."""
+    with open_call_log(config) as call_log:
+        tasks = [task.tools for task in call_log.tasks(tenant)]
     transitions = count_transitions(tasks, min_count=min_count)
     if not transitions:
-        note("nothing was called after something else often enough to be written down")
+        note("no tool was called after another one often enough to be exported")
         return document_output((), None, force=force, more={"followed": ()})
     if not is_predictive(tasks):
         note(_MAY_BE_CHANCE)
@@ -108,16 +114,18 @@ def report(
     strategy: options.Strategy = None,
     tenant: _Tenant = "",
 ) -> Output:
-    """Show what is never found or called, and what the signals would have changed.
+    """Report tools that are never found or called, and the effect of the usage signals.
 
-    Searches and calls of all tenants count, or those of --tenant and without one.
+    Searches and calls of all tenants count. With --tenant, those of this tenant and without a
+    tenant
+    count.
     """
     with (
-        open_ledger(config) as ledger,
+        open_call_log(config) as call_log,
         open_session(config, strategy=strategy, documents=documents) as session,
     ):
-        history, snapshot = CallHistory.read(ledger, tenant), session.gateway.snapshot()
-        use = usage_report(snapshot, ledger, tenant or None)
+        history, snapshot = CallHistory.read(call_log, tenant), session.gateway.snapshot()
+        use = usage_report(snapshot, call_log, tenant or None)
         replayed = evaluate_usage(snapshot, history.tasks, history.outcomes)
     is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank
     data = {
@@ -135,25 +143,25 @@ def report(
     ]
     return Output(
         data,
-        document({**data, "servers": lengths}),
+        document(_renamed({**data, "servers": lengths})),
         found=learn.calls or use.total.searches,
         code=session.code,
-        notes=["which tools were never found or called: --json"] if lengths else (),
+        notes=["--json lists the tools that were never found or called"] if lengths else (),
     )
 
 
 @command(app)
 def forget(
     *,
-    tool: Annotated[str, "The calls of one tool, server/name."] = "",
-    tenant: Annotated[str, "The calls of one tenant."] = "",
-    everything: Annotated[bool, "--all", "All calls."] = False,
+    tool: Annotated[str, "Delete the calls of this tool (server/name)."] = "",
+    tenant: Annotated[str, "Delete the calls of this tenant."] = "",
+    everything: Annotated[bool, "--all", "Delete all calls."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Forget calls that were noted, and searches with them."""
+    """Delete recorded calls, together with their searches."""
     own_options = command_options(read_optional(config))
     if not (tool or tenant or everything):
-        raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
+        raise InvalidRequestError("name the calls to delete: --tool, --tenant, or --all")
     with (
         open_store(own_options) as store,
         audited(own_options, store, "usage.forget", f"{tool} {tenant}".strip() or "all"),
@@ -162,6 +170,11 @@ def forget(
     return Output({"forgotten": count})
 
 
-def open_ledger(config: Path) -> closing[CallLog]:
-    """Return the ledger of calls, to be closed with the block."""
+def _renamed(data: Mapping[str, object]) -> dict[str, object]:
+    """Return *data* under plainer names for people."""
+    return {{"believed": "trusted"}.get(name, name): value for name, value in data.items()}
+
+
+def open_call_log(config: Path) -> closing[CallLog]:
+    """Return the log of calls, which is closed at the end of the block."""
     return closing(call_log_of(resolve_store(command_options(read_optional(config)))))

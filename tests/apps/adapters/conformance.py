@@ -1,6 +1,6 @@
-"""What every adapter of an agent framework keeps, whatever the framework: one suite for all.
+"""Tests that every adapter of an agent framework passes.
 
-A framework's test derives from `Conformance` and says how an agent of its kind is asked.
+The tests of a framework derive from `Conformance` and define how an agent is asked.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Host = Sequence[Callable[..., Any]]
 
 
 def find(query: str, name: str = "search_tools") -> Turn:
-    """The model searches."""
+    """Return a turn in which the model searches."""
     return Turn(calls=(Call(name, {"query": query}),))
 
 
 def use(name: str, /, **arguments: object) -> Turn:
-    """The model calls a tool."""
+    """Return a turn in which the model calls a tool."""
     return Turn(calls=(Call(name, arguments),))
 
 
 PLAY = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
 SONG = (find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
-"""The model finds a tool, uses it, and is done."""
+"""Turns of a model that finds a tool, uses it and answers."""
 ADA = Caller(scopes=frozenset({"music"}))
 MUSIC_RULES = {"local/play_music": Access(scopes=frozenset({"music"}))}
-"""Rules that let callers like Ada alone play music."""
+"""Rules that let only callers like Ada play music."""
 
 
 def tell_time() -> str:
@@ -62,17 +62,17 @@ class Setup:
 
 
 class Conformance(ABC):
-    """Tests that a framework's own file runs by deriving from this."""
+    """Tests that the test class of a framework inherits."""
 
     @abstractmethod
     async def converse(self, setup: Setup, url: str) -> str:
-        """Ask an agent of *setup* 'Please help me.' and return its last words."""
+        """Ask an agent of *setup* 'Please help me.' and return its last answer."""
 
     @pytest.mark.parametrize("reads", [False, True], ids=["a caller", "a function"])
-    async def test_a_caller_finds_and_calls_what_its_scopes_allow(
+    async def test_caller_finds_and_calls_what_its_scopes_allow(
         self, gateway: Gateway, cast: Cast, *, reads: bool
     ) -> None:
-        """Named for all conversations, or read from the framework's context."""
+        """The caller is given for all conversations, or read from the framework's context."""
         gateway.set_rules(MUSIC_RULES)
         model = cast(find("play a song"), PLAY, Turn("Done."))
 
@@ -82,10 +82,12 @@ class Conformance(ABC):
         assert "play_music" in answer(model.requests[1])
         assert "playing Yesterday" in answer(model.requests[2])
 
-    async def test_a_hidden_tool_is_answered_as_one_that_is_not_there(
+    async def test_hidden_tool_is_answered_like_an_unknown_tool(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """To the byte: found, called through the call tool or by its name, or misspelt."""
+        """The answers are equal byte for byte: after a search, through the call tool, by name, or
+        misspelt.
+        """
         misspelt = use("call_tool", name="play_musik", arguments={})
         steps = (find("play a song"), PLAY, misspelt, Turn("Done."))
         gateway.set_rules(MUSIC_RULES)
@@ -95,34 +97,35 @@ class Conformance(ABC):
         gateway.remove_tool("play_music")
         await self.converse(Setup(gateway), gone.base_url)
 
-        assert [answer(each) for each in gone.requests] == [
-            answer(each) for each in hidden.requests
+        assert [answer(request) for request in gone.requests] == [
+            answer(request) for request in hidden.requests
         ]
-        assert [each.tool_names for each in gone.requests] == [
-            each.tool_names for each in hidden.requests
+        assert [request.tool_names for request in gone.requests] == [
+            request.tool_names for request in hidden.requests
         ]
-        assert [each.functions for each in gone.requests] == [
-            each.functions for each in hidden.requests
+        assert [request.functions for request in gone.requests] == [
+            request.functions for request in hidden.requests
         ]
 
-    async def test_what_is_no_caller_ends_the_run(self, gateway: Gateway, cast: Cast) -> None:
-        """A function of the host's that forgot to return one opens nothing."""
+    async def test_missing_caller_ends_the_run(self, gateway: Gateway, cast: Cast) -> None:
+        """A host function that forgets to return a caller must not grant access."""
         model = cast(Turn("Hello."))
         forgetful: Any = lambda _context: None  # noqa: E731
 
         with pytest.raises(Exception, match=r"caller must return a Caller\(…\), got NoneType"):
             await self.converse(Setup(gateway, caller=forgetful), model.base_url)
 
-    async def test_the_host_answers_its_own_tools(self, gateway: Gateway, cast: Cast) -> None:
-        """What the host brought runs as if there were no gateway."""
+    async def test_host_tools_run_unchanged(self, gateway: Gateway, cast: Cast) -> None:
         model = cast(use("tell_time"), Turn("Late."))
 
         await self.converse(Setup(gateway, [tell_time]), model.base_url)
 
         assert "five past ten" in answer(model.requests[1])
 
-    async def test_the_host_wins_a_name(self, gateway: Gateway, cast: Cast) -> None:
-        """Ours move aside, and a found tool of a host's name stays the host's."""
+    async def test_host_tools_keep_their_names(self, gateway: Gateway, cast: Cast) -> None:
+        """The gateway's tools get other names, and a found tool with a host's name is not
+        offered.
+        """
 
         def search_tools(query: str) -> str:
             """Search the tool shed."""
@@ -147,12 +150,12 @@ class Conformance(ABC):
         assert requests[2].tool_names.count("play_music") == 1
         assert "the host plays Yesterday" in answer(requests[3])
 
-    async def test_a_tool_is_called_by_name_without_being_shown(
+    async def test_call_tool_calls_tools_that_are_not_offered(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """Seeing is a convenience: `call_tool` calls whatever the catalog has."""
-        asked = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
-        model = cast(asked, Turn("Done."))
+        """Proxies are a convenience: `call_tool` calls every tool of the catalog."""
+        turn = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
+        model = cast(turn, Turn("Done."))
 
         await self.converse(Setup(gateway), model.base_url)
 
@@ -161,7 +164,7 @@ class Conformance(ABC):
     async def test_wrong_arguments_are_answered_with_the_schema(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """The model mends its call in one turn; the run goes on."""
+        """The model can correct its call in one turn."""
         model = cast(
             find("look up an invoice"),
             use("find_invoice", number="INV-7", year="last"),
@@ -175,8 +178,8 @@ class Conformance(ABC):
         assert "schema" in answer(model.requests[2])
         assert '"paid": false' in answer(model.requests[3])
 
-    async def test_a_forged_search_result_shows_nothing(self, gateway: Gateway, cast: Cast) -> None:
-        """Only what answers our own search counts; other tools' texts are data."""
+    async def test_forged_search_result_offers_no_tools(self, gateway: Gateway, cast: Cast) -> None:
+        """Only results of the gateway's own search count; texts of other tools are data."""
 
         def read_mail() -> str:
             """Read the newest mail."""
@@ -189,14 +192,12 @@ class Conformance(ABC):
         assert "delete_invoice" in answer(model.requests[1])
         assert "delete_invoice" not in model.requests[1].tool_names
 
-    async def test_the_host_is_asked_before_something_is_destroyed(
-        self, gateway: Gateway, cast: Cast
-    ) -> None:
-        """A refusal is told to the model, and nothing is sent."""
-        asked: list[Approval] = []
+    async def test_host_approves_destructive_calls(self, gateway: Gateway, cast: Cast) -> None:
+        """The model is told about a refusal, and nothing is sent."""
+        approvals: list[Approval] = []
 
         def approve(approval: Approval) -> bool:
-            asked.append(approval)
+            approvals.append(approval)
             return False
 
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
@@ -204,11 +205,13 @@ class Conformance(ABC):
 
         await self.converse(Setup(gateway, approve=approve), model.base_url)
 
-        assert [each.entity.name for each in asked] == ["delete_invoice"]
+        assert [item.entity.name for item in approvals] == ["delete_invoice"]
         assert "was not approved" in answer(model.requests[1])
 
-    async def test_what_nobody_can_approve_is_not_sent(self, gateway: Gateway, cast: Cast) -> None:
-        """Without a hook a tool that says that it destroys is refused, and the way out is told."""
+    async def test_destructive_call_without_an_approver_is_refused(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """The answer names the remedy."""
         call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
         model = cast(call, Turn("I was not allowed to."))
 
@@ -218,10 +221,7 @@ class Conformance(ABC):
         assert "INV-7 is gone" not in refused
         assert "approve=" in refused
 
-    async def test_an_empty_catalog_adds_nothing(
-        self, open_gateway: OpenGateway, cast: Cast
-    ) -> None:
-        """An agent over an empty gateway is the bare agent."""
+    async def test_empty_catalog_adds_no_tools(self, open_gateway: OpenGateway, cast: Cast) -> None:
         model = cast(Turn("Hello."))
 
         assert "Hello." == await self.converse(Setup(open_gateway(), [tell_time]), model.base_url)
@@ -229,12 +229,10 @@ class Conformance(ABC):
 
 
 class Finding(Conformance):
-    """What holds besides where the framework asks for the tools of each turn anew."""
+    """Additional tests of frameworks that request the tools of each turn."""
 
-    async def test_a_found_tool_is_called_like_any_other(
-        self, gateway: Gateway, cast: Cast
-    ) -> None:
-        """Search, then the proxy with its real schema, then the answer."""
+    async def test_found_tool_is_called_by_its_own_name(self, gateway: Gateway, cast: Cast) -> None:
+        """The model searches, gets the proxy with its real schema, and calls it."""
         model = cast(
             find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
         )
@@ -245,13 +243,13 @@ class Finding(Conformance):
         assert reply == "Not paid."
         assert {"tell_time", "search_tools", "call_tool"} == set(first.tool_names)
         assert {*first.tool_names, "find_invoice"} <= set(second.tool_names)
-        shown = second.functions["find_invoice"]
-        assert shown["parameters"] == schema_of("find_invoice", await gateway.list_tools())
-        assert shown["description"] == "Look up one invoice of a customer."
+        output = second.functions["find_invoice"]
+        assert output["parameters"] == schema_of("find_invoice", await gateway.list_tools())
+        assert output["description"] == "Look up one invoice of a customer."
         assert '"paid": false' in answer(third)
 
-    async def test_the_tool_list_only_grows(self, gateway: Gateway, cast: Cast) -> None:
-        """The prompt's beginning stays the same, so that the service's cache serves it."""
+    async def test_tool_list_only_grows(self, gateway: Gateway, cast: Cast) -> None:
+        """The beginning of the prompt stays the same, so the service can cache it."""
         model = cast(
             find("look up an invoice"),
             find("play a song"),
@@ -266,10 +264,10 @@ class Finding(Conformance):
         for earlier, later in pairwise(names):
             assert later[: len(earlier)] == earlier
 
-    async def test_a_large_catalog_stays_small_for_the_model(
+    async def test_large_catalog_offers_few_tools(
         self, open_gateway: OpenGateway, catalog_of: CatalogOf, cast: Cast
     ) -> None:
-        """Six hundred tools, and the model sees a handful; a result keeps to its budget."""
+        """The catalog has 600 tools, and a result stays within its budget."""
         options = Options(discovery=DiscoveryOptions(result_token_budget=200, proxies_per_search=3))
         gateway = open_gateway(options=options)
         gateway.add_source(ListSource("shelf", catalog_of(600)))
@@ -285,32 +283,38 @@ class Finding(Conformance):
 
 
 class Running(Finding):
-    """What holds besides where an agent is made over a client, and runs as often as one likes."""
+    """Additional tests of frameworks whose agent has a client and can run repeatedly."""
 
     readers: Sequence[CallerOf[Any]]
-    """Functions that read the caller of a run, one for each place where the framework has it."""
+    """Functions that read the caller of a run, one for each place of the framework's context."""
 
     @abstractmethod
     def agent(self, setup: Setup, client: AsyncOpenAI) -> Any:
-        """Make an agent that asks the model through *client*."""
+        """Return an agent that uses *client*."""
 
     @abstractmethod
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
-        """Ask it, after what came *before*; give its last words, and what to go on from."""
+        """Run the agent with *text* after *before*; return (last answer, state for the next
+        run).
+        """
 
     @abstractmethod
     async def run_for(self, agent: Any, caller: Caller) -> object:
-        """Ask it for *caller*, who is named where `readers` look."""
+        """Run the agent for *caller*, who is stored where `readers` look."""
 
     async def converse(self, setup: Setup, url: str) -> str:
-        """Run once."""
+        """Run an agent once."""
         async with client_of(url) as client:
             agent = self.agent(setup, client)
             reply, _ = await self.run(agent, "Please help me.")
         return reply
 
-    async def twice(self, gateway: Gateway, cast: Cast, *, later: bool) -> ModelRequest:
-        """Find a tool in one run, and give the request of the next: a *later* one goes on."""
+    async def request_of_second_run(
+        self, gateway: Gateway, cast: Cast, *, later: bool
+    ) -> ModelRequest:
+        """Find a tool in one run, and return the request of the next run, which continues if
+        *later*.
+        """
         model = cast(find("play a song"), Turn("What song?"))
         async with client_of(model.base_url) as client:
             agent = self.agent(Setup(gateway), client)
@@ -318,23 +322,19 @@ class Running(Finding):
             await self.run(agent, "Yesterday.", before if later else None)
         return model.requests[2]
 
-    async def test_a_later_run_goes_on_with_what_was_found(
-        self, gateway: Gateway, cast: Cast
-    ) -> None:
-        """State is what the caller keeps."""
-        asked = await self.twice(gateway, cast, later=True)
+    async def test_later_run_continues_with_found_tools(self, gateway: Gateway, cast: Cast) -> None:
+        """The caller of the agent stores the state."""
+        request = await self.request_of_second_run(gateway, cast, later=True)
 
-        assert "play_music" in asked.tool_names
+        assert "play_music" in request.tool_names
 
-    async def test_runs_do_not_see_what_other_runs_found(
-        self, gateway: Gateway, cast: Cast
-    ) -> None:
+    async def test_runs_do_not_share_found_tools(self, gateway: Gateway, cast: Cast) -> None:
         """One agent serves many conversations."""
-        asked = await self.twice(gateway, cast, later=False)
+        request = await self.request_of_second_run(gateway, cast, later=False)
 
-        assert "play_music" not in asked.tool_names
+        assert "play_music" not in request.tool_names
 
-    async def test_the_caller_comes_with_the_run(self, gateway: Gateway, cast: Cast) -> None:
+    async def test_caller_is_read_from_each_run(self, gateway: Gateway, cast: Cast) -> None:
         """One agent serves many callers."""
         gateway.set_rules(MUSIC_RULES)
         for reads in self.readers:
@@ -348,33 +348,37 @@ class Running(Finding):
             assert "playing Yesterday" in answer(model.requests[1])
             assert "playing Yesterday" not in answer(model.requests[3])
 
-    async def test_what_stands_among_the_tools_is_not_told_again(
+    async def test_second_search_names_offered_tools_only(
         self, gateway: Gateway, cast: Cast
     ) -> None:
-        """A second search that finds it names it, and no more."""
+        """Their schemas are not repeated."""
         model = cast(find("play a song"), find("play a song"), Turn("Done."))
 
         await self.converse(Setup(gateway), model.base_url)
 
-        first, again = (json.loads(answer(each))["tools"][0] for each in model.requests[1:])
+        first, again = (json.loads(answer(request))["tools"][0] for request in model.requests[1:])
         assert {"name", "about", "needs"} == {*first}
         assert {"name": "play_music"} == again
 
 
 def client_of(url: str) -> AsyncOpenAI:
-    """A client without TLS: reading the certificates takes longer than all the rest."""
+    """Return a client without TLS, because loading certificates takes longer than all other
+    work.
+    """
     plain = DefaultAsyncHttpxClient(verify=False)
     return AsyncOpenAI(base_url=url, api_key="test", max_retries=0, http_client=plain)
 
 
 def answer(request: ModelRequest) -> str:
-    """Give the text of the tool messages that a request ended with."""
+    """Return the text of the tool messages at the end of a request."""
     reply = [message["content"] for message in request.last_tool_results()]
-    parts = [part for each in reply for part in (each if isinstance(each, list) else [each])]
+    parts = [part for item in reply for part in (item if isinstance(item, list) else [item])]
     return "\n".join(part["text"] if isinstance(part, dict) else str(part) for part in parts)
 
 
 def schema_of(name: str, entities: Iterable[Entity]) -> JsonObject:
-    """Give the schema that a tool of the catalog really has."""
-    (schema,) = [each.definition.input_schema for each in entities if each.exposed_name == name]
+    """Return the schema of a tool in the catalog."""
+    (schema,) = [
+        entity.definition.input_schema for entity in entities if entity.exposed_name == name
+    ]
     return schema

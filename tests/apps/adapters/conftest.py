@@ -1,4 +1,4 @@
-"""A gateway over three functions, and scripted models that are closed at the end."""
+"""A gateway with three functions, and scripted models that are closed after the test."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def play_music(song: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway over those three."""
+    """A gateway with these three functions."""
     gateway = open_gateway()
     gateway.add_tool(find_invoice)
     gateway.add_tool(delete_invoice, hints=Hints(destructive=True))
@@ -47,7 +47,7 @@ def gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def cast() -> Iterator[Cast]:
-    """Start a model that plays turns."""
+    """Start a scripted model that plays turns."""
     started: list[ScriptedModel] = []
 
     def start(*turns: Turn | Policy) -> ScriptedModel:

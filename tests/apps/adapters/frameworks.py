@@ -1,8 +1,8 @@
-"""Which framework is here.
+"""Selection of the installed agent frameworks.
 
-Each adapter is tested in an environment of its own, since frameworks are many and large. The gate
-names it by ``ADAPTER``: that framework's tests must run, the others are not looked at. Without the
-variable, as on a developer's machine, the tests of what is not installed are skipped.
+Each adapter is tested in its own environment, because frameworks are many and large. The gate sets
+``ADAPTER``: the tests of this framework must run, and the others are ignored. Without the variable,
+as on a developer's machine, tests of frameworks that are not installed are skipped.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ FRAMEWORKS = {
     "agent_framework": "agent_framework",
     "llama_index": "llama_index",
 }
-"""The adapters that have an extra, and what they import."""
+"""Imported modules of each adapter, keyed by extra."""
 
 
 def elsewhere() -> list[str]:
-    """Give the files whose tests the gate runs in another environment than this."""
+    """Return the files whose tests the gate runs in another environment."""
     chosen = os.environ.get("ADAPTER", "").replace("-", "_")
-    return [f"test_{each}.py" for each in FRAMEWORKS if chosen and each != chosen]
+    return [f"test_{item}.py" for item in FRAMEWORKS if chosen and item != chosen]
 
 
 def needs(extra: str, *modules: str) -> None:
-    """Skip the calling test module unless *modules* can be imported, which *extra* brings."""
+    """Skip the calling test module unless *modules* of *extra* can be imported."""
     missing = [module for module in modules if not _here(module)]
     if missing and os.environ.get("ADAPTER") != extra:
         reason = f'{missing[0]} is not installed: pip install ".[{extra}]"'
@@ -40,5 +40,5 @@ def _here(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        # The package around it is missing.
+        # The parent package is missing.
         return False

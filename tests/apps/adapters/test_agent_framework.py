@@ -1,4 +1,4 @@
-"""The Microsoft Agent Framework: an agent with the middleware, against a real server."""
+"""The Microsoft Agent Framework: an agent with the middleware, against a real HTTP server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Clients = type[OpenAIChatClient | OpenAIChatCompletionClient]
 
 
 class AgentFramework(Running):
-    """The suite. The session remembers, and can be stored between two runs."""
+    """The suite. A session stores found tools, and can be saved between two runs."""
 
     client: Clients
     readers = (lambda context: context.kwargs["caller"],)
@@ -32,7 +32,7 @@ class AgentFramework(Running):
     def agent(self, setup: Setup, client: AsyncOpenAI) -> Agent:
         return Agent(
             client=self.client(model="scripted", async_client=client),
-            tools=[tool(each) for each in setup.host],
+            tools=[tool(item) for item in setup.host],
             middleware=[
                 GatewayMiddleware(setup.gateway, approve=setup.approve, caller=setup.caller)
             ],
@@ -48,24 +48,27 @@ class AgentFramework(Running):
 
 
 class TestAgentFrameworkChat(AgentFramework):
-    """The suite, over Chat Completions."""
+    """The suite over Chat Completions."""
 
     client = OpenAIChatCompletionClient
 
 
 class TestAgentFramework(AgentFramework):
-    """The suite, over the Responses API."""
+    """The suite over the Responses API."""
 
     client = OpenAIChatClient
 
-    async def test_the_service_keeps_the_messages(self, gateway: Gateway, cast: Cast) -> None:
-        """A later request does not bring what was found: the session alone knows of it."""
-        asked = await self.twice(gateway, cast, later=True)
+    async def test_session_remembers_found_tools_for_a_service_that_stores_messages(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """A later request contains only new messages."""
+        request = await self.request_of_second_run(gateway, cast, later=True)
 
-        assert asked.stored is not None
+        assert request.stored is not None
 
-    async def test_an_agent_runs_without_a_session(self, gateway: Gateway, cast: Cast) -> None:
-        """What is found is remembered with the tools of the run."""
+    async def test_agent_without_a_session_remembers_found_tools_with_the_tools(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
         model = cast(*SONG)
 
         async with client_of(model.base_url) as client:
@@ -78,8 +81,8 @@ class TestAgentFramework(AgentFramework):
 agent_of = TestAgentFramework().agent
 
 
-async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
-    """Updates of the tools come between those of the model."""
+async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
+    """Updates of tools and of the model alternate."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -92,14 +95,13 @@ async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) ->
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_the_services_own_tools_are_the_hosts(gateway: Gateway, cast: Cast) -> None:
-    """A tool that the service runs passes through as it is."""
+async def test_tools_of_the_service_are_passed_unchanged(gateway: Gateway, cast: Cast) -> None:
     model = cast(Turn("Sunny."))
 
     async with client_of(model.base_url) as client:
-        asked = OpenAIChatClient(model="scripted", async_client=client)
-        hosted = asked.get_web_search_tool()
-        agent = Agent(client=asked, tools=[hosted], middleware=[GatewayMiddleware(gateway)])
+        chat_client = OpenAIChatClient(model="scripted", async_client=client)
+        hosted = chat_client.get_web_search_tool()
+        agent = Agent(client=chat_client, tools=[hosted], middleware=[GatewayMiddleware(gateway)])
         await agent.run("Please help me.")
 
     kinds = [tool["type"] for tool in model.requests[0].tools]

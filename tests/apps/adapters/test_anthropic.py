@@ -1,4 +1,4 @@
-"""Anthropic's tool definitions and references, written and read without its library."""
+"""Anthropic's tool definitions and references, tested without Anthropic's library."""
 
 from __future__ import annotations
 
@@ -21,76 +21,74 @@ OPTIONS = DiscoveryOptions()
 TOOLS = ToolList(names=meta_names(OPTIONS, ()))
 
 
-async def answered(
+async def answer_to(
     gateway: Gateway, name: str, tools: ToolList = TOOLS, /, **arguments: object
 ) -> dict[str, object]:
-    """What answers a call of the model."""
+    """Return the answer to a call of the model."""
     call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
     return tool_result(await handle_call(gateway, tools, call), OPTIONS)
 
 
-async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
-    """The service shows what is referred to, with its real schema."""
+async def test_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
+    """The service shows the referenced definition with its real schema."""
     entities = await gateway.list_tools()
-    deferred = {str(each["name"]): each for each in (definition(e, OPTIONS) for e in entities)}
+    deferred = {str(item["name"]): item for item in (definition(e, OPTIONS) for e in entities)}
 
-    block = await answered(gateway, "search_tools", query="look up an invoice")
+    block = await answer_to(gateway, "search_tools", query="look up an invoice")
 
     content = block["content"]
     assert isinstance(content, list)
     assert {"type": "tool_reference", "tool_name": "find_invoice"} == content[0]
-    shown = deferred["find_invoice"]
+    output = deferred["find_invoice"]
     assert (schema_of("find_invoice", entities), True) == (
-        shown["input_schema"],
-        shown["defer_loading"],
+        output["input_schema"],
+        output["defer_loading"],
     )
     assert "is_error" not in block
     assert "defer_loading" not in definition(entities[0], OPTIONS, deferred=False)
 
 
-async def test_a_caller_is_shown_and_answered_what_its_scopes_allow(gateway: Gateway) -> None:
-    """Definitions, references and calls; whatever else is not there."""
+async def test_caller_gets_definitions_and_answers_of_its_scopes(gateway: Gateway) -> None:
     gateway.set_rules({"local/find_invoice": Access(scopes=frozenset({"billing"}))})
-    shown = []
+    output = []
     for caller in (Caller(scopes=frozenset({"billing"})), ANYONE):
         tools = replace(TOOLS, caller=caller)
-        names = [each.exposed_name for each in await gateway.list_tools(caller=caller)]
-        found = await answered(gateway, "search_tools", tools, query="look up an invoice")
-        called = await answered(gateway, "find_invoice", tools, number="INV-7")
-        shown.append(["find_invoice" in str(part) for part in (names, found, called)])
-        shown[-1].append("is_error" not in called)
+        names = [tool.exposed_name for tool in await gateway.list_tools(caller=caller)]
+        result = await answer_to(gateway, "search_tools", tools, query="look up an invoice")
+        called = await answer_to(gateway, "find_invoice", tools, number="INV-7")
+        output.append(["find_invoice" in str(part) for part in (names, result, called)])
+        output[-1].append("is_error" not in called)
 
-    # The last answer names the tool that was called, as it names any that is not there.
-    assert [[True, True, False, True], [False, False, True, False]] == shown
+    # The last answer contains the name of the called tool, like the answer for any unknown tool.
+    assert [[True, True, False, True], [False, False, True, False]] == output
 
 
-async def test_a_search_that_finds_nothing_says_so(gateway: Gateway) -> None:
-    """A list of references may not be empty."""
-    block = await answered(gateway, "search_tools", query="xylophonq")
+async def test_search_without_matches_is_answered_as_text(gateway: Gateway) -> None:
+    """A list of references must not be empty."""
+    block = await answer_to(gateway, "search_tools", query="xylophonq")
 
     assert "No tool matches" in str(block["content"])
 
 
-async def test_a_call_is_answered_as_text_and_a_failure_marked(gateway: Gateway) -> None:
-    """A wrong call brings the schema."""
-    played = await answered(gateway, "play_music", song="Yesterday")
-    failed = await answered(gateway, "play_music")
+async def test_call_is_answered_as_text_and_failures_are_marked(gateway: Gateway) -> None:
+    """The answer to a wrong call contains the schema."""
+    played = await answer_to(gateway, "play_music", song="Yesterday")
+    failed = await answer_to(gateway, "play_music")
 
     assert "playing Yesterday" == played["content"]
     assert (True, True) == (failed["is_error"], "schema" in json.loads(str(failed["content"])))
 
 
-async def test_names_of_the_host_are_not_referred_to(gateway: Gateway) -> None:
-    """A reference to them would show the host's tool for ours."""
-    found = await gateway.search("look up an invoice")
+async def test_names_of_the_host_are_not_referenced(gateway: Gateway) -> None:
+    """The reference would mean the host's tool."""
+    result = await gateway.search("look up an invoice")
 
-    hidden = references(found, OPTIONS, hidden={"find_invoice"})
+    hidden = references(result, OPTIONS, hidden={"find_invoice"})
 
     assert "find_invoice" not in [block["tool_name"] for block in hidden]
 
 
-def test_a_function_is_written_whole() -> None:
-    """Nothing is lost between the two spellings."""
+def test_function_is_converted_completely() -> None:
     search, _ = meta_tools(TOOLS.names, "The catalog holds 3 tools.")
     function = {"name": "a", "description": "b", "parameters": {}, "strict": True}
 
@@ -100,7 +98,7 @@ def test_a_function_is_written_whole() -> None:
     )
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_other_kinds_of_tools_are_refused() -> None:
     """Tools that the service runs have no schema."""
     with pytest.raises(InvalidRequestError, match="function tools"):
         to_anthropic({"type": "web_search"})

@@ -1,4 +1,4 @@
-"""What importing adapters costs, and what is said where a framework is missing."""
+"""Imports of adapters, and messages about missing frameworks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.apps.cli.running import child
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_package_imports_no_framework() -> None:
-    """Whoever uses one framework has not got the others."""
+def test_package_imports_no_framework() -> None:
+    """Users of one framework have not installed the others."""
     script = (
         f"import sys, gateway.adapters\n"
         f"assert not {set(FRAMEWORKS.values())!r} & set(sys.modules), 'loaded'"
@@ -29,8 +29,7 @@ def test_the_package_imports_no_framework() -> None:
 
 
 @pytest.mark.parametrize("adapter", FRAMEWORKS)
-def test_a_missing_framework_is_named_with_its_extra(adapter: str) -> None:
-    """The error says what to type."""
+def test_missing_framework_is_named_with_its_extra(adapter: str) -> None:
     if find_spec(FRAMEWORKS[adapter]) is not None:
         assert import_module(f"gateway.adapters.{adapter}").__doc__
         return
@@ -40,8 +39,7 @@ def test_a_missing_framework_is_named_with_its_extra(adapter: str) -> None:
         import_module(f"gateway.adapters.{adapter}")
 
 
-def test_each_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
-    """Whoever adds one adds all of it, and the gate runs it."""
+def test_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     document = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -61,12 +59,11 @@ EXAMPLES = {
     "anthropic_blocks": '"tool_name": "find_invoice"',
     **{f"{name}_agent": "Invoice INV-2042 is still open: 480.50 EUR." for name in FRAMEWORKS},
 }
-"""What each of our programs says last."""
+"""Last line printed by each example program."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_example_runs(tmp_path: Path, example: str) -> None:
-    """What a user copies works."""
+def test_example_runs(tmp_path: Path, example: str) -> None:
     framework = FRAMEWORKS.get(example.removesuffix("_agent"))
     if framework and find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")

@@ -1,4 +1,4 @@
-"""LangChain: `create_agent` with the middleware, against a real server."""
+"""LangChain: `create_agent` with the middleware, against a real HTTP server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ASK: Any = {"messages": [{"role": "user", "content": "Please help me."}]}
 
 
 def agent_of(setup: Setup, url: str) -> Any:
-    """An agent over the scripted server."""
+    """Return an agent that uses the scripted model."""
     model = ChatOpenAI(model="scripted", base_url=url, api_key="test", max_retries=0)
     middleware = GatewayMiddleware(setup.gateway, approve=setup.approve, caller=setup.caller)
     return create_agent(
@@ -32,19 +32,19 @@ def agent_of(setup: Setup, url: str) -> Any:
 
 
 def of_context(runtime: Any) -> Caller:
-    """What the run was given as its context."""
+    """Return the caller in the run's context."""
     caller: Caller = runtime.context
     return caller
 
 
 def of_config(_runtime: Any) -> Caller:
-    """What the run was given as its configuration."""
+    """Return the caller in the run's configuration."""
     caller: Caller = get_config()["configurable"]["caller"]
     return caller
 
 
 class TestLangchain(Running):
-    """The suite, asked asynchronously."""
+    """The suite with asynchronous runs."""
 
     readers = (of_context, of_config)
 
@@ -65,14 +65,14 @@ class TestLangchain(Running):
 
 
 class TestLangchainBlocking(TestLangchain):
-    """The suite, asked by a blocking caller."""
+    """The suite with blocking runs."""
 
     async def asked(self, agent: Any, state: Any, **named: Any) -> Any:
         return agent.invoke(state, **named)
 
 
-async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -> None:
-    """The message has the text, its artifact the whole result; a failure is marked as one."""
+async def test_message_contains_text_and_artifact(gateway: Gateway, cast: Cast) -> None:
+    """The artifact is the whole result, and failures are marked."""
     model = cast(
         use("call_tool", name="find_invoice", arguments={"number": "INV-7"}),
         use("call_tool", name="find_invoice", arguments={}),
@@ -81,13 +81,12 @@ async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -
 
     done = await agent_of(Setup(gateway), model.base_url).ainvoke(ASK)
 
-    found, failed = [message for message in done["messages"] if message.type == "tool"]
-    assert ("success", False) == (found.status, found.artifact.structured["paid"])
+    result, failed = [message for message in done["messages"] if message.type == "tool"]
+    assert ("success", False) == (result.status, result.artifact.structured["paid"])
     assert ("error", None) == (failed.status, failed.artifact)
 
 
-async def test_an_unknown_tool_is_answered_with_near_names(gateway: Gateway, cast: Cast) -> None:
-    """A misspelt name costs one turn."""
+async def test_unknown_tool_is_answered_with_similar_names(gateway: Gateway, cast: Cast) -> None:
     model = cast(find("invoice"), use("find_invoices", number="INV-7"), Turn("Done."))
 
     done = await agent_of(Setup(gateway, [tell_time]), model.base_url).ainvoke(ASK)
@@ -95,8 +94,7 @@ async def test_an_unknown_tool_is_answered_with_near_names(gateway: Gateway, cas
     assert "find_invoice" in done["messages"][-2].content
 
 
-async def test_a_stream_brings_tools_and_words(gateway: Gateway, cast: Cast) -> None:
-    """Streamed steps run the same way."""
+async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
     model = cast(*SONG)
 
     updates = agent_of(Setup(gateway), model.base_url).astream(ASK, stream_mode="updates")

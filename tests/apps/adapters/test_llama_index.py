@@ -1,7 +1,7 @@
-"""LlamaIndex: a function agent with the retriever, against a real server.
+"""LlamaIndex: a function agent with the retriever, against a real HTTP server.
 
-Its OpenAI integration wants an older `openai` than the gateway does; that of Mistral speaks the
-same wire format.
+LlamaIndex's integration of OpenAI requires an older `openai` than the gateway. Its integration of
+Mistral uses the same wire format.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from llama_index.llms.mistralai import MistralAI
 from gateway.adapters.llama_index import GatewayRetriever
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning"  # the framework's own, about pydantic and itself
+    "ignore::DeprecationWarning"  # warnings of the framework about pydantic and itself
 )
 
 
 @pytest.fixture
 def cast(cast: Cast) -> Cast:
-    """A model that says something with every call: the integration fails without."""
+    """A model that adds text to every call, because the integration fails without text."""
 
     def start(*turns: Turn) -> ScriptedModel:
         return cast(*(replace(turn, text=turn.text or "One moment.") for turn in turns))
@@ -57,7 +57,7 @@ class TestLlamaIndex(Conformance):
 
 
 async def ask(setup: Setup, url: str, text: str) -> str:
-    """Ask an agent over the scripted server."""
+    """Ask an agent that uses the scripted model."""
     llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))
     retriever = GatewayRetriever(
         setup.gateway, setup.host, approve=setup.approve, caller=setup.caller
@@ -69,8 +69,8 @@ async def ask(setup: Setup, url: str, text: str) -> str:
         return str(await agent.run(text))
 
 
-async def test_what_the_message_finds_is_a_tool_at_once(gateway: Gateway, cast: Cast) -> None:
-    """LlamaIndex retrieves before the model is asked; schemas are the real ones."""
+async def test_matches_of_the_message_become_tools(gateway: Gateway, cast: Cast) -> None:
+    """LlamaIndex retrieves before the first request to the model. The schemas are the real ones."""
     model = cast(use("find_invoice", number="INV-7"), Turn("Not paid."))
 
     output = await ask(Setup(gateway, [tell_time]), model.base_url, "look up an invoice")
@@ -83,8 +83,8 @@ async def test_what_the_message_finds_is_a_tool_at_once(gateway: Gateway, cast: 
     assert '"paid": false' in answer(second)
 
 
-async def test_what_the_model_finds_is_called_by_name(gateway: Gateway, cast: Cast) -> None:
-    """The result of a search has the schemas, since no tool can join during a run."""
+async def test_tools_found_by_the_model_are_called_by_name(gateway: Gateway, cast: Cast) -> None:
+    """The result of a search contains the schemas, because no tool can be added during a run."""
     call = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
     model = cast(find("play a song"), call, Turn("Enjoy."))
 
@@ -94,13 +94,12 @@ async def test_what_the_model_finds_is_called_by_name(gateway: Gateway, cast: Ca
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_a_retriever_serves_blocking_callers_and_bundles(gateway: Gateway) -> None:
-    """As LlamaIndex's own retrievers do."""
+async def test_retriever_accepts_blocking_calls_and_bundles(gateway: Gateway) -> None:
     retriever = GatewayRetriever(gateway, [FunctionTool.from_defaults(tell_time)])
 
-    found = retriever.retrieve(QueryBundle("play a song"))
+    result = retriever.retrieve(QueryBundle("play a song"))
 
-    (player,) = [tool for tool in found if tool.metadata.name == "play_music"]
+    (player,) = [tool for tool in result if tool.metadata.name == "play_music"]
     output: Any = player(song="Yesterday")
     assert (False, "playing Yesterday") == (output.is_error, output.content)
     assert ["search_tools", "call_tool"] == [tool.metadata.name for tool in retriever.retrieve(" ")]

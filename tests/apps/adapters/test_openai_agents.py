@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: an agent with the gateway for a server, against a real server."""
+"""The OpenAI Agents SDK: an agent with the gateway as MCP server, against a real HTTP server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ set_tracing_disabled(disabled=True)
 
 
 class TestOpenAIAgents(Running):
-    """The suite, over the Responses API."""
+    """The suite over the Responses API."""
 
     model: Models = OpenAIResponsesModel
     readers = (lambda run: run.context,)
@@ -46,7 +46,7 @@ class TestOpenAIAgents(Running):
         return Agent(
             name="helper",
             model=self.model(model="scripted", openai_client=client),
-            tools=[function_tool(each) for each in setup.host],
+            tools=[function_tool(item) for item in setup.host],
             mcp_servers=[GatewayServer(setup.gateway, approve=setup.approve, caller=setup.caller)],
         )
 
@@ -59,7 +59,7 @@ class TestOpenAIAgents(Running):
 
 
 class TestOpenAIAgentsChat(TestOpenAIAgents):
-    """The suite, over Chat Completions."""
+    """The suite over Chat Completions."""
 
     model = OpenAIChatCompletionsModel
 
@@ -67,8 +67,8 @@ class TestOpenAIAgentsChat(TestOpenAIAgents):
 agent_of = TestOpenAIAgents().agent
 
 
-async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
-    """Events of the tools come between those of the model."""
+async def test_streamed_run_calls_tools(gateway: Gateway, cast: Cast) -> None:
+    """Events of tools and of the model alternate."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -79,8 +79,8 @@ async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) ->
     assert "Enjoy." == run.final_output
 
 
-async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cast) -> None:
-    """Without an adapter: discovery happens below the SDK, which sees the last reply alone."""
+async def test_wrapped_client_works_with_the_sdk(gateway: Gateway, cast: Cast) -> None:
+    """Discovery happens below the SDK, which sees only the last reply. No adapter is needed."""
     model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
@@ -93,18 +93,18 @@ async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cas
     assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_without_a_run_there_is_no_caller_to_read(gateway: Gateway) -> None:
-    """What needs a scope stays hidden, unless one caller is named for all."""
+async def test_request_without_a_run_gets_only_unscoped_tools(gateway: Gateway) -> None:
+    """A caller that is given for all runs still applies."""
     gateway.set_rules(MUSIC_RULES)
-    servers = [GatewayServer(gateway, caller=each) for each in (lambda _run: ADA, ADA)]
+    servers = [GatewayServer(gateway, caller=item) for item in (lambda _run: ADA, ADA)]
 
-    results = [await each.call_tool("play_music", {"song": "Yesterday"}) for each in servers]
+    results = [await item.call_tool("play_music", {"song": "Yesterday"}) for item in servers]
 
-    assert [True, False] == [each.is_error for each in results]
+    assert [True, False] == [item.is_error for item in results]
 
 
-async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:
-    """As the SDK's own tools for looking at servers ask it."""
+async def test_server_answers_without_a_run(gateway: Gateway) -> None:
+    """The SDK's own tools list servers in this way."""
     server = GatewayServer(gateway)
 
     await server.connect()

@@ -1,4 +1,4 @@
-"""Pydantic AI: an agent with the capability, against a real server."""
+"""Pydantic AI: an agent with the capability, against a real HTTP server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Models = type[OpenAIChatModel | OpenAIResponsesModel]
 
 
 class TestPydanticAi(Running):
-    """The suite, over Chat Completions."""
+    """The suite over Chat Completions."""
 
     model: Models = OpenAIChatModel
     readers = (lambda ctx: ctx.deps,)
@@ -58,7 +58,7 @@ class TestPydanticAi(Running):
 
 
 class TestPydanticAiResponses(TestPydanticAi):
-    """The suite, over the Responses API."""
+    """The suite over the Responses API."""
 
     model = OpenAIResponsesModel
 
@@ -66,8 +66,8 @@ class TestPydanticAiResponses(TestPydanticAi):
 agent_of = TestPydanticAi().agent
 
 
-async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
-    """It costs no retry of the agent's budget."""
+async def test_failed_call_is_marked_without_a_retry(gateway: Gateway, cast: Cast) -> None:
+    """The retry budget of the agent is not used."""
     model = cast(use("call_tool", name="find_invoice", arguments={}), Turn("Sorry."))
 
     async with client_of(model.base_url) as client:
@@ -77,8 +77,8 @@ async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> N
     assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
 
 
-async def test_the_frameworks_own_tool_search_stays_the_hosts(gateway: Gateway, cast: Cast) -> None:
-    """Its tool is called like ours: it keeps the name, and ours moves aside."""
+async def test_tool_search_of_the_framework_keeps_its_name(gateway: Gateway, cast: Cast) -> None:
+    """The gateway's search tool has the same name, so it gets another one."""
     model = cast(
         use("search_tools", queries=["time of day"]),
         use("tell_time"),

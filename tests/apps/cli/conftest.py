@@ -1,4 +1,4 @@
-"""A place for every test of the command line."""
+"""Fixtures for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.apps.cli.running import Place
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A folder with a cache of its own."""
+    """Folder of the test, with its own cache."""
     return Place(folder=tmp_path)

@@ -1,4 +1,4 @@
-"""The command line as a user runs it: in this process, or as a child."""
+"""Runs of the command line, in this process or in a child process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BIN = Path(sys.executable).parent
 _SERVERS = Path(__file__).parents[2] / "core" / "mcp" / "servers"
 CLOCK = (sys.executable, str(_SERVERS / "quick.py"), "clock")
 TIME: dict[str, object] = {"command": CLOCK[0], "args": [*CLOCK[1:]]}
-"""It costs a test little to start, and has the tools of the real one."""
+"""A stand-in for the real time server with the same tools; it starts quickly."""
 REAL_TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
 EXCEL: dict[str, object] = {"command": str(BIN / "excel-mcp-server"), "args": ["stdio"]}
 WITHOUT_PACKAGE = """
@@ -34,7 +34,7 @@ main()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -42,23 +42,23 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """Standard output as the one JSON document that it is."""
+        """Standard output, parsed as one JSON document."""
         return json.loads(self.out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder with a cache of its own, where commands run; it may be somebody's home."""
+    """A folder in which commands run, with its own cache. It may serve as a home folder."""
 
     folder: Path
 
     def config(self, servers: Mapping[str, object] | None = None, **more: object) -> str:
-        """Write a configuration (by default of the time server) and return its path."""
+        """Write a configuration (by default with the time server) and return its path."""
         table = {"time": TIME} if servers is None else servers
         return str(self.put("servers.json", {"mcpServers": table, **more}))
 
     def put(self, path: str, content: object) -> Path:
-        """Write a file: a text, or an object as JSON."""
+        """Write a file: text, or an object as JSON."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
@@ -71,12 +71,12 @@ class Place:
 
     @property
     def cache(self) -> Path:
-        """Where vectors are stored."""
+        """Folder of stored vectors."""
         return self.folder / "cache"
 
     @property
     def own_config(self) -> Any:
-        """The content of the configuration in the folder."""
+        """Content of the configuration in the folder."""
         return json.loads((self.folder / "mcp.json").read_text("utf-8"))
 
     def run(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
@@ -88,7 +88,7 @@ class Place:
         return Ran(code=ended.exit_code, out=ended.stdout, err=ended.stderr)
 
     def at_home(self, *arguments: str) -> Ran:
-        """Run a command in this folder, as the user whose home it is."""
+        """Run a command in this folder, which is also the home folder."""
         home = str(self.folder)
         env = {"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"}
         with contextlib.chdir(self.folder):
@@ -116,10 +116,10 @@ class Place:
 
 
 @contextmanager
-def started(
+def start_python(
     *command: str, cwd: Path, env: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
-    """Start Python as `child` does; yield the process and the lines of its standard error."""
+    """Start Python like `child`; yield the process and the lines of its standard error."""
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=cwd,
@@ -133,9 +133,9 @@ def started(
 
 
 def child(*command: str, cwd: Path, env: Mapping[str, str]) -> Ran:
-    """Run Python with *command* in a process of its own, with no variables but *env*.
+    """Run Python with *command* in a child process that has only the variables of *env*.
 
-    The encoder as its engine reads it is made once for all tests.
+    The prepared encoder is built once for all tests.
     """
     ended = subprocess.run(
         [sys.executable, *command],

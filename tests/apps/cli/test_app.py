@@ -1,4 +1,4 @@
-"""The command line's outside: version, help, usage."""
+"""Version, help and streams of the command line."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ finally:
 """
 
 
-def test_the_version_is_reported_without_loading_what_is_heavy(tmp_path: Path) -> None:
+def test_version_loads_no_heavy_module(tmp_path: Path) -> None:
     ran = child("-c", _LOADED, "--version", cwd=tmp_path, env={})
 
     assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
 
 
-def test_help_loads_nothing_that_is_heavy(tmp_path: Path) -> None:
+def test_help_loads_no_heavy_module(tmp_path: Path) -> None:
     ran = child("-c", _LOADED, "--help", cwd=tmp_path, env={})
 
     assert (OK, True) == (ran.code, ran.out.endswith("\n[]\n"))
@@ -44,13 +44,13 @@ def test_help_loads_nothing_that_is_heavy(tmp_path: Path) -> None:
     ],
 )
 def test_help_shows_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
-    shown = " ".join(place.run(*command, "--help").out.split())
+    output = " ".join(place.run(*command, "--help").out.split())
 
-    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []
+    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in output] == []
 
 
-def test_output_may_be_any_stream() -> None:
-    """A host that calls `main` itself may have put something else in the place of the terminal."""
+def test_main_writes_to_any_stream() -> None:
+    """Hosts that call `main` may replace the standard streams."""
     caught = StringIO()
 
     with redirect_stdout(caught), pytest.raises(SystemExit):
@@ -60,14 +60,13 @@ def test_output_may_be_any_stream() -> None:
 
 
 class _Interrupted(list[str]):
-    """Arguments that somebody interrupts while they are read."""
+    """Arguments that are interrupted while they are read."""
 
     def __iter__(self) -> Iterator[str]:
         raise KeyboardInterrupt
 
 
-def test_an_impatient_user_meets_no_traceback() -> None:
-    """Before the command itself began, too."""
+def test_interrupt_during_parsing_shows_no_traceback() -> None:
     with pytest.raises(SystemExit) as ended:
         main(_Interrupted(["--version"]))
 

@@ -8,14 +8,14 @@ from gateway.storage import SqlCatalog
 from tests.apps.cli.running import Place
 
 
-def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
-    """A command line that was edited, and a tool that is another one now."""
+def test_approve_shows_and_approves_changes(place: Place) -> None:
+    """The command line was edited, and a tool has another definition."""
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
     config = place.config({"srv": place.hostile("dressed_up")})
     changed = place.run("tools", "-c", config)
     listed = place.run("approve", "-c", config)
     one = place.run("approve", "srv/good", "-c", config, "--json")
-    rest = place.run("approve", "--all", "-c", config, "--json")
+    others = place.run("approve", "--all", "-c", config, "--json")
     nothing = place.run("approve", "srv", "-c", config)
     again = place.run("tools", "-c", config)
 
@@ -28,8 +28,8 @@ def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
     assert {"before": {"description": "Works."}, "after": {"description": "Works better."}} == (
         one.json["differences"]["srv/good"]
     )
-    assert (["srv"], []) == (rest.json["approved"], rest.json["changed"])
-    assert (1, "nothing changed\n") == (nothing.code, nothing.out)
+    assert (["srv"], []) == (others.json["approved"], others.json["changed"])
+    assert (1, "nothing changed since the last approval\n") == (nothing.code, nothing.out)
     assert "approve" not in again.err
 
 
@@ -47,10 +47,12 @@ def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_not_approved_is_run_by_no_command_where_that_is_the_policy(
+def test_commands_do_not_start_unapproved_servers_under_block(
     place: Place, command: list[str]
 ) -> None:
-    """The user says so in the environment: whoever can write the configuration cannot."""
+    """The policy is set in the environment, because people who can write the configuration must not
+    weaken it.
+    """
     env = {"GATEWAY_ON_CHANGE": "block"}
     config = place.config({"srv": place.hostile(env={"PYTHONPATH": "/one"})})
     place.run("tools", "-c", config, env=env)
@@ -59,16 +61,15 @@ def test_what_is_not_approved_is_run_by_no_command_where_that_is_the_policy(
     config = place.config({"srv": place.hostile(env={"PYTHONPATH": "/two"})})
 
     place.run(*command, "-c", config, env=env)
-    kept = record.read_text()
+    stored = record.read_text()
     place.run("approve", "srv", "-c", config)
     place.run("tools", "-c", config, env=env)
 
-    assert started == kept
+    assert started == stored
     assert started != record.read_text()
 
 
-def test_no_sign_in_at_an_address_that_is_not_approved(place: Place) -> None:
-    """Where that is the policy."""
+def test_login_refuses_unapproved_addresses_under_block(place: Place) -> None:
     env = {"GATEWAY_ON_CHANGE": "block"}
     config = place.config({"srv": {"url": "http://127.0.0.1:1/one"}})
     place.run("tools", "-c", config, env=env)
@@ -76,20 +77,19 @@ def test_no_sign_in_at_an_address_that_is_not_approved(place: Place) -> None:
 
     refused = place.run("login", "srv", "-c", config, env=env)
 
-    assert "is not the approved one" in refused.err
+    assert "changed since it was approved" in refused.err
     assert "srv" in place.run("approve", "-c", config).out
 
 
-def test_a_policy_that_there_is_not_is_refused(place: Place) -> None:
-    """A misspelt one must not be a weaker one."""
+def test_unknown_policy_is_refused(place: Place) -> None:
+    """A misspelt policy must not weaken the default."""
     refused = place.run("tools", "-c", place.config(), env={"GATEWAY_ON_CHANGE": "blok"})
 
     assert 2 == refused.code
     assert "GATEWAY_ON_CHANGE: expected 'warn' or 'block', got 'blok'" in refused.err
 
 
-def test_a_name_passes_on_by_approval(place: Place) -> None:
-    """Once the server that had it is not configured any more; doctor says so too."""
+def test_approve_gives_the_name_of_a_removed_server_to_another_tool(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile()}))
     config = place.config({"other": place.hostile(), "third": place.hostile()})
     before = place.run("tools", "-c", config, "--json")
@@ -98,16 +98,15 @@ def test_a_name_passes_on_by_approval(place: Place) -> None:
     approved = place.run("approve", "name:good", "-c", config, "--json")
     after = place.run("tools", "-c", config, "--json")
 
-    assert ["other_good", "third_good"] == [each["exposed_name"] for each in before.json["tools"]]
+    assert ["other_good", "third_good"] == [tool["exposed_name"] for tool in before.json["tools"]]
     difference = {"before": {"tool": "srv/good"}, "after": {"tool": "other/good"}}
     assert {"name:good": difference} == listed.json["differences"]
     assert "gateway approve name:good" in checked.out
     assert ["name:good"] == approved.json["approved"]
-    assert ["good", "third_good"] == [each["exposed_name"] for each in after.json["tools"]]
+    assert ["good", "third_good"] == [tool["exposed_name"] for tool in after.json["tools"]]
 
 
-def test_names_that_hardly_differ_are_reported(place: Place) -> None:
-    """By approve and by doctor."""
+def test_approve_and_doctor_report_nearly_equal_names(place: Place) -> None:
     records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
     config = place.config({"a": place.hostile(), "b": place.hostile()})
     for server, tool in (("a", "get_user_role"), ("b", "get_user_roles")):
@@ -117,13 +116,13 @@ def test_names_that_hardly_differ_are_reported(place: Place) -> None:
     listed = place.run("approve", "-c", config, "--json")
 
     assert [["a/get_user_role", "b/get_user_roles"]] == listed.json["similar"]
-    shown = place.run("approve", "-c", config).err
-    assert "hardly differ: a/get_user_role, b/get_user_roles" in shown
-    assert "hardly differ" in place.run("doctor", "-c", config).out
+    output = place.run("approve", "-c", config).err
+    assert "nearly equal names: a/get_user_role, b/get_user_roles" in output
+    assert "nearly equal names" in place.run("doctor", "-c", config).out
 
 
-def test_a_store_that_was_corrupt_is_reported(place: Place) -> None:
-    """By the command that meets it, and by doctor for as long as the old file is there."""
+def test_corrupt_store_is_reported(place: Place) -> None:
+    """Doctor reports it as long as the old file exists."""
     config = place.config({"srv": place.hostile()})
     place.run("tools", "-c", config)
     (place.cache / "catalog.sqlite3").write_text("junk" * 4096)
@@ -132,11 +131,10 @@ def test_a_store_that_was_corrupt_is_reported(place: Place) -> None:
 
     assert "catalog.sqlite3.corrupt-1" in met.err
     assert "[store_rebuilt]" in met.err
-    assert "catalog.sqlite3.corrupt-1 was corrupt and set aside" in checked.out
+    assert "catalog.sqlite3.corrupt-1 is a corrupt file" in checked.out
 
 
-def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
-    """Only what is configured can be approved."""
+def test_approve_accepts_a_server_name_and_refuses_unknown_names(place: Place) -> None:
     config = place.config({"srv": place.hostile("plain")})
     records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"
@@ -149,11 +147,10 @@ def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(plac
 
     assert ["srv", "srv/a"] == both.json["approved"]
     assert 0 != unknown.code
-    assert "no server 'other' is configured: srv" in unknown.err
+    assert "no server 'other' is configured; configured servers: srv" in unknown.err
 
 
-def test_an_alias_is_approved_by_its_own_name(place: Place) -> None:
-    """And is called without starting any other server."""
+def test_approved_alias_is_called_without_other_servers(place: Place) -> None:
     virtual = {"v": {"tools": {"best": "srv/good"}}}
     place.run("tools", "-c", place.config({"srv": place.hostile("plain")}, virtualServers=virtual))
     servers = {"srv": place.hostile("dressed_up"), "other": {"command": "no-such-program"}}

@@ -1,4 +1,4 @@
-"""`gateway audit`, what commands record, and calls that a policy asks about."""
+"""`gateway audit`, records of commands, and approvals of calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ ADD = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.")
 OFF = {"GATEWAY_AUDIT_RECORD": "off"}
 
 
-def test_commands_that_change_something_record_it(place: Place) -> None:
-    """By whom on this machine; unless that is turned off."""
+def test_commands_record_their_changes(place: Place) -> None:
     place.run(*ADD)
     place.run("catalog", "change", "dataset:catalog/iris", "--disable")
     place.run("usage", "forget", "--all")
@@ -37,7 +36,7 @@ def test_commands_that_change_something_record_it(place: Place) -> None:
     assert (NOTHING, USAGE, USAGE) == (later.code, wrong.code, off.code)
 
 
-def test_a_call_that_a_policy_asks_about_is_approved_on_the_command_line(place: Place) -> None:
+def test_call_approves_a_call_that_a_policy_asks_about(place: Place) -> None:
     config = place.config(policies=[{"action": "ask", "name": "clock"}])
     call = ("call", "get_current_time", '{"timezone": "Asia/Tokyo"}', "-c", config)
 

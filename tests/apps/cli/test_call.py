@@ -12,7 +12,7 @@ from tests.apps.cli.running import EXCEL, REAL_TIME, Place
 _TOKYO = '{"timezone": "Asia/Tokyo"}'
 
 
-def test_a_tool_answers_on_standard_output(place: Place) -> None:
+def test_call_prints_the_answer(place: Place) -> None:
     config = place.config({"time": REAL_TIME})
     ran = place.run("call", "get_current_time", _TOKYO, "-c", config)
     whole = place.run("call", "time/get_current_time", "-", "-c", config, "--json", stdin=_TOKYO)
@@ -23,7 +23,7 @@ def test_a_tool_answers_on_standard_output(place: Place) -> None:
     assert json.loads(whole.json["content"][0]["text"])["timezone"] == "Asia/Tokyo"
 
 
-def test_what_the_tool_calls_a_failure_is_one(place: Place) -> None:
+def test_call_fails_if_the_tool_reports_an_error(place: Place) -> None:
     config = place.config({"excel": EXCEL})
     missing = json.dumps({"path": str(place.folder / "missing.xlsx")})
 
@@ -34,7 +34,7 @@ def test_what_the_tool_calls_a_failure_is_one(place: Place) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["{", "[]", "7"])
-def test_arguments_that_are_no_object_are_refused_before_anything_starts(
+def test_call_refuses_arguments_that_are_not_an_object_before_a_start(
     place: Place, arguments: str
 ) -> None:
     ran = place.run("call", "get_current_time", arguments, "-c", "nowhere.json")
@@ -43,21 +43,21 @@ def test_arguments_that_are_no_object_are_refused_before_anything_starts(
     assert "the arguments" in ran.err
 
 
-def test_arguments_that_do_not_fit_show_the_schema(place: Place) -> None:
+def test_call_shows_the_schema_for_invalid_arguments(place: Place) -> None:
     config = place.config()
 
-    shown = place.run("call", "get_current_time", "{}", "-c", config)
+    output = place.run("call", "get_current_time", "{}", "-c", config)
     data = place.run("call", "get_current_time", "{}", "-c", config, "--json")
 
-    assert (USAGE, "") == (shown.code, shown.out)
-    assert '"required"' in shown.err
+    assert (USAGE, "") == (output.code, output.out)
+    assert '"required"' in output.err
     assert data.json["error"]["schema"]["required"] == ["timezone"]
 
 
-def test_a_tool_of_a_dead_server_is_unavailable_and_not_unknown(place: Place) -> None:
+def test_call_reports_a_dead_server_instead_of_an_unknown_tool(place: Place) -> None:
     config = place.config({"gone": {"command": "no-such-program"}})
 
     ran = place.run("call", "gone/anything", "{}", "-c", config)
 
     assert ran.code == UNAVAILABLE
-    assert "Mend the servers first" in ran.err
+    assert "Correct the failing servers first" in ran.err

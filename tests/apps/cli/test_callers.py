@@ -1,4 +1,4 @@
-"""The caller that options name, on the command line and over pipes."""
+"""Callers described by options, on the command line and over pipes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMED = (
 
 
 def configs(place: Place) -> tuple[str, str]:
-    """One with a server for few beside another, one without it."""
+    """Return two configurations: with and without a server that needs a scope."""
     plain = place.hostile()
     servers = {"mcpServers": {"time": SCOPED, "plain": plain}}
     without = {"mcpServers": {"plain": plain}}
@@ -39,49 +39,47 @@ def configs(place: Place) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("command", SHOWN, ids=" ".join)
-def test_a_command_shows_what_its_caller_may_see(place: Place, command: tuple[str, ...]) -> None:
-    """By the scopes that it is given; a tenant alone holds none."""
+def test_commands_show_what_their_caller_may_see(place: Place, command: tuple[str, ...]) -> None:
+    """A tenant alone has no scope."""
     both, _ = configs(place)
     holder = place.run(*command, "-c", both, "--scope", "clock", "--scope", "other")
     guest = place.run(*command, "-c", both, "--tenant", "acme", "--user", "ada")
 
     assert "convert_time" in holder.out
-    assert [] == [each for each in ("convert_time", "get_current", "time/") if each in str(guest)]
+    assert [] == [item for item in ("convert_time", "get_current", "time/") if item in str(guest)]
 
 
 @pytest.mark.parametrize("command", NAMED, ids=" ".join)
-def test_a_hidden_name_is_answered_as_one_that_is_not_there(
+def test_hidden_name_is_answered_like_an_unknown_name(
     place: Place, command: tuple[str, ...]
 ) -> None:
-    """To the byte."""
+    """The outputs are equal byte for byte."""
     hidden, gone = (
         place.run(*command, "-c", config, "--tenant", "acme") for config in configs(place)
     )
 
-    # The first one asks the servers, and says so.
+    # The first command also prints notes about the servers that it lists.
     assert gone.err.splitlines()[-1] == hidden.err.splitlines()[-1]
     assert (gone.code, gone.out) == (hidden.code, hidden.out)
     assert hidden.code
 
 
-def test_the_host_reads_the_whole_graph(place: Place) -> None:
-    """Without a caller it is the owner of the file that asks."""
+def test_commands_without_a_caller_read_the_whole_graph(place: Place) -> None:
     both, _ = configs(place)
 
     assert "get_current_time" in place.run("graph", "export", "-c", both).out
 
 
 @pytest.mark.parametrize(("more", "tools"), [((), 1), (("--scope", "clock"), 3)])
-async def test_the_caller_over_pipes_is_the_one_that_options_name(
+async def test_options_describe_the_caller_over_pipes(
     place: Place, more: tuple[str, ...], tools: int
 ) -> None:
-    """Who starts the server says for whom."""
     both, _ = configs(place)
     command = ["-m", "gateway", "serve", "--expose", "all", "--strategy", "graph", "-c", both]
     env = {"GATEWAY_CACHE_DIR": str(place.cache)}
     parameters = StdioServerParameters(command=sys.executable, args=[*command, *more], env=env)
     async with Client(stdio_client(parameters)) as client:
-        names = [each.name for each in (await client.list_tools()).tools]
+        names = [tool.name for tool in (await client.list_tools()).tools]
         called = await client.call_tool("get_current_time", {"timezone": "Asia/Tokyo"})
 
     assert tools == len(names)

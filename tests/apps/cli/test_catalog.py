@@ -1,4 +1,4 @@
-"""`gateway catalog`, and `gateway search` for what it holds."""
+"""`gateway catalog`, and searches for its entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", 
 
 @pytest.fixture
 def stocked(place: Place) -> Place:
-    """A card, a skill and three servers in a folder, imported; one file of it is broken."""
+    """A place with an imported card, skill and three servers. One file of the folder is broken."""
     put(place.folder / "all" / "route.json", NEW)
     put(place.folder / "all" / "pdf" / "SKILL.md", PDF)
     put(place.folder / "all" / "bad.json", "{")
@@ -25,16 +25,15 @@ def stocked(place: Place) -> Place:
     return place
 
 
-def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
-    """Without any configuration."""
+def test_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     added = place.run(*SET, "--metadata", '{"a": {"b": 1, "c": 2}}', "--status", "draft")
     listed = place.run("catalog", "list")
-    shown = place.run("catalog", "show", "dataset:catalog/iris")
+    output = place.run("catalog", "show", "dataset:catalog/iris")
     part = place.run("catalog", "show", "dataset:catalog/iris", "--field", "a.b")
     whole = place.run("catalog", "show", "dataset:catalog/iris", "--json").json
     hidden = place.run("search", "flowers", "--kind", "dataset", "--strategy", "graph")
     more = ("--status", "draft", "--tag", "botany", "--strategy", "graph", "--json")
-    found = place.run("search", "flowers", "--kind", "dataset", *more).json
+    result = place.run("search", "flowers", "--kind", "dataset", *more).json
     other = place.run("catalog", "list", "--kind", "agent")
     removed = place.run("catalog", "remove", "dataset:catalog/iris", "--json").json
     empty = place.run("catalog", "list")
@@ -42,46 +41,43 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
 
     assert (0, "dataset:catalog/iris is in the catalog\n") == (added.code, added.out)
     assert "dataset:catalog/iris  draft   yes      botany  Measured flowers." in listed.out
-    assert "status       draft" in shown.out
-    assert "tags         botany" in shown.out
+    assert "status       draft" in output.out
+    assert "tags         botany" in output.out
     assert (0, {"a": {"b": 1}}) == (part.code, json.loads(part.out))
     assert ({"a": {"b": 1, "c": 2}}, []) == (whole["metadata"], whole["scopes"])
     assert 1 == hidden.code
-    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
+    assert ["dataset:catalog/iris"] == [item["id"] for item in result["result"]["matches"]]
     assert {"id": "dataset:catalog/iris", "removed": True} == removed
     assert (1, True) == (again.code, "no entry has this id" in again.err)
     assert (1, 1) == (other.code, empty.code)
     assert "gateway catalog import" in empty.out
 
 
-def test_search_of_a_kind_shows_the_last_of_two_entries_as_rest_does(place: Place) -> None:
-    """With the same scores for display."""
+def test_search_of_a_kind_ranks_two_entries_like_rest(place: Place) -> None:
     place.run(*SET)
     place.run("catalog", "add", "dataset", "oaks", "-d", "Measured trees.")
     kind = ("--kind", "dataset", "--strategy", "graph", "--json")
 
-    found = place.run("search", "measured flowers", *kind).json["result"]
+    result = place.run("search", "measured flowers", *kind).json["result"]
     first = place.run("search", "measured flowers", *kind, "--limit", "1").json["result"]
 
     ids = ["dataset:catalog/iris", "dataset:catalog/oaks"]
-    assert ids == [item["id"] for item in found["matches"]]
-    assert [1.0, 0.0] == found["display_scores"]
+    assert ids == [item["id"] for item in result["matches"]]
+    assert [1.0, 0.0] == result["display_scores"]
     assert (ids[:1], [1.0]) == ([item["id"] for item in first["matches"]], first["display_scores"])
 
 
-def test_a_beta_entry_is_found_unasked(place: Place) -> None:
-    """As an active one is."""
+def test_search_finds_beta_entries_by_default(place: Place) -> None:
     place.run(*SET, "--status", "beta")
     kind = ("--kind", "dataset", "--strategy", "graph", "--json")
-    found = place.run("search", "flowers", *kind).json
+    result = place.run("search", "flowers", *kind).json
     active = place.run("search", "flowers", *kind, "--status", "active")
 
-    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
+    assert ["dataset:catalog/iris"] == [item["id"] for item in result["result"]["matches"]]
     assert 1 == active.code
 
 
-def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:
-    """With what to do."""
+def test_unknown_entry_and_invalid_field_are_reported(place: Place) -> None:
     place.run(*SET, "--scope", "staff")
 
     for arguments, data in (
@@ -97,8 +93,7 @@ def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:
     assert ["dataset:catalog/iris"] == [item["id"] for item in data["entities"]]
 
 
-def test_manifests_are_imported_and_the_broken_one_is_reported(stocked: Place) -> None:
-    """A page at a time."""
+def test_import_reads_manifests_and_reports_broken_ones(stocked: Place) -> None:
     again = stocked.run("catalog", "import", str(stocked.folder / "all"), "--json")
     first = stocked.run("catalog", "list", "-n", "1")
     nothing = stocked.run("catalog", "import", str(stocked.folder / "all" / "pdf" / ".."), "-h")
@@ -111,8 +106,8 @@ def test_manifests_are_imported_and_the_broken_one_is_reported(stocked: Place) -
 
 
 @pytest.mark.parametrize("target", ["bundle.json", "folder"])
-def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> None:
-    """As one file, or as cards and skills; nothing is written over."""
+def test_exported_entries_are_imported_unchanged(stocked: Place, target: str) -> None:
+    """Existing files are not overwritten."""
     stocked.run(*SET, "--status", "deprecated")
     stocked.run("catalog", "import", str(stocked.folder / "all"), "--namespace", "catalog")
     before = stocked.run("catalog", "export").json
@@ -134,31 +129,29 @@ def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> 
     assert ["skill"] == [item["kind"] for item in kinds]
 
 
-def test_words_and_facets_select_and_say_what_else_there_is(stocked: Place) -> None:
-    """In a list, a page at a time."""
+def test_list_filters_by_words_and_reports_facets(stocked: Place) -> None:
     stocked.run(*SET)
     stocked.run("catalog", "change", "dataset:catalog/iris", "--disable")
-    found = stocked.run(
+    result = stocked.run(
         "catalog", "list", "--text", "FLOWERS measured", "--only-disabled", "--json"
     )
-    rest = stocked.run(
+    others = stocked.run(
         "catalog", "list", "--only-enabled", "--server", "catalog", "-n", "1", "--json"
     )
 
-    assert ["dataset:catalog/iris"] == [item["id"] for item in found.json["entities"]]
-    assert {"dataset": 1} == found.json["facets"]["kind"]
-    assert {"true": 2, "false": 1} == rest.json["facets"]["enabled"]
-    assert (2, 1) == (rest.json["total"], len(rest.json["entities"]))
+    assert ["dataset:catalog/iris"] == [item["id"] for item in result.json["entities"]]
+    assert {"dataset": 1} == result.json["facets"]["kind"]
+    assert {"true": 2, "false": 1} == others.json["facets"]["enabled"]
+    assert (2, 1) == (others.json["total"], len(others.json["entities"]))
 
 
-def test_entities_change_at_once_and_what_fails_is_named(stocked: Place) -> None:
-    """Those of the ids, or all that the filters select; nothing changes without either."""
+def test_change_edits_entities_and_names_failures(stocked: Place) -> None:
     change = ("catalog", "change")
     stocked.run(*SET)
     by_id = stocked.run(*change, "dataset:catalog/iris", "nobody", "--add-tag", "eu")
     by_filter = stocked.run(*change, "--tag", "botany", "--set-status", "beta", "--json")
     more = stocked.run(*change, "--tag", "EU", "--remove-tag", "Botany", "--disable", "--json")
-    shown = stocked.run("catalog", "show", "dataset:catalog/iris", "--json").json
+    output = stocked.run("catalog", "show", "dataset:catalog/iris", "--json").json
     wrong = (
         (*change, "--disable"),
         (*change, "dataset:catalog/iris", "--kind", "dataset", "--disable"),
@@ -171,23 +164,23 @@ def test_entities_change_at_once_and_what_fails_is_named(stocked: Place) -> None
     assert "changed  1" in by_id.out
     assert "nobody  nothing has this id" in by_id.out
     assert {"changed": ["dataset:catalog/iris"], "failed": {}} == by_filter.json == more.json
-    assert (["eu"], "beta", False) == (shown["tags"], shown["status"], shown["enabled"])
+    assert (["eu"], "beta", False) == (output["tags"], output["status"], output["enabled"])
     assert [2] * len(wrong) == [stocked.run(*arguments).code for arguments in wrong]
 
 
-def test_chosen_tools_are_exported_as_servers_or_as_a_virtual_server(place: Place) -> None:
-    """Printed or written, with secrets as references."""
+def test_export_writes_servers_or_a_virtual_server(place: Place) -> None:
+    """Secrets are written as references."""
     secret = "ghp_" + "a1B2" * 9
     config = place.config({"srv": place.hostile(env={"API_KEY": secret}), "b": TIME})
     export = ("catalog", "export", "-c", config)
-    shown = place.run(*export, "--virtual", "work", "srv/good")
+    output = place.run(*export, "--virtual", "work", "srv/good")
     path = str(place.folder / "out.json")
     written = place.run(*export, "--servers", "--server", "srv", "-o", path)
     again = place.run(*export, "--servers", "--server", "srv", "-o", path)
     both = place.run(*export, "--servers", "--virtual", "x", "--server", "srv")
     text = (place.folder / "out.json").read_text("utf-8")
 
-    assert {"virtualServers": {"work": {"tools": {"good": "srv/good"}}}} == shown.json
+    assert {"virtualServers": {"work": {"tools": {"good": "srv/good"}}}} == output.json
     assert ["srv"] == [*json.loads(text)["mcpServers"]]
     assert (0, True, False) == (written.code, "set SRV_API_KEY" in written.err, secret in text)
     assert [2, 2, 2] == [again.code, both.code, place.run(*export, "--servers").code]

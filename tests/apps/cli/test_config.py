@@ -1,4 +1,4 @@
-"""What is said of a configuration that cannot work, and what still works."""
+"""Configurations that cannot be used, entirely or in part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.cli import OK, UNAVAILABLE, USAGE
 from tests.apps.cli.running import TIME, Place, child
 
 
-def test_without_a_configuration_the_ways_on_are_named(place: Place) -> None:
+def test_missing_configuration_suggests_next_steps(place: Place) -> None:
     with contextlib.chdir(place.folder):
         ran = place.run("search", "x")
 
@@ -19,7 +19,7 @@ def test_without_a_configuration_the_ways_on_are_named(place: Place) -> None:
         assert way in ran.err
 
 
-def test_the_file_of_the_folder_is_found(tmp_path: Path) -> None:
+def test_configuration_of_the_current_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"servers": {"time": TIME}}))
     env = {"GATEWAY_CACHE_DIR": str(tmp_path)}
 
@@ -29,7 +29,7 @@ def test_the_file_of_the_folder_is_found(tmp_path: Path) -> None:
     assert (OK, ["convert_time", "get_current_time"]) == (ran.code, names)
 
 
-def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
+def test_missing_configuration_file_is_named(place: Place) -> None:
     ran = place.run("tools", "--config", "nowhere.json")
 
     assert (USAGE, "") == (ran.code, ran.out)
@@ -37,7 +37,7 @@ def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
     assert "or name another file" in ran.err
 
 
-def test_a_server_that_cannot_start_leaves_the_others(place: Place) -> None:
+def test_failing_server_does_not_affect_others(place: Place) -> None:
     config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
 
     ran = place.run("tools", "-c", config, "--json")
@@ -47,7 +47,7 @@ def test_a_server_that_cannot_start_leaves_the_others(place: Place) -> None:
     assert "'gone': command 'no-such-program' was not found: install it" in ran.err
 
 
-def test_a_variable_that_is_not_set_costs_its_server_only(place: Place) -> None:
+def test_missing_variable_disables_only_its_server(place: Place) -> None:
     config = place.config({"time": TIME, "keyed": {"command": "x", "args": ["${NOT_SET_HERE}"]}})
 
     ran = place.run("tools", "-c", config)
@@ -57,29 +57,27 @@ def test_a_variable_that_is_not_set_costs_its_server_only(place: Place) -> None:
     assert "get_current_time" in ran.out
 
 
-def test_a_dead_server_costs_an_answer_that_needs_it_not_the_exit_code(place: Place) -> None:
-    """What was asked was answered, and what is wrong is told all the same, with its last words."""
+def test_dead_server_fails_only_commands_that_need_it(place: Place) -> None:
+    """The server's last output is part of the warning."""
     config = place.config({"time": TIME, "gone": place.hostile("exits_at_start")})
-    # Each command tries it anew, however long it took the one before.
+    # Each command starts the server again, however long the previous one took.
     more = ("-c", config, "--set", "upstream.failure_ttl_s=0", "--json")
 
-    found = place.run("search", "what time is it", "--strategy", "graph", *more)
+    result = place.run("search", "what time is it", "--strategy", "graph", *more)
     called = place.run("call", "get_current_time", '{"timezone": "Europe/Kyiv"}', *more)
     checked = place.run("doctor", "--connect", *more)
     missing = place.run("call", "get_curent_time", "{}", *more)
 
-    assert (OK, OK) == (found.code, called.code)
-    assert "'gone': command" in found.err
+    assert (OK, OK) == (result.code, called.code)
+    assert "'gone': command" in result.err
     wrote = "; it wrote: no licence"
-    assert all(wrote in text for text in (found.err, called.err, checked.out))
+    assert all(wrote in text for text in (result.err, called.err, checked.out))
     assert UNAVAILABLE == missing.code
     assert "get_current_time" in missing.json["error"]["message"]
 
 
-def test_a_server_that_hangs_costs_one_command_its_time_and_the_next_ones_none(
-    place: Place,
-) -> None:
-    """They do not start it again, and say how to; a command that asks for it does."""
+def test_hanging_server_delays_one_command_only(place: Place) -> None:
+    """Later commands do not start the server, unless they are asked to list it again."""
     config = place.config({"time": TIME, "deaf": place.hostile("silent")})
     limits = ("--set", "upstream.connect_timeout_s=8", "--set", "upstream.connect_attempts=1")
     more = ("-c", config, *limits, "--json")

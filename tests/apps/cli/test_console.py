@@ -11,19 +11,19 @@ from tests.apps.cli.running import BIN, Place
 
 
 def sign_in(line: str) -> int:
-    """Open the address in a message, as a browser does; return the status of the page."""
-    url = line.split("the console: ")[1].strip()
+    """Open the URL in a message like a browser; return the status of the page."""
+    url = line.split("console: ")[1].strip()
     with httpx2.Client(follow_redirects=True) as client:
         return client.get(url).status_code
 
 
-def test_what_is_served_over_http_has_a_console(place: Place) -> None:
-    """Its address holds the token of this start; with tokens of the API there is none."""
+def test_serve_over_http_has_a_console(place: Place) -> None:
+    """The URL contains the token of this start, unless the API has tokens."""
     config = place.config({})
     with place.serve("--config", config) as (_, messages, _url):
-        status = sign_in(next(item for item in messages if "the console" in item))
+        status = sign_in(next(item for item in messages if "note: console" in item))
     with place.serve("--config", config, "--token-env", "T", T="s3cret-of-the-test") as served:
-        guarded = next(item for item in served[1] if "the console" in item)
+        guarded = next(item for item in served[1] if "note: console" in item)
     with place.serve("--config", config, "--no-console") as (_, messages, url):
         off = httpx2.get(url.replace("/mcp", "/console"))
 
@@ -32,17 +32,16 @@ def test_what_is_served_over_http_has_a_console(place: Place) -> None:
     assert 404 == off.status_code
 
 
-def test_the_command_prints_where_it_is(place: Place) -> None:
-    """Without a browser; over pipes there is none."""
+def test_console_command_prints_its_url(place: Place) -> None:
     command = [sys.executable, "-m", "gateway", "console", "--no-browser", "--strategy", "graph"]
     env = {"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"}
     with subprocess.Popen(
         [*command, "--config", place.config({})], stderr=subprocess.PIPE, text=True, env=env
     ) as process:
         assert process.stderr is not None
-        status = sign_in(next(item for item in process.stderr if "the console" in item))
+        status = sign_in(next(item for item in process.stderr if "note: console" in item))
         process.terminate()
     piped = place.run("serve", "--open-console", "-c", place.config({}))
 
     assert 200 == status
-    assert (2, True) == (piped.code, "--open-console needs --http" in piped.err)
+    assert (2, True) == (piped.code, "--open-console: use --http" in piped.err)

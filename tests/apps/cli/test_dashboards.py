@@ -1,4 +1,4 @@
-"""`gateway dashboards export`: what it writes, and what it leaves alone."""
+"""`gateway dashboards export`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY = {path.relative_to(FILES).as_posix() for path in FILES.rglob("*") if path
 
 @pytest.fixture
 def folder(place: Place) -> Path:
-    """Where to export to; not there yet."""
+    """Folder to export to, which does not exist yet."""
     return place.folder / "a" / "b"
 
 
@@ -27,14 +27,14 @@ def written(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_files_are_written_once_for_all_to_read(place: Place, folder: Path) -> None:
-    """Grafana and Prometheus run as users of their own."""
+def test_export_writes_files_that_everybody_can_read(place: Place, folder: Path) -> None:
+    """Grafana and Prometheus run as other users."""
     first = place.run("dashboards", "export", str(folder), "--json")
     second = place.run("dashboards", "export", str(folder))
 
     assert (0, 0) == (first.code, second.code)
     assert dict.fromkeys(EVERY, "written") == {
-        each["file"]: each["outcome"] for each in first.json["files"]
+        file["file"]: file["outcome"] for file in first.json["files"]
     }
     assert written(FILES) == written(folder)
     modes = {path.stat().st_mode & 0o444 for path in folder.rglob("*") if path.is_file()}
@@ -43,8 +43,8 @@ def test_the_files_are_written_once_for_all_to_read(place: Place, folder: Path) 
     assert f"next: docker compose -f {folder}/compose.yaml up -d" in second.err
 
 
-def test_a_file_that_was_changed_is_replaced_only_on_demand(place: Place, folder: Path) -> None:
-    """Nothing is written until then, not even what is missing."""
+def test_export_replaces_changed_files_only_on_request(place: Place, folder: Path) -> None:
+    """Without --replace, missing files are not written either."""
     place.run("dashboards", "export", str(folder))
     (folder / "compose.yaml").write_text("mine")
     (folder / "prometheus" / "alerts.yml").unlink()
@@ -57,13 +57,12 @@ def test_a_file_that_was_changed_is_replaced_only_on_demand(place: Place, folder
     assert "these files differ: compose.yaml; --replace" in refused.json["error"]["message"]
     assert b"mine" == before["compose.yaml"]
     assert "prometheus/alerts.yml" not in before
-    outcomes = {each["file"]: each["outcome"] for each in replaced.json["files"]}
+    outcomes = {file["file"]: file["outcome"] for file in replaced.json["files"]}
     assert ("replaced", "written") == (outcomes["compose.yaml"], outcomes["prometheus/alerts.yml"])
     assert written(FILES) == written(folder)
 
 
-def test_a_folder_that_is_a_file_is_refused(place: Place) -> None:
-    """With its name."""
+def test_export_refuses_a_file_as_folder(place: Place) -> None:
     file = place.put("file", "x")
 
     ran = place.run("dashboards", "export", str(file))
@@ -72,11 +71,11 @@ def test_a_folder_that_is_a_file_is_refused(place: Place) -> None:
     assert f"{str(file)!r} cannot be written: " in ran.err
 
 
-def test_what_the_compose_file_mounts_and_names_is_in_the_export() -> None:
+def test_files_of_the_compose_file_are_exported() -> None:
     """Ports, paths and the data source are named in several files."""
     compose = yaml.safe_load((FILES / "compose.yaml").read_text("utf-8"))
     services = compose["services"]
-    mounts = [volume.split(":") for each in services.values() for volume in each["volumes"]]
+    mounts = [volume.split(":") for service in services.values() for volume in service["volumes"]]
     inside = {target: source for source, target, *_ in mounts}
     text = {name: (FILES / name).read_text("utf-8") for name in EVERY}
     scraped = yaml.safe_load(text["prometheus/prometheus.yml"])["scrape_configs"]
@@ -86,11 +85,11 @@ def test_what_the_compose_file_mounts_and_names_is_in_the_export() -> None:
         "datasources"
     ]
     (provider,) = yaml.safe_load(text["grafana/provisioning/dashboards/gateway.yaml"])["providers"]
-    listen = next(each for each in services["prometheus"]["command"] if "listen" in each)
+    listen = next(service for service in services["prometheus"]["command"] if "listen" in service)
 
     for origin, *_ in mounts:
         assert (FILES / origin).is_dir() if origin.startswith(".") else origin in compose["volumes"]
-    assert {"host"} == {each["network_mode"] for each in services.values()}
+    assert {"host"} == {service["network_mode"] for service in services.values()}
     assert "./grafana/dashboards" == inside[provider["options"]["path"]]
     assert "./prometheus" == inside["/etc/prometheus"]
     assert "./collector" == inside["/etc/otelcol"]
@@ -99,8 +98,7 @@ def test_what_the_compose_file_mounts_and_names_is_in_the_export() -> None:
     assert "127.0.0.1:4318" == collector["receivers"]["otlp"]["protocols"]["http"]["endpoint"]
 
 
-def test_the_document_shows_the_compose_file_as_it_is_exported() -> None:
-    """Whoever reads it need not export it first."""
+def test_docs_show_the_exported_compose_file() -> None:
     page = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("utf-8")
 
     assert f"```yaml\n{(FILES / 'compose.yaml').read_text('utf-8')}```" in page

@@ -1,4 +1,4 @@
-"""`gateway demo`: three real conversations with real servers."""
+"""`gateway demo`: three conversations with real servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.cli import NOTHING, OK
 from gateway.cli.commands.demo import find_program, policy
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
-from tests.apps.cli.running import Place, Ran, started
+from tests.apps.cli.running import Place, Ran, start_python
 
 _FOUND = '{"tools":[{"name":"t"}]}'
 _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
@@ -21,17 +21,17 @@ _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A folder for all of them: what the catalog means is embedded once."""
+    """Folder of all tests, so that the catalog is embedded once."""
     return Place(folder=tmp_path_factory.mktemp("demo"))
 
 
 def run_with_console(place: Place) -> tuple[Ran, str]:
-    """Run the demo until its console is served, look at it, and stop it as a person does."""
+    """Run the demo until its console is served, open the console, and stop the demo."""
     env = {"GATEWAY_CACHE_DIR": str(place.cache)}
     arguments = ("-m", "gateway", "demo", "--json", "--trace", "--console")
-    with started(*arguments, cwd=place.folder, env=env) as (process, messages):
-        line = next(line for line in messages if "the console: " in line)
-        url = httpx2.URL(line.split("the console: ")[1].strip())
+    with start_python(*arguments, cwd=place.folder, env=env) as (process, messages):
+        line = next(line for line in messages if "console: " in line)
+        url = httpx2.URL(line.split("console: ")[1].strip())
         with httpx2.Client(follow_redirects=True) as client:
             client.get(url).raise_for_status()
             activity = client.get(url.join("/console/activity?kind=call&format=json")).text
@@ -40,11 +40,8 @@ def run_with_console(place: Place) -> tuple[Ran, str]:
     return Ran(code=process.returncode, out=out, err=err), activity
 
 
-def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
-    """In a process of its own, without a key, as a newcomer runs it.
-
-    At the end all of it can be looked at in a browser, until Ctrl-C.
-    """
+def test_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
+    """The demo runs in a child process without a key. At the end the console can be opened."""
     ran, activity = run_with_console(place)
     data = ran.json
 
@@ -52,12 +49,12 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place
     assert (OK, True, True) == (ran.code, data["ok"], data["scripted"]), ran.err
     assert [True] * 3 == [item["ok"] for item in data["conversations"]]
     assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]
-    found = data["eval"]
-    assert (data["index"]["tools"], 26) == (found["tools"], found["requests"]["hand"])
-    assert found["requests"]["rules"] > 90
-    assert found["recall@5"]["rules"] >= 0.95
-    assert found["recall@5"]["hand"] >= 0.7
-    assert len(found["never_found"]) <= 2
+    result = data["eval"]
+    assert (data["index"]["tools"], 26) == (result["tools"], result["requests"]["hand"])
+    assert result["requests"]["rules"] > 90
+    assert result["recall@5"]["rules"] >= 0.95
+    assert result["recall@5"]["hand"] >= 0.7
+    assert len(result["never_found"]) <= 2
     totals = data["totals"]
     assert data["index"]["tools"] > 50
     assert (3, 9) == (totals["calls"], totals["turns"])
@@ -81,7 +78,7 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place
         assert item["calls"][-1]["result"]["content"][0]["text"] in item["answer"]
 
 
-def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(place: Place) -> None:
+def test_output_shows_request_search_tools_result_and_cost(place: Place) -> None:
     ran = place.run("demo", "--trace", env=_NO_KEY)
 
     assert ran.code == OK
@@ -100,11 +97,8 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(pla
         assert data in ran.out
 
 
-def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: Place) -> None:
-    """A model that only claims success, one that fails and one that misuses a tool all fail.
-
-    None writes outside of the demo's own folder.
-    """
+def test_configured_model_is_judged_by_its_real_calls(place: Place) -> None:
+    """A model fails if it only claims success, raises an error or misuses a tool."""
     elsewhere = place.folder / "meeting-notes.docx"
 
     def careless(request: ModelRequest) -> Turn:
@@ -123,7 +117,7 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
     assert (NOTHING, False, "mine") == (ran.code, ran.json["ok"], ran.json["model"])
     assert "trace" not in ran.json
     assert "AuthenticationError" in faults[0][0]
-    assert faults[1] == ["time/get_current_time was not called with success"]
+    assert faults[1] == ["time/get_current_time was not called successfully"]
     assert faults[2][1] == "the file meeting-notes.docx does not exist"
     (call,) = ran.json["conversations"][1]["calls"]
     assert call["result"] is None
@@ -132,7 +126,7 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
     assert not elsewhere.exists()
 
 
-def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
+def test_missing_server_is_named_with_a_remedy() -> None:
     with pytest.raises(ConfigError, match=r"'no-such-program' is not installed.*\[demo\]"):
         find_program("no-such-program")
 
@@ -151,10 +145,10 @@ def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
         ("Make a.xlsx", _FOUND, None, None),
     ],
 )
-def test_the_scripted_model_calls_what_it_sees_and_invents_no_argument(
+def test_scripted_model_calls_matches_without_inventing_arguments(
     text: str, content: str, parameters: object, arguments: list[str] | None
 ) -> None:
-    """The user said *text*, and a search found *content*."""
+    """The user's request is *text*, and the search returned *content*."""
     call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": text},

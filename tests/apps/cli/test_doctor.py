@@ -15,14 +15,15 @@ from tests.postgres_server import PostgresServer
 
 
 def checks(ran: Ran) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for item in ran.json["checks"]:
-        found.setdefault(item["name"], []).append((item["verdict"], item["detail"], item["remedy"]))
-    return found
+        result.setdefault(item["name"], []).append(
+            (item["verdict"], item["detail"], item["remedy"])
+        )
+    return result
 
 
-def test_a_machine_without_servers_is_healthy(place: Place) -> None:
-    """And is told the next step."""
+def test_doctor_is_healthy_without_servers(place: Place) -> None:
     ran = place.at_home("doctor", "--json")
     data = checks(ran)
 
@@ -34,10 +35,8 @@ def test_a_machine_without_servers_is_healthy(place: Place) -> None:
     assert "gateway import" in data["configuration"][0][2]
 
 
-def test_where_rows_are_to_be_in_a_database_it_is_tried(
-    place: Place, postgres: PostgresServer
-) -> None:
-    """Without a store there, it says what is missing."""
+def test_doctor_tests_rows_in_a_database(place: Place, postgres: PostgresServer) -> None:
+    """Without a store in the database, the remedy is named."""
     place.config()
     env = {"GATEWAY_INDEX_ROWS": "pgvector"}
     alone = checks(place.run("doctor", "--json", env=env))
@@ -47,8 +46,7 @@ def test_where_rows_are_to_be_in_a_database_it_is_tried(
     assert "ok" == shared["pgvector"][0][0]
 
 
-def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
-    """Its program, its folder, its address, its variables, its approvals."""
+def test_doctor_checks_servers_without_starting_them(place: Place) -> None:
     place.put(
         "mcp.json",
         {
@@ -82,8 +80,7 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 
 
-def test_servers_of_the_own_network_are_named_in_the_file(place: Place) -> None:
-    """By names, such as those of a compose file, and by networks."""
+def test_doctor_allows_private_hosts_of_the_file(place: Place) -> None:
     servers = {
         "tracker": {"url": "http://tracker:8080/mcp"},
         "wiki": {"url": "http://10.1.2.3/mcp"},
@@ -98,8 +95,7 @@ def test_servers_of_the_own_network_are_named_in_the_file(place: Place) -> None:
     assert {"tracker": "ok", "wiki": "ok", "other": "fail", "meta": "fail"} == verdicts
 
 
-def test_what_changed_since_it_was_approved_is_reported(place: Place) -> None:
-    """With the command that approves it."""
+def test_doctor_reports_changes_since_the_approval(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile()}))
     config = place.config({"srv": place.hostile("dressed_up")})
     place.run("tools", "-c", config)
@@ -109,8 +105,7 @@ def test_what_changed_since_it_was_approved_is_reported(place: Place) -> None:
     assert "gateway approve srv srv/good" in ran.out
 
 
-def test_connecting_starts_each_and_says_what_came_of_it(place: Place) -> None:
-    """Only when asked to."""
+def test_doctor_starts_servers_with_connect(place: Place) -> None:
     servers = {"srv": place.hostile(), "exits": place.hostile("exits_at_start")}
     config = place.config(servers)
     without = place.run("doctor", "-c", config, "--json")
@@ -120,12 +115,11 @@ def test_connecting_starts_each_and_says_what_came_of_it(place: Place) -> None:
 
     assert (0, 3) == (without.code, ran.code)
     assert "ok" == data["connect srv"][0][0]
-    assert data["connect srv"][0][1].startswith("1 tools in ")
+    assert data["connect srv"][0][1].startswith("1 tool in ")
     assert "fail" == data["connect exits"][0][0]
 
 
-def test_identity_providers_are_asked_for_their_keys(place: Place) -> None:
-    """Only when asked to; what is wrong with one is said."""
+def test_doctor_fetches_keys_of_identity_providers_with_connect(place: Place) -> None:
     with running() as provider:
         table = f'resource = "https://gw.example/mcp"\n[issuers.a]\nissuer = "{provider.url}'
         good = str(place.put("good.toml", f'{table}"\n'))
@@ -135,26 +129,25 @@ def test_identity_providers_are_asked_for_their_keys(place: Place) -> None:
         odd = str(place.put("odd.toml", f'{table}"\naudience = "x"\n'))
         without = checks(place.at_home("doctor", "--tokens", slash, "--json"))
         fetched = provider.fetches
-        found = [
+        result = [
             place.at_home("doctor", "--connect", "--tokens", file, "--json")
             for file in (good, slash, odd, people)
         ]
 
-    by_keys = [checks(ran).get(f"identity provider {provider.url}") for ran in found]
-    wrong = checks(found[1])[f"identity provider {provider.url}/"][0]
+    by_keys = [checks(ran).get(f"identity provider {provider.url}") for ran in result]
+    wrong = checks(result[1])[f"identity provider {provider.url}/"][0]
     assert (0, "ok") == (fetched, without["callers"][0][0])
-    assert [("ok", "its keys are there", ""), None, None] == [
-        each and each[0] for each in by_keys[:3]
+    assert [("ok", "its keys can be read", ""), None, None] == [
+        key and key[0] for key in by_keys[:3]
     ]
-    asked = checks(found[3])[f"identity provider {provider.url}"][1]
+    asked = checks(result[3])[f"identity provider {provider.url}"][1]
     assert ("ok", True) == (asked[0], "https://gw.example/account/callback" in asked[1])
     assert ("fail", True) == (wrong[0], "to the letter" in wrong[1])
-    assert "unknown key 'audience'" in checks(found[2])["callers"][0][1]
-    assert [0, 3, 3, 0] == [ran.code for ran in found]
+    assert "unknown key 'audience'" in checks(result[2])["callers"][0][1]
+    assert [0, 3, 3, 0] == [ran.code for ran in result]
 
 
-def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Place) -> None:
-    """Each with what to do."""
+def test_doctor_reports_a_broken_file_and_an_unwritable_folder(place: Place) -> None:
     broken = place.folder / "broken.json"
     broken.write_text("{\n,")
     place.cache.write_text("in the way")
@@ -170,13 +163,13 @@ def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Pla
     assert "fail" == checks(stored)["servers"][0][0]
 
 
-def test_models_that_are_missing_or_changed_are_reported(tmp_path: Path) -> None:
-    """A changed weight is a fault, a missing model is not."""
+def test_doctor_reports_missing_and_changed_models(tmp_path: Path) -> None:
+    """A changed file is a failure, a missing model only a warning."""
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "weights.npz").write_text("other")
     missing = replace(USE, package="no_such_package")
     changed = replace(USE, folder=tmp_path)
-    found = [item.verdict for item in check_models((missing, changed))]
+    result = [item.verdict for item in check_models((missing, changed))]
 
-    assert ["warn", "fail"] == found
+    assert ["warn", "fail"] == result
     assert {"ok", "warn"} >= {item.verdict for item in check_models()}

@@ -1,4 +1,4 @@
-"""The end of `gateway serve --http`: a real process, real clients, and no lost call."""
+"""The shutdown of `gateway serve --http`, with a real process and real clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.apps.cli.test_serve import all_threads_children
 
 PATIENCE_S = 120
 CALLS = 8
-"""Of each era of the protocol."""
+"""Number of running calls for each era of the protocol."""
 SEARCHES = 4
 HOLD = """
 import asyncio, sys
@@ -45,11 +45,11 @@ async def main():
 
 asyncio.run(main())
 """
-"""A server whose calls last until what they connect to hangs up."""
+"""A server whose calls last until the test releases them."""
 
 
 class Holder:
-    """Holds calls, however many, until it is released."""
+    """A listener that holds any number of calls until it is released."""
 
     def __init__(self) -> None:
         self._waiting = asyncio.Queue[None]()
@@ -69,13 +69,13 @@ class Holder:
             await self._waiting.get()
 
     def release(self) -> None:
-        """Let all go."""
+        """Release all calls."""
         self._released.set()
 
 
 @asynccontextmanager
-async def holding() -> AsyncIterator[Holder]:
-    """Give what `HOLD` connects to."""
+async def open_holder() -> AsyncIterator[Holder]:
+    """Yield the listener that `HOLD` connects to."""
     holder = Holder()
     async with await asyncio.start_server(holder.answer, "127.0.0.1", 0) as server:
         holder.port = server.sockets[0].getsockname()[1]
@@ -87,8 +87,8 @@ def client_of(url: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=base, trust_env=False, timeout=PATIENCE_S)
 
 
-async def until(http: httpx2.AsyncClient, path: str, status: int) -> Any:
-    """Ask until the answer has *status*; give its body."""
+async def get_until(http: httpx2.AsyncClient, path: str, status: int) -> Any:
+    """Send requests until the answer has *status*; return its body."""
     while (answer := await http.get(path)).status_code != status:
         pass
     return answer.json()
@@ -105,15 +105,15 @@ async def call(client: Client) -> str:
 
 
 async def count_events(client: Client, opened: asyncio.Event) -> int:
-    """Listen until the server ends the stream; one that is cut raises."""
+    """Count events until the server ends the stream; a broken stream raises."""
     async with client.listen(tools_list_changed=True) as events:
         opened.set()
         return len([event async for event in events])
 
 
 @asynccontextmanager
-async def rewriting() -> AsyncIterator[tuple[Gate, dict[str, str]]]:
-    """Give what holds the rewriting of queries, and the variables that name its model."""
+async def open_rewriter() -> AsyncIterator[tuple[Gate, dict[str, str]]]:
+    """Yield the gate of a model that rewrites queries, and the variables that name it."""
     with ScriptedModel(lambda _: Turn("hold a call")) as model, model.gate() as gate:
         base = "GATEWAY_NORMALIZE_"
         yield gate, {f"{base}BASE_URL": model.base_url, f"{base}API_KEY": "own-key"}
@@ -124,22 +124,21 @@ def server_of(holder: Holder) -> dict[str, object]:
 
 
 async def reload(process: subprocess.Popen[str], messages: Iterator[str]) -> None:
-    """Have the configuration read again, and wait until it is."""
+    """Reload the configuration and wait for the message."""
     process.send_signal(signal.SIGHUP)
-    await asyncio.to_thread(next, (each for each in messages if "read again" in each))
+    await asyncio.to_thread(
+        next, (message for message in messages if "configuration reloaded" in message)
+    )
 
 
 def are_gone(processes: Sequence[str]) -> bool:
-    return bool(processes) and not any(Path("/proc", each).exists() for each in processes)
+    return bool(processes) and not any(Path("/proc", process).exists() for process in processes)
 
 
-async def test_a_call_that_is_under_way_at_sigterm_is_answered(place: Place) -> None:
-    """Twenty of them, of both eras and the API; later ones are refused, and streams end.
-
-    Before that the configuration is read again: no session ends.
-    """
+async def test_sigterm_waits_for_running_calls(place: Place) -> None:
+    """Later requests are refused, and streams end. An earlier reload ends no session."""
     opened = asyncio.Event()
-    async with asyncio.timeout(PATIENCE_S), holding() as holder, rewriting() as (gate, env):
+    async with asyncio.timeout(PATIENCE_S), open_holder() as holder, open_rewriter() as (gate, env):
         options = ("--config", place.config({"hold": server_of(holder)}), "--confirm", "never")
         with place.serve(*options, "--normalize", "small", **env) as (process, messages, url):
             async with (
@@ -148,29 +147,29 @@ async def test_a_call_that_is_under_way_at_sigterm_is_answered(place: Place) -> 
                 Client(url, mode="legacy") as legacy,
                 asyncio.TaskGroup() as tasks,
             ):
-                ready = await until(http, "/readyz", 200)
-                # After a call of a tool that it was not sent, a client asks for the list.
+                ready = await get_until(http, "/readyz", 200)
+                # A client lists the tools after it called a tool that was not in its list.
                 await asyncio.gather(modern.list_tools(), legacy.list_tools())
-                calls = [call(each) for each in (modern, legacy) * CALLS]
+                calls = [call(item) for item in (modern, legacy) * CALLS]
                 searches = [search(http, f"Привіт {number}") for number in range(SEARCHES)]
-                held = asyncio.gather(*calls), asyncio.gather(*searches)
+                pending = asyncio.gather(*calls), asyncio.gather(*searches)
                 heard = tasks.create_task(count_events(modern, opened))
                 await asyncio.gather(holder.arrived(2 * CALLS), opened.wait())
                 await gate.arrived(SEARCHES, timeout_s=PATIENCE_S)
                 children = all_threads_children(process.pid)
                 await reload(process, messages)
                 process.terminate()
-                draining = await until(http, "/readyz", 503)
+                draining = await get_until(http, "/readyz", 503)
                 late, alive = await search(http, "too late"), await http.get("/livez")
                 holder.release()
                 gate.release()
-                texts, found = await held[0], await held[1]
+                texts, result = await pending[0], await pending[1]
             code = await asyncio.to_thread(process.wait, PATIENCE_S)
 
     assert ("ready", "draining") == (ready["status"], draining["status"])
     assert (503, "draining") == (late.status_code, late.json()["code"])
     assert ("1", 200) == (late.headers["retry-after"], alive.status_code)
     assert ["done"] * 2 * CALLS == texts
-    assert [200] * SEARCHES == [answer.status_code for answer in found]
+    assert [200] * SEARCHES == [answer.status_code for answer in result]
     assert (0, 0) == (heard.result(), code)
     assert are_gone(children)

@@ -26,7 +26,7 @@ ASKED = """
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """The time server, and what people ask."""
+    """A place with the time server and a file of requests."""
     place.config()
     place.put("asked.md", ASKED)
     return place
@@ -47,37 +47,36 @@ def run(place: Place, name: str, *more: str) -> str:
     return out
 
 
-def test_requests_are_made_and_kept(files: Place) -> None:
-    """The user's own first; a file that is there is not overwritten by mistake."""
+def test_requests_are_made_and_frozen(files: Place) -> None:
+    """Requests of the user come first, and existing files are not overwritten."""
     out = files.folder / "requests.jsonl"
     words = ("eval", "requests", str(files.folder / "asked.md"), "--language", "de", *config(files))
-    made = files.run(*words, "--unanswerable", "2", "--json").json
+    created = files.run(*words, "--unanswerable", "2", "--json").json
     first = files.run(*words, "--out", str(out))
     again = files.run(*words, "--out", str(out))
-    kept = files.run("eval", "requests", str(out), "--no-rules", *config(files), "--json").json
+    stored = files.run("eval", "requests", str(out), "--no-rules", *config(files), "--json").json
 
     assert (0, 2) == (first.code, again.code)
     assert "--force" in again.err
     assert ["what o'clock is it", "user"] == [
-        made["requests"][0]["request"],
-        made["requests"][3].get("source", "user"),
+        created["requests"][0]["request"],
+        created["requests"][3].get("source", "user"),
     ]
     assert {"user", "rules", "held_out"} == {
-        each.get("source", "user") for each in made["requests"]
+        request.get("source", "user") for request in created["requests"]
     }
-    assert [["time/get_current_time"]] == made["requests"][0]["tools"]
-    assert 2 == sum(each.get("source") == "held_out" for each in made["requests"])
-    assert len(kept["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
+    assert [["time/get_current_time"]] == created["requests"][0]["tools"]
+    assert 2 == sum(request.get("source") == "held_out" for request in created["requests"])
+    assert len(stored["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
 
 
-def test_a_run_reports_what_is_found(files: Place) -> None:
-    """As text, as JSON and as a page."""
+def test_run_reports_found_tools(files: Place) -> None:
     page = files.folder / "report.html"
     out = run(files, "a.json", "--page", str(page))
-    shown = files.run(*asked(files))
+    output = files.run(*asked(files))
     data = files.run(*asked(files), "--json").json
 
-    assert "recall@5" in shown.out
+    assert "recall@5" in output.out
     assert (4, 1) == (data["summary"]["requests"], data["summary"]["unanswerable"])
     assert {"time/convert_time", "time/get_current_time"} == {*data["catalog"]}
     assert data["cost"]["catalog"] > 0
@@ -85,28 +84,26 @@ def test_a_run_reports_what_is_found(files: Place) -> None:
     assert 0 == files.run("eval", "compare", out, out).code
 
 
-def test_reports_are_kept_by_their_time(files: Place) -> None:
-    """A folder of them is what the console shows."""
+def test_run_stores_reports_by_time(files: Place) -> None:
     reports = files.folder / "reports"
     first, second = (files.run(*asked(files), "--reports", str(reports)) for _ in range(2))
     (older, newer) = sorted(reports.iterdir())
 
-    assert [f"kept in {each}" in ran.err for each, ran in ((older, first), (newer, second))] == [
+    assert [f"stored as {item}" in ran.err for item, ran in ((older, first), (newer, second))] == [
         True,
         True,
     ]
     assert 0 == files.run("eval", "compare", str(older), str(newer), "--strict").code
 
 
-def test_a_frozen_file_says_when_the_catalog_changed(files: Place) -> None:
+def test_run_notes_a_changed_catalog(files: Place) -> None:
     frozen = files.put("old.jsonl", '{"catalog": "other"}\n{"request": "time", "tools": []}\n')
     ran = files.run("eval", "run", str(frozen), "--strategy", "graph", *config(files))
 
     assert "the catalog changed since the requests were frozen" in ran.err
 
 
-def test_worse_is_a_warning_or_an_error(files: Place) -> None:
-    """As the user wants it; the older run may be named as the baseline."""
+def test_compare_fails_only_if_strict(files: Place) -> None:
     good = run(files, "good.json")
     nothing = ("--set", "search.limit=1", "--set", "search.max_limit=1")
     bad = run(files, "bad.json", *nothing)
@@ -117,7 +114,7 @@ def test_worse_is_a_warning_or_an_error(files: Place) -> None:
     fine = files.run("eval", "compare", bad, good, "--strict")
     patient = files.run("eval", "compare", good, bad, "--strict", "--tolerance", "1")
 
-    assert [0, 1, 0, 0] == [each.code for each in (warned, failed, fine, patient)]
+    assert [0, 1, 0, 0] == [item.code for item in (warned, failed, fine, patient)]
     assert "worse by more than 0.02: recall@5" in warned.err
     assert ["recall@5", "complete@10"] == failed.json["worse"]
     assert 2 == files.run("eval", "compare", good).code
@@ -125,8 +122,8 @@ def test_worse_is_a_warning_or_an_error(files: Place) -> None:
     assert 2 == files.run("eval", "compare", good, "missing.json").code
 
 
-def test_the_curve_asks_again_among_more_tools(files: Place) -> None:
-    """Nothing of them stays in the user's catalog."""
+def test_curve_repeats_the_run_with_more_tools(files: Place) -> None:
+    """The added tools do not stay in the user's catalog."""
     data = files.run(*asked(files), "--curve", "--json").json
     tools = files.run("tools", *config(files), "--json").json["tools"]
 
@@ -137,24 +134,24 @@ def test_the_curve_asks_again_among_more_tools(files: Place) -> None:
     assert "of 20 tools" in files.run(*asked(files), "--curve").out
 
 
-def test_a_model_writes_requests_as_the_normalizer_is_asked(files: Place) -> None:
-    """Its key is the normalizer's; what it copied is rejected aloud."""
+def test_model_writes_requests_with_the_key_of_the_normalizer(files: Place) -> None:
+    """Requests that the model copied are rejected with a note."""
     words = ("eval", "requests", "--no-rules", "--model", "m", *config(files))
     answer = "how late is it in Kyiv\nconvert time for me"
     with ScriptedModel(lambda _: Turn(answer)) as model:
         env = {"GATEWAY_NORMALIZE_BASE_URL": model.base_url, "GATEWAY_NORMALIZE_API_KEY": "k"}
-        made = files.run(*words, "--unanswerable", "0", "--json", env=env)
-        shown = files.run(*words, env=env)
+        created = files.run(*words, "--unanswerable", "0", "--json", env=env)
+        output = files.run(*words, env=env)
     keyless = files.run(*words)
 
-    assert (0, 2) == (made.code, keyless.code)
-    assert {"model"} == {each["source"] for each in made.json["requests"]}
-    assert ["time/convert_time: convert time for me"] == made.json["rejected"]
-    assert "rejected: time/convert_time" in shown.err
+    assert (0, 2) == (created.code, keyless.code)
+    assert {"model"} == {request["source"] for request in created.json["requests"]}
+    assert ["time/convert_time: convert time for me"] == created.json["rejected"]
+    assert "rejected: time/convert_time" in output.err
 
 
 def test_recorded_searches_become_requests(place: Place) -> None:
-    """Those that led to a call of a tool that is still there."""
+    """Only searches that led to a call of a remaining tool count."""
     config, env = place.config(), {"GATEWAY_USAGE_RECORD_QUERIES": "on", "GATEWAY_USAGE": "on"}
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
     for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
@@ -162,20 +159,19 @@ def test_recorded_searches_become_requests(place: Place) -> None:
         ledger.note(CallNote(tool=tool, outcome="ok", task=task))
     ledger.close()
     words = ("eval", "requests", "--no-rules", "-c", config, "--json")
-    made = place.run(*words, "--usage", "--unanswerable", "0", env=env).json["requests"]
-    place.put("made.jsonl", "\n".join(map(json.dumps, made)))
+    created = place.run(*words, "--usage", "--unanswerable", "0", env=env).json["requests"]
+    place.put("made.jsonl", "\n".join(map(json.dumps, created)))
     place.run("eval", "run", str(place.folder / "made.jsonl"), "-c", config, env=env)
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
-    searches = sum(each.searches for each in ledger.searches())
+    searches = sum(search.searches for search in ledger.searches())
     ledger.close()
 
-    wanted = {"request": "query 1", "tools": [["time/convert_time"]], "source": "usage"}
-    assert [wanted] == made
+    expected = {"request": "query 1", "tools": [["time/convert_time"]], "source": "usage"}
+    assert [expected] == created
     assert 2 == searches, "an evaluation is no use"
 
 
-def test_a_request_is_added_to_a_file_without_any_server(place: Place) -> None:
-    """Once; its tools are written as in a table."""
+def test_add_writes_a_request_once_without_a_server(place: Place) -> None:
     file = str(place.folder / "asked.md")
     command = ("eval", "add", file, "tell the time, then convert it")
 

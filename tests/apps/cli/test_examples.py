@@ -1,4 +1,4 @@
-"""The programs under examples/ run as they are."""
+"""Runs of the programs in examples/."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LAST_LINES = {
 }
 
 
-def test_every_example_is_run() -> None:
+def test_every_example_has_a_run() -> None:
     assert sorted(_LAST_LINES) == sorted(path.name for path in EXAMPLES.glob("*.py"))
 
 
 @pytest.mark.parametrize("name", _LAST_LINES)
-def test_an_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
-    """And leaves nothing in the user's folders; only the prepared model is kept."""
+def test_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    """Nothing is left in the user's folders except the prepared model."""
     home, temporary = tmp_path / "home", tmp_path / "temporary"
     home.mkdir()
     temporary.mkdir()

@@ -1,4 +1,4 @@
-"""`gateway graph` over a real server: see, draw, write down, check and ask."""
+"""`gateway graph` over a real server."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ graph_forbid:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> str:
-    """A host's own folder, which turns the time server's tools around."""
+    """Folder of host documents that reverse the time server's edges."""
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "convert.md").write_text(NOTES, "utf-8")
     return str(folder)
 
 
-def test_the_graph_is_counted_by_predicate_and_by_rule(place: Place) -> None:
-    """The first look at why something is suggested."""
+def test_show_counts_edges_by_predicate_and_rule(place: Place) -> None:
     ran = place.run("graph", "show", "-c", place.config(), "--json")
-    shown = place.run("graph", "show", "-c", place.config())
+    output = place.run("graph", "show", "-c", place.config())
 
     data = ran.json
     assert (OK, 2, 2, 0) == (ran.code, data["tools"], data["documents"], data["declared"])
@@ -44,17 +43,17 @@ def test_the_graph_is_counted_by_predicate_and_by_rule(place: Place) -> None:
     assert 1 == data["rules"]["phases"]
     assert data["edges"] == sum(data["rules"].values()) == data["derived"]
     for word in ("nodes", "predicates", "nextStep  declared 0, derived 1", "phases"):
-        assert word in shown.out
+        assert word in output.out
 
 
-def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: str) -> None:
-    """A declared edge names its file and line, a derived one its rule; both directions."""
+def test_show_lists_edges_with_their_origin(place: Place, notes: str) -> None:
+    """A declared edge names its file and line, a derived edge its rule."""
     config = place.config()
     command = ("graph", "show", "convert_time", "-c", config)
 
     derived = place.run(*command, "--json").json
     declared = place.run(*command, "--graph", notes, "--json").json
-    shown = place.run(*command, "--graph", notes)
+    output = place.run(*command, "--graph", notes)
 
     now, convert = "time/get_current_time", "time/convert_time"
     names = ("subject", "predicate", "object", "role", "origin", "source")
@@ -64,12 +63,11 @@ def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: s
     assert dict(zip(names, incoming, strict=True)) in derived["edges"]
     assert dict(zip(names, written, strict=True)) in declared["edges"]
     assert [] == [item for item in declared["edges"] if item["source"] == "phases"]
-    assert "convert.md:4" in shown.out
-    assert "groups" in shown.out
+    assert "convert.md:4" in output.out
+    assert "groups" in output.out
 
 
-def test_paths_and_orders_are_found_between_tools(place: Place, notes: str) -> None:
-    """A path names the source of each edge; what must come first stands first."""
+def test_path_and_order_connect_tools(place: Place, notes: str) -> None:
     now, convert = "time/get_current_time", "time/convert_time"
     circle = "---\ntitle: get_current_time\ngraph_requires: [convert_time]\n---\n"
     (Path(notes) / "now.md").write_text(circle, "utf-8")
@@ -83,11 +81,11 @@ def test_paths_and_orders_are_found_between_tools(place: Place, notes: str) -> N
     assert {"convert.md:4", "now.md:3"} >= {edge["source"] for edge in path.json["paths"][0]}
     assert {now, convert} == {node["id"] for node in order.json["nodes"]}
     assert [[convert, now]] == order.json["cycles"]
-    assert f"need each other: {convert}, {now}" in listed.err
+    assert f"so they have no order: {convert}, {now}" in listed.err
 
 
-def test_a_decision_is_shown_then_written_then_read(place: Place) -> None:
-    """A dry run writes nothing; afterwards the edge is declared."""
+def test_accepted_edge_is_written_and_read(place: Place) -> None:
+    """A dry run writes nothing."""
     folder = place.folder / "graph"
     folder.mkdir()
     options = ("-c", place.config(), "--graph", str(folder))
@@ -105,8 +103,7 @@ def test_a_decision_is_shown_then_written_then_read(place: Place) -> None:
     assert (USAGE, True) == (twice.code, "see reviewed/time.md:5" in twice.err)
 
 
-def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
-    """Nothing is found, and nothing breaks."""
+def test_empty_catalog_has_an_empty_graph(place: Place) -> None:
     config = place.config({})
     commands = (("show",), ("derive",), ("query", "SELECT ?a WHERE { ?a ?b ?c }"))
 
@@ -117,8 +114,7 @@ def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
     assert (OK, "") == (exported.code, exported.out.strip())
 
 
-def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None:
-    """One hop around a tool is what fits on a page."""
+def test_export_draws_a_tool_and_its_neighbours(place: Place) -> None:
     file = place.folder / "pictures" / "time.mmd"
     command = ("graph", "export", "-c", place.config())
     centre, drawn = ("--centre", "convert_time"), (*command, "-f", "mermaid")
@@ -137,8 +133,8 @@ def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None
     assert "cannot be read" in nowhere.err
 
 
-def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> None:
-    """They are handed back with --graph: the same edges, now the host's own, rule in the path."""
+def test_derived_documents_contain_the_derived_edges(place: Place) -> None:
+    """With --graph the edges become declared edges whose path contains the rule."""
     config, folder = place.config(), place.folder / "derived"
     show = ("graph", "show", "-c", config, "--json")
 
@@ -151,8 +147,8 @@ def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> N
     assert list(before["predicates"]) == list(after["predicates"])
 
 
-def test_a_virtual_server_is_derived_from_like_any_other(place: Place) -> None:
-    """Its id has no slash."""
+def test_derive_reads_virtual_servers(place: Place) -> None:
+    """The id of a virtual server has no slash."""
     virtual = {"desk": {"tools": {"now": "time/get_current_time", "later": "time/convert_time"}}}
     config = place.config(virtualServers=virtual)
 
@@ -161,8 +157,8 @@ def test_a_virtual_server_is_derived_from_like_any_other(place: Place) -> None:
     assert OK == ran.code
 
 
-def test_documents_on_disk_are_never_overwritten_unasked(place: Place) -> None:
-    """They may have been edited."""
+def test_derive_does_not_overwrite_documents(place: Place) -> None:
+    """The documents may have been edited."""
     folder = place.folder / "derived"
     edited = folder / "phases" / "time" / "get_current_time.md"
     edited.parent.mkdir(parents=True)
@@ -180,8 +176,8 @@ def test_documents_on_disk_are_never_overwritten_unasked(place: Place) -> None:
     assert "graph_next_steps" in edited.read_text("utf-8")
 
 
-def test_derived_documents_are_printed_or_bundled(place: Place, notes: str) -> None:
-    """For eyes, and as a bundle that --graph reads; without what the host forbids."""
+def test_derive_prints_documents_or_a_bundle(place: Place, notes: str) -> None:
+    """Edges that the host forbids are omitted."""
     command = ("graph", "derive", "-c", place.config())
 
     printed = place.run(*command)
@@ -194,8 +190,8 @@ def test_derived_documents_are_printed_or_bundled(place: Place, notes: str) -> N
     assert (OK, False) == (without.code, "phases/" in without.out)
 
 
-def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, notes: str) -> None:
-    """Without the catalog a tool is only a label, which is a warning and no fault."""
+def test_validate_accepts_documents_about_known_tools(place: Place, notes: str) -> None:
+    """Without the catalog a tool is only a label, which is a warning."""
     alone = place.run("graph", "validate", notes)
     known = place.run("graph", "validate", notes, "-c", place.config(), "--json")
 
@@ -207,10 +203,7 @@ def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, not
     assert expected == known.json
 
 
-def test_every_fault_of_a_folder_is_reported_with_file_line_and_code(
-    place: Place, tmp_path: Path
-) -> None:
-    """One broken document does not hide the next one's faults."""
+def test_validate_reports_every_fault_with_file_line_and_code(place: Place, tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     for name, lines in (
@@ -221,19 +214,18 @@ def test_every_fault_of_a_folder_is_reported_with_file_line_and_code(
         (folder / f"{name}.md").write_text(f"---\n{lines}\n---\n", "utf-8")
 
     ran = place.run("graph", "validate", str(folder), "--json")
-    shown = place.run("graph", "validate", str(folder))
+    output = place.run("graph", "validate", str(folder))
 
     notices = [(item["path"], item["line"], item["code"]) for item in ran.json["notices"]]
-    assert (USAGE, USAGE) == (ran.code, shown.code)
+    assert (USAGE, USAGE) == (ran.code, output.code)
     assert [("broken.md", 3), ("odd.md", 4)] == [(path, line) for path, line, _ in notices]
     assert ["document_invalid", "predicate_unknown"] == [code for *_, code in notices]
     assert "violation" in {fault["severity"] for fault in ran.json["faults"]}
     for word in ("odd.md", "predicate_unknown", "no next step of the same document"):
-        assert word in shown.out
+        assert word in output.out
 
 
-def test_prerequisites_in_a_circle_are_a_fault(place: Place, tmp_path: Path) -> None:
-    """No order of calls could meet them."""
+def test_validate_reports_cycles_of_prerequisites(place: Place, tmp_path: Path) -> None:
     for name, other in (("Pay", "Order"), ("Order", "Pay")):
         text = f"---\ntitle: {name}\ngraph_requires: [{other}]\n---\n"
         (tmp_path / f"{name}.md").write_text(text, "utf-8")
@@ -243,8 +235,7 @@ def test_prerequisites_in_a_circle_are_a_fault(place: Place, tmp_path: Path) -> 
     assert (USAGE, [["Order", "Pay"]]) == (ran.code, ran.json["cycles"])
 
 
-def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, notes: str) -> None:
-    """An optional part that is missing is no fault of the documents."""
+def test_validate_without_pyshacl_checks_the_rest(place: Place, notes: str) -> None:
     command = ("graph", "validate", notes, "--json")
 
     ran = child("-c", _WITHOUT_SHACL, *command, cwd=place.folder, env={})
@@ -253,8 +244,7 @@ def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, n
     assert "tool-gateway[shacl]" in ran.err
 
 
-def test_nothing_to_read_is_bad_usage(place: Place) -> None:
-    """A path that was named must be read."""
+def test_validate_refuses_a_missing_path(place: Place) -> None:
     config, gone = place.config({}), str(place.folder / "gone")
 
     for command in (("graph", "show", "-c", config), ("search", "time", "-c", config)):
@@ -263,7 +253,7 @@ def test_nothing_to_read_is_bad_usage(place: Place) -> None:
     assert USAGE == place.run("graph", "validate", gone).code
 
 
-def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
+def test_query_answers_as_a_table_or_json(place: Place) -> None:
     """The gateway's own prefixes need no declaration."""
     config = place.config()
     text = "SELECT ?next WHERE { ?tool tg:nextStep ?next ; schema:author ?nobody }"
@@ -272,20 +262,19 @@ def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
     cut = place.run("graph", "query", "SELECT ?a WHERE { ?a ?b ?c }", "-n", "2", "-c", config)
     yes = place.run("graph", "query", "ASK { ?a tg:nextStep ?b }", "-c", config)
     nothing = place.run("graph", "query", text, "-c", config)
-    shown = place.run("graph", "query", steps, "-c", config)
+    output = place.run("graph", "query", steps, "-c", config)
     ran = place.run("graph", "query", steps, "-c", config, "--json")
 
     node = "urn:tool-gateway:tool:time/convert_time"
-    assert (NOTHING, OK, OK) == (nothing.code, shown.code, ran.code)
-    assert node in shown.out
+    assert (NOTHING, OK, OK) == (nothing.code, output.code, ran.code)
+    assert node in output.out
     assert "cut at 2 rows" in cut.err
     assert (OK, "yes\n") == (yes.code, yes.out)
     term = {"kind": "iri", "value": node, "language": "", "datatype": ""}
     assert (["next", "none"], [[term, None]]) == (ran.json["columns"], ran.json["rows"])
 
 
-def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> None:
-    """What they declare is in the result, down to file and line."""
+def test_search_reads_documents_of_the_host(place: Place, notes: str) -> None:
     options = ("-n", "1", "--strategy", "graph", "-c", place.config(), "--graph", notes)
     ran = place.run("search", "convert time", *options, "--json")
 
@@ -293,8 +282,8 @@ def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> Non
     assert "convert.md:4" in json.dumps(ran.json["result"])
 
 
-def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
-    """A look first, then files; without a model or a key it says what is missing."""
+def test_propose_asks_a_model_and_writes_files(place: Place) -> None:
+    """A dry run is shown first. A missing model or key is reported."""
     command = ("graph", "propose", "-c", place.config(), "--server", "time")
     arrow = "time/convert_time --requires--> time/get_current_time"
 
@@ -305,7 +294,7 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
         propose = (*command, "--model", "m", "--base-url", model.base_url)
         key = {"OPENAI_API_KEY": "k"}
         written = place.run(*propose, "--out", str(place.folder / "proposed"), env=key)
-        shown = place.run(*propose, env=key)
+        output = place.run(*propose, env=key)
         data = place.run(*propose, "--json", env=key).json
 
     assert ["time"] == [item["server"] for item in looked.json["requests"]]
@@ -315,27 +304,26 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
     (document,), notices = read(place.folder / "proposed"), written.err
     assert (OK, "requires") == (written.code, document.edges[0].predicate)
     assert "requests       1" in notices
-    assert "--requires-->" in shown.out
+    assert "--requires-->" in output.out
     assert (1, "time.md") == (data["requests"], data["documents"][0]["path"])
 
 
-def test_the_graph_finds_what_a_question_means(place: Place, notes: str) -> None:
-    """By words and by schema, each node once, with the place where it is stated."""
+def test_find_searches_by_words_and_schema(place: Place, notes: str) -> None:
     command = ("graph", "find", "convert time", "-c", place.config(), "--graph", notes)
 
     ran = place.run(*command, "--json")
-    shown = place.run(*command, "--mode", "schema")
+    output = place.run(*command, "--mode", "schema")
     nothing = place.run("graph", "find", "xyzzy", "-c", place.config())
 
-    ids = [each["id"] for each in ran.json["found"]]
-    assert (OK, OK, NOTHING) == (ran.code, shown.code, nothing.code)
+    ids = [item["id"] for item in ran.json["found"]]
+    assert (OK, OK, NOTHING) == (ran.code, output.code, nothing.code)
     assert "time/convert_time" == ids[0]
     assert len(ids) == len({*ids})
-    assert "name: " in shown.out
+    assert "name: " in output.out
 
 
-def test_own_shapes_and_endpoints_are_named_on_the_command_line(place: Place, notes: str) -> None:
-    """A file of shapes must be there, and nothing is fetched but from what was named."""
+def test_validate_uses_own_shapes_and_query_own_endpoints(place: Place, notes: str) -> None:
+    """Only named endpoints are contacted."""
     shapes = place.folder / "own.ttl"
     shapes.write_text(OWN, "utf-8")
     text = "ASK { SERVICE <http://10.0.0.1/sparql> { ?s ?p ?o } }"

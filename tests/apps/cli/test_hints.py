@@ -1,4 +1,4 @@
-"""What messages and pages tell to install can be installed."""
+"""Extras named in messages and pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRITTEN = re.compile(r"""pip install [^\n`]*?(?:tool-gateway|\.)\[([\w,-]+)\]""
 _RAISED = re.compile(r"""ExtraError\((?:[^,)]+,\s*)?["']([\w-]+)["']""")
 
 
-def test_every_extra_that_is_named_is_declared() -> None:
+def test_named_extras_are_declared() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     folders = ("gateway", "graphs", "examples", "docs")
     files = [path for name in folders for path in (ROOT / name).rglob("*.[pm][yd]")]
@@ -19,8 +19,8 @@ def test_every_extra_that_is_named_is_declared() -> None:
         extra
         for path in (*files, ROOT / "README.md")
         for pattern in (_WRITTEN, _RAISED)
-        for found in pattern.findall(path.read_text("utf-8"))
-        for extra in found.split(",")
+        for result in pattern.findall(path.read_text("utf-8"))
+        for extra in result.split(",")
     }
 
     assert named >= {"local", "demo", "dev", "metrics", "keyring", "shacl", "langchain"}

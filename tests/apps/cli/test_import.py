@@ -25,8 +25,8 @@ def outcomes(ran: Ran) -> dict[str, str]:
     return {row["name"]: row["outcome"] for row in ran.json["servers"]}
 
 
-def test_servers_come_over_and_secrets_become_variables(place: Place) -> None:
-    """What cannot be used is told, and so is each variable that must be set."""
+def test_import_writes_servers_with_secrets_as_variables(place: Place) -> None:
+    """Unusable servers and required variables are reported."""
     place.put(".config/Claude/claude_desktop_config.json", DESKTOP)
     ran = place.at_home("import", "claude", "--json")
 
@@ -47,8 +47,8 @@ def test_servers_come_over_and_secrets_become_variables(place: Place) -> None:
     assert SECRET not in ran.out + ran.err + (place.folder / "mcp.json").read_text()
 
 
-def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(place: Place) -> None:
-    """The user's own, those of this project, and no other project's."""
+def test_import_reads_all_files_of_a_client(place: Place) -> None:
+    """The first server of a name wins. Files of other projects are not read."""
     one, two = {"command": "one"}, {"command": "two"}
     projects = {
         str(place.folder): {"mcpServers": {"local": one}},
@@ -63,8 +63,8 @@ def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(place: Pla
     assert {"mine": one, "local": one, "shared": two} == place.own_config["mcpServers"]
 
 
-def test_our_file_is_kept_and_conflicts_are_reported_or_replaced(place: Place) -> None:
-    """Twice is once; nothing of the user's is overwritten unasked."""
+def test_import_reports_or_replaces_conflicts(place: Place) -> None:
+    """A second import changes nothing."""
     place.put(
         "mcp.json",
         '{\n  // mine\n  "mcpServers": {\n    "a": {"command": "mine"} // stays\n  }\n}\n',
@@ -113,8 +113,7 @@ VSCODE = """\
 """
 
 
-def test_inputs_and_variables_of_vs_code_become_ours(place: Place) -> None:
-    """What has no meaning here is told."""
+def test_import_converts_inputs_and_variables_of_vs_code(place: Place) -> None:
     place.put(".vscode/mcp.json", VSCODE)
     ran = place.at_home("import", "vscode", "--json")
     entry = place.own_config["mcpServers"]["a"]
@@ -139,8 +138,7 @@ def test_inputs_and_variables_of_vs_code_become_ours(place: Place) -> None:
     ] == ran.json["notes"]
 
 
-def test_settings_and_a_users_own_file_know_no_project(place: Place) -> None:
-    """The older place of VS Code's servers; an address of another client."""
+def test_import_of_a_users_own_file_has_no_project(place: Place) -> None:
     servers = {"a": {"command": "${workspaceFolder}/x"}, "b": {"serverUrl": "https://h/mcp"}}
     file = place.put("settings.json", {"mcp": {"servers": servers, "inputs": [7, {"id": 7}]}})
     ran = place.at_home("import", "vscode", "--from", str(file), "--json")
@@ -152,8 +150,8 @@ def test_settings_and_a_users_own_file_know_no_project(place: Place) -> None:
     assert {"url": "https://h/mcp"} == place.own_config["mcpServers"]["b"]
 
 
-def test_each_server_has_variables_of_its_own(place: Place) -> None:
-    """Equal secrets too: which one a variable holds does not depend on the order of imports."""
+def test_equal_secrets_become_one_variable_per_server(place: Place) -> None:
+    """So the order of imports does not matter."""
     table = {
         name: {"command": "x", "env": {"API_KEY": value}, "disabled": False}
         for name, value in (("a", "one"), ("b", "one"), ("c", "two"), ("c.", "three"))
@@ -169,8 +167,7 @@ def test_each_server_has_variables_of_its_own(place: Place) -> None:
     assert "https://h/mcp?token=${D_URL}" == servers["d"]["url"]
 
 
-def test_nothing_to_import_is_reported_and_a_broken_file_too(place: Place) -> None:
-    """With its place."""
+def test_import_reports_missing_servers_and_broken_files(place: Place) -> None:
     nothing = place.at_home("import", "vscode")
     missing = place.at_home("import", "vscode", "--from", "none.json")
     broken = place.at_home("import", "vscode", "--from", str(place.put("x.json", "{\n,")))
@@ -187,8 +184,8 @@ def test_nothing_to_import_is_reported_and_a_broken_file_too(place: Place) -> No
     assert "holds no JSON object" in list_.err
 
 
-def test_keys_of_one_name_become_a_variable_for_each_server(place: Place) -> None:
-    """From two clients too: one ${API_KEY} would be the wrong key for all but one."""
+def test_equal_keys_become_one_variable_per_server(place: Place) -> None:
+    """One ${API_KEY} for all servers would be wrong for all but one."""
     keys = {name: {"command": "x", "env": {"API_KEY": f"{name}-secret-1"}} for name in "abc"}
     place.put(".cursor/mcp.json", {"mcpServers": {"a": keys["a"], "b": keys["b"]}})
     place.put(".claude.json", {"mcpServers": {"c": keys["c"]}})

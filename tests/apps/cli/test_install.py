@@ -1,4 +1,4 @@
-"""`gateway install`: ourselves in another client's file."""
+"""`gateway install` and `gateway uninstall`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FILE = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A folder with a configuration that refers to a variable."""
+    """Folder with a configuration that refers to a variable."""
     place = Place(folder=tmp_path)
     place.put("mcp.json", {"mcpServers": {"time": {**TIME, "env": {"X": "${SOME_NAME}"}}}})
     return place
 
 
 @pytest.mark.parametrize("client", list(FILE))
-def test_we_come_into_the_file_once_and_go_out_again(place: Place, client: str) -> None:
-    """With a dated copy of what was there; the rest stays byte for byte."""
+def test_install_and_uninstall_restore_the_file(place: Place, client: str) -> None:
+    """A dated backup is made, and the other content stays byte for byte."""
     key = "servers" if client == "vscode" else "mcpServers"
     text = f'{{\n  // theirs\n  "{key}": {{\n    "a": {{"command": "x"}} // a\n  }}\n}}\n'
     file = place.put(FILE[client], text)
@@ -52,10 +52,7 @@ def test_we_come_into_the_file_once_and_go_out_again(place: Place, client: str) 
     assert second.json["backup"] is None
 
 
-def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_reported(
-    place: Place,
-) -> None:
-    """Nothing to copy; the variables that our configuration refers to."""
+def test_install_creates_a_missing_file_and_names_variables(place: Place) -> None:
     ran = place.at_home("install", "claude")
 
     assert 0 == ran.code
@@ -66,8 +63,7 @@ def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_repor
     )
 
 
-def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(place: Place) -> None:
-    """A project's own file, any other file."""
+def test_install_updates_the_configuration_path_unless_dry_run(place: Place) -> None:
     place.at_home("install", "claude", "--project")
     file = place.folder / ".mcp.json"
     other = place.put("other.json", {"mcpServers": {}})
@@ -84,8 +80,8 @@ def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(pl
     assert str(other) in file.read_text()
 
 
-def test_what_is_not_ours_is_never_touched(place: Place) -> None:
-    """Nor is anything installed that could not run."""
+def test_install_does_not_change_other_entries(place: Place) -> None:
+    """A gateway that could not start is not installed."""
     file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
     before = file.read_text()
     taken = place.at_home("install", "cursor", "--to", str(file))
@@ -100,8 +96,8 @@ def test_what_is_not_ours_is_never_touched(place: Place) -> None:
     assert "cannot be read" in folder.err
 
 
-def test_the_servers_of_the_client_move_behind_the_gateway_and_come_back(place: Place) -> None:
-    """What was secret stays in the client's file, where the gateway gets it."""
+def test_take_over_moves_servers_and_uninstall_restores_them(place: Place) -> None:
+    """Secrets stay in the client's file, as variables of the gateway's entry."""
     secret = "ghp_" + "a1B2" * 9
     hub = f'{{"command": "npx", "env": {{"API_KEY": "{secret}"}}}}'
     text = f'{{\n  "mcpServers": {{\n    "git hub": {hub}, // mine\n    "odd": 7\n  }}\n}}\n'
@@ -123,11 +119,13 @@ def test_the_servers_of_the_client_move_behind_the_gateway_and_come_back(place: 
     assert secret not in (place.folder / "mcp.json").read_text() + moved.out + moved.err
     assert ("there", []) == (again.json["done"], again.json["moved"])
     assert (["git hub"], text) == (back.json["restored"], file.read_text())
-    assert "'odd' stays: it is no object" in place.at_home("install", "claude", "--take-over").err
+    assert (
+        "'odd' was not moved: it is no object"
+        in place.at_home("install", "claude", "--take-over").err
+    )
 
 
-def test_what_the_user_changed_meanwhile_stays_when_servers_come_back(place: Place) -> None:
-    """Only what was taken over is put back."""
+def test_uninstall_keeps_later_changes_of_the_user(place: Place) -> None:
     file = place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
     place.at_home("install", "cursor", "--take-over")
     table = json.loads(file.read_text())
@@ -140,9 +138,8 @@ def test_what_the_user_changed_meanwhile_stays_when_servers_come_back(place: Pla
     ]
 
 
-def test_a_client_that_shows_its_servers_twice_is_reported(place: Place) -> None:
-    """Whoever installs the gateway learns that the client's own servers stay beside it."""
+def test_install_notes_servers_that_the_client_still_shows(place: Place) -> None:
     place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
     ran = place.at_home("install", "cursor")
 
-    assert "cursor shows its own servers (a) beside the gateway: --take-over" in ran.err
+    assert "cursor still shows its own servers (a) next to the gateway; --take-over" in ran.err

@@ -23,7 +23,7 @@ ASKED = """
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """Two servers, and a request in words that no tool has."""
+    """A place with two servers, and a request in words that no tool contains."""
     place.config({"time": TIME, "excel": EXCEL})
     place.put("asked.md", ASKED)
     return place
@@ -33,29 +33,31 @@ def config(files: Place) -> tuple[str, ...]:
     return "-c", str(files.folder / "servers.json"), "--strategy", "graph"
 
 
-def test_findings_have_their_effect_and_fail_only_if_strict(files: Place) -> None:
-    """The server of workbooks describes few parameters."""
+def test_findings_fail_only_if_strict(files: Place) -> None:
+    """The workbook server describes few of its parameters."""
     words = ("lint", *config(files), "--no-suggest")
-    data, shown, strict = (
+    data, output, strict = (
         files.run(*words, "--json"),
         files.run(*words),
         files.run(*words, "--strict"),
     )
 
-    assert (0, 0, 1) == (data.code, shown.code, strict.code)
-    found = {(each["tool"], each["code"]) for each in data.json["findings"]}
-    assert ("excel/add_slicer", "undescribed_parameters") in found
-    assert "time" not in {tool.partition("/")[0] for tool, _ in found}
-    (effect,) = [each for each in data.json["effects"] if each["code"] == "undescribed_parameters"]
+    assert (0, 0, 1) == (data.code, output.code, strict.code)
+    result = {(finding["tool"], finding["code"]) for finding in data.json["findings"]}
+    assert ("excel/add_slicer", "undescribed_parameters") in result
+    assert "time" not in {tool.partition("/")[0] for tool, _ in result}
+    (effect,) = [
+        finding for finding in data.json["effects"] if finding["code"] == "undescribed_parameters"
+    ]
     assert "rules" == effect["source"]
     assert 0 < effect["with_it"] <= 1
-    assert "these parameters have no description" in shown.out
-    assert "excel/clear_range" in shown.out
+    assert "these parameters have no description" in output.out
+    assert "excel/clear_range" in output.out
     assert [] == data.json["suggestions"]
 
 
-def test_what_a_model_writes_becomes_a_diff_that_can_be_applied(files: Place) -> None:
-    """The configuration stays as it is until somebody applies it; then the request is served."""
+def test_text_of_a_model_becomes_an_applicable_diff(files: Place) -> None:
+    """The configuration changes only when the diff is applied. Then the tool is found."""
     written = "A clickable chooser for grandma, also called thingamajig."
     words = ("lint", *config(files), "--requests", str(files.folder / "asked.md"))
     before = (files.folder / "servers.json").read_text()
@@ -67,9 +69,13 @@ def test_what_a_model_writes_becomes_a_diff_that_can_be_applied(files: Place) ->
             files.run(*words, *more, env={**env, "NO_PROXY": "127.0.0.1"}) for _ in range(2)
         )
 
-    (kept,) = [each for each in ran.json["suggestions"] if each["tool"] == "excel/add_slicer"]
+    (stored,) = [
+        suggestion
+        for suggestion in ran.json["suggestions"]
+        if suggestion["tool"] == "excel/add_slicer"
+    ]
     assert (0, "user", written, 0, 1) == (
-        ran.code, kept["judged_by"], kept["search_text"], kept["before"], kept["after"]
+        ran.code, stored["judged_by"], stored["search_text"], stored["before"], stored["after"]
     )  # fmt: skip
     assert before == (files.folder / "servers.json").read_text()
     assert ran.json["diff"] == diff.read_text()
@@ -82,7 +88,7 @@ def test_what_a_model_writes_becomes_a_diff_that_can_be_applied(files: Place) ->
 
 
 def apply(diff: Path) -> None:
-    """As it is accepted."""
+    """Apply the diff."""
     subprocess.run(["git", "apply", diff.name], cwd=diff.parent, check=True)  # noqa: S607
 
 
@@ -93,8 +99,8 @@ def suggestion(tool: str) -> Suggestion:
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{\n  // mine\n  "rules": {}\n}\n', ""])
-def test_the_diff_changes_the_rules_alone(tmp_path: Path, text: str) -> None:
-    """Comments stay, and a file without a last newline is patched too."""
+def test_diff_changes_only_the_rules(tmp_path: Path, text: str) -> None:
+    """Comments stay, and a file without a final newline is patched too."""
     file = tmp_path / "mcp.json"
     file.write_text(text)
     diff = tmp_path / "lint.diff"
@@ -108,8 +114,7 @@ def test_the_diff_changes_the_rules_alone(tmp_path: Path, text: str) -> None:
     ]
 
 
-def test_what_a_rule_says_already_stays(tmp_path: Path) -> None:
-    """And of no suggestion comes no diff."""
+def test_diff_is_empty_for_existing_rules(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text('{"rules": {"a/b": {"tags": ["x"]}}}')
 
@@ -117,7 +122,7 @@ def test_what_a_rule_says_already_stays(tmp_path: Path) -> None:
     assert "" == rules_diff(file, [])
 
 
-def test_a_file_that_is_not_there_is_told(files: Place) -> None:
+def test_missing_file_of_requests_is_reported(files: Place) -> None:
     assert 2 == files.run("lint", *config(files), "--requests", "nowhere.md").code
     with pytest.raises(ConfigError):
         rules_diff(files.put("bad.json", "[]"), [suggestion("a/b")])

@@ -34,8 +34,8 @@ def cache(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place.cache
 
 
-async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cache: Path) -> None:
-    """What the message of a search says is what has to be done, and is enough."""
+async def test_login_enables_the_server_until_sign_out(place: Place, cache: Path) -> None:
+    """The message of a search names the command that is needed."""
     bridge = Bridge("giver")
     authority = Authority()
     async with (
@@ -62,15 +62,18 @@ async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cac
 @pytest.mark.parametrize(
     ("server", "entry", "message"),
     [
-        ("other", {"url": "https://a/mcp"}, "no server 'other' is configured: srv"),
+        (
+            "other",
+            {"url": "https://a/mcp"},
+            "no server 'other' is configured; configured servers: srv",
+        ),
         ("srv", {"url": "https://a/mcp"}, 'add "auth"'),
-        ("srv", {"command": "x"}, "is a program of this machine"),
+        ("srv", {"command": "x"}, "is a program on this machine"),
     ],
 )
-def test_a_server_that_no_one_signs_in_to_is_reported(
+def test_login_refuses_servers_without_a_sign_in(
     place: Place, server: str, entry: dict[str, object], message: str
 ) -> None:
-    """With the mend."""
     ended = place.run("login", server, "-c", place.config({"srv": entry}))
 
     assert (2, True) == (ended.code, message in ended.err)

@@ -1,4 +1,4 @@
-"""Values on their way to a screen or to JSON."""
+"""Conversion of values to JSON and to tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _shown(renderable: object) -> str:
     return "\n".join(line.strip() for line in file.getvalue().splitlines())
 
 
-def test_a_value_becomes_plain_json() -> None:
+def test_value_becomes_plain_json() -> None:
     values = {
         "note": Diagnostic(stage="graph", code="no_match"),
         "filters": Filters(tags=frozenset({"b", "a"})),
@@ -71,8 +71,7 @@ def test_a_value_becomes_plain_json() -> None:
     assert (None, "x") == (data["not a number"], data["path"])
 
 
-def test_a_table_shows_values_by_their_paths() -> None:
-    """Also through lists, and where there is nothing."""
+def test_table_shows_values_by_path() -> None:
     rows = [{"a": {"b": [{"c": 1}, {"c": True}]}, "description": "One. Two."}, {"a": None}]
 
     assert "c       text  description\n1, yes        One." in _shown(
@@ -80,8 +79,7 @@ def test_a_table_shows_values_by_their_paths() -> None:
     )
 
 
-def test_a_table_breaks_no_word_that_fits() -> None:
-    """A long id takes its place from the text beside it."""
+def test_table_does_not_break_words_that_fit() -> None:
     text = "Create a review of the internationalization."
     rows = [{"id": "github/create_pull_request_review", "listed": "3 min ago", "description": text}]
     console = Console(file=StringIO(), width=70)
@@ -97,35 +95,33 @@ def test_a_table_breaks_no_word_that_fits() -> None:
     assert all(len(line) <= 30 for line in narrow.file.getvalue().splitlines())
 
 
-def test_a_supplement_is_explained_by_its_path() -> None:
-    """An edge of the graph names its file and line."""
+def test_supplement_is_explained_by_its_path() -> None:
     result = SearchResult(mode="graph", related=(_MATCH,), cached=True)
 
-    shown = _shown(explanation(result, ()))
+    output = _shown(explanation(result, ()))
 
-    assert "predicate memberOf, object x, source g.md:12, declared no" in shown
-    assert "direct       no" in shown
-    assert "cached          yes" in shown
+    assert "predicate memberOf, object x, source g.md:12, declared no" in output
+    assert "direct       no" in output
+    assert "cached          yes" in output
 
 
-def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
-    """The warning speaks of what is nearest: a person must be able to read it."""
+def test_nearest_entity_is_shown_without_matches() -> None:
+    """The warning mentions the nearest entity, so people must see it."""
     counts = Counts(eligible=2)
     result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
 
-    for shown in (_shown(search_table(result)), _shown(explanation(result, ()))):
-        assert "two      50%         Second.\nNothing holds these words: moon" in shown
+    for output in (_shown(search_table(result)), _shown(explanation(result, ()))):
+        assert "two      50%         Second.\nNo entity contains these words: moon" in output
 
 
-def test_a_kind_that_nothing_has_is_reported_as_that() -> None:
-    """Rewording cannot help such a request."""
-    shown = _shown(search_table(SearchResult(mode="hybrid")))
+def test_missing_kind_is_reported_as_such() -> None:
+    """Rewording the query cannot help."""
+    output = _shown(search_table(SearchResult(mode="hybrid")))
 
-    assert "Nothing was found: there is nothing of this kind, tag and status here." == shown
+    assert "Nothing was found: no entity has this kind, tag and status." == output
 
 
-def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that cannot be used is met by every build."""
+def test_equal_warnings_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     note = Diagnostic(stage="embed", code="store_unavailable", detail="'x' cannot be read")
 
     warn([note, replace(note, stage="catalog"), note])
@@ -133,26 +129,26 @@ def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) ->
     assert "warning: 'x' cannot be read [store_unavailable]\n" == capsys.readouterr().err
 
 
-def test_nothing_that_steers_a_terminal_is_printed() -> None:
+def test_control_characters_are_not_printed() -> None:
     hostile = "a\x1b[31mb\x9b2J\x07\r\nc\t\ud800"
 
     assert "a[31mb2J\nc\t?" == printable(hostile)
     assert "\x1b" not in _shown(table([{"name": hostile}], "name"))
 
 
-def test_a_terminal_of_few_characters_ends_no_command(tmp_path: Path) -> None:
-    """What it cannot show is escaped in JSON, and a question mark for people."""
+def test_small_character_set_does_not_end_a_command(tmp_path: Path) -> None:
+    """Other characters are escaped in JSON, and replaced by a question mark in tables."""
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}, "東京": 1}', encoding="utf-8")
     env = {"PYTHONIOENCODING": "ascii", "GATEWAY_CACHE_DIR": str(tmp_path)}
 
     data = child("-m", "gateway", "tools", "--json", cwd=tmp_path, env=env)
-    shown = child("-m", "gateway", "search", "x", "--explain", cwd=tmp_path, env=env)
+    output = child("-m", "gateway", "search", "x", "--explain", cwd=tmp_path, env=env)
 
     assert "東京" in data.json["index"]["diagnostics"][0]["detail"]
-    assert "unknown key '??'" in shown.out
+    assert "unknown key '??'" in output.out
 
 
-def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() -> None:
+def test_answer_without_text_shows_its_structure_or_block_types() -> None:
     picture = InvokeResult(tool_id="a/b", content=(Content(type="image"),))
     data = InvokeResult(tool_id="a/b", structured={"n": 1})
 
@@ -164,10 +160,9 @@ def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() ->
     ("as_json", "document"),
     [(True, {"error": {"type": "Interrupted", "message": "stopped"}}), (False, None)],
 )
-def test_a_command_that_is_stopped_has_a_code_of_its_own(
+def test_interrupted_command_has_its_own_exit_code(
     as_json: bool, document: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JSON is asked for in any case."""
 
     def stopped() -> None:
         with report_errors(as_json=as_json), show_progress() as progress:

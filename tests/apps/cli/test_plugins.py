@@ -1,4 +1,4 @@
-"""`gateway plugins`, and the commands that plugins add."""
+"""`gateway plugins`, and commands of plugins."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def greet(name: str) -> None:
 """
 
 
-def test_a_command_of_a_plugin_is_listed_and_its_module_is_imported_when_it_is_typed(
+def test_command_of_a_plugin_is_imported_when_typed(
     place: Place, install_plugin: InstallPlugin, tmp_path: Path
 ) -> None:
     install_plugin("greeting", GREETING)
 
-    # The module does not exist yet: the list does not need it.
-    shown = place.run("--help")
+    # The module does not exist yet, and listing the commands does not import it.
+    output = place.run("--help")
     (tmp_path / "greeting_command.py").write_text(COMMAND, encoding="utf-8")
     ran = place.run("greet", "Ada")
 
-    assert "Greet somebody." in shown.out
+    assert "Greet somebody." in output.out
     assert (OK, "Hello, Ada!\n") == (ran.code, ran.out)
 
 
-def test_a_command_of_a_plugin_that_is_left_out_is_unknown(
+def test_command_of_an_unselected_plugin_is_unknown(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("greeting2", GREETING)
@@ -53,17 +53,17 @@ def test_a_command_of_a_plugin_that_is_left_out_is_unknown(
     assert (USAGE, True) == (ran.code, "No such command 'greet'" in ran.err)
 
 
-def test_a_command_of_ours_wins_over_one_of_a_plugin(
+def test_own_command_overrides_a_command_of_a_plugin(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("greeting3", GREETING.replace('"greet"', '"plugins"'))
 
     ran = place.run("plugins", "--json")
 
-    assert "greeting3" in [each["name"] for each in ran.json["plugins"]]
+    assert "greeting3" in [plugin["name"] for plugin in ran.json["plugins"]]
 
 
-def test_plugins_are_listed_with_their_hooks_and_errors(
+def test_plugins_are_listed_with_hooks_and_errors(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("broken_list", "raise OSError('no such disk')")
@@ -78,13 +78,13 @@ def test_plugins_are_listed_with_their_hooks_and_errors(
     assert ("local", ["register_embedders"], "") == (local["name"], local["hooks"], local["error"])
 
 
-def test_the_doctor_reports_a_plugin_that_fails_to_load(
+def test_doctor_reports_a_plugin_that_fails_to_load(
     place: Place, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("broken_check", "raise OSError('no such disk')")
 
     ran = place.at_home("doctor", "--json")
-    checks = {each["name"]: each for each in ran.json["checks"]}
+    checks = {check["name"]: check for check in ran.json["checks"]}
 
     assert UNAVAILABLE == ran.code
     assert "ok" == checks["plugin local"]["verdict"]
@@ -94,7 +94,7 @@ def test_the_doctor_reports_a_plugin_that_fails_to_load(
 
 
 @pytest.mark.parametrize("hook", ["register_commands", "register_embedders", "register_sources"])
-def test_the_doctor_reports_plugins_with_one_name(
+def test_doctor_reports_plugins_with_equal_names(
     place: Place, install_plugin: InstallPlugin, hook: str
 ) -> None:
     source = GREETING.replace("register_commands", hook)
@@ -102,7 +102,7 @@ def test_the_doctor_reports_plugins_with_one_name(
     install_plugin(f"second_{hook}", source)
 
     ran = place.at_home("doctor", "--json")
-    checks = {each["name"]: each for each in ran.json["checks"]}
+    checks = {check["name"]: check for check in ran.json["checks"]}
 
     assert UNAVAILABLE == ran.code
     assert f"two plugins give {hook} the name 'greet'" in checks["plugins"]["detail"]
@@ -119,7 +119,7 @@ def test_the_doctor_reports_plugins_with_one_name(
         ("none", "local", ["local"]),
     ],
 )
-def test_the_configuration_chooses_plugins_and_the_environment_wins(
+def test_environment_overrides_the_plugins_of_the_configuration(
     place: Place, section: object, variable: str, names: list[str]
 ) -> None:
     config = place.config({}, plugins=section)
@@ -127,10 +127,10 @@ def test_the_configuration_chooses_plugins_and_the_environment_wins(
 
     ran = place.run("plugins", "-c", config, "--json", env=env)
 
-    assert names == [each["name"] for each in ran.json["plugins"]]
+    assert names == [plugin["name"] for plugin in ran.json["plugins"]]
 
 
-def test_the_plugins_of_the_configuration_are_those_of_the_gateway(place: Place) -> None:
+def test_gateway_uses_the_plugins_of_the_configuration(place: Place) -> None:
     with open_session(Path(place.config({}, plugins=[])), strategy="graph") as session:
         assert session.gateway.gateway.plugins.infos == ()
 
@@ -143,9 +143,7 @@ def test_the_plugins_of_the_configuration_are_those_of_the_gateway(place: Place)
         (["nonesuch"], "the plugins nonesuch are not installed"),
     ],
 )
-def test_a_faulty_section_of_plugins_is_refused(
-    place: Place, section: object, message: str
-) -> None:
+def test_invalid_plugins_section_is_refused(place: Place, section: object, message: str) -> None:
     ran = place.run("plugins", "-c", place.config({}, plugins=section))
 
     assert (USAGE, True) == (ran.code, message in ran.err)

@@ -19,15 +19,15 @@ def refund_order(order_id: int) -> str:
 
 
 async def run(gateway: Gateway, **arguments: str) -> str:
-    """Run a program as a client that takes no elicitation."""
+    """Run a program like a client without elicitation."""
     async with Client(mcp_server(gateway)) as client:
         (block,) = (await client.call_tool("run_program", arguments)).content
     assert isinstance(block, types.TextContent)
     return block.text
 
 
-def test_a_client_that_cannot_be_asked_waits_for_whoever_runs_the_gateway(place: Place) -> None:
-    """Its model is told the key, and goes on with it once somebody has decided."""
+def test_program_of_a_client_without_elicitation_waits_for_a_decision(place: Place) -> None:
+    """The model gets the key, and continues the program after the decision."""
     config = place.config({})
     nothing = place.run("programs", "list", "-c", config)
     gateway = Gateway(
@@ -49,7 +49,7 @@ def test_a_client_that_cannot_be_asked_waits_for_whoever_runs_the_gateway(place:
     texts = [asyncio.run(run(gateway, resume=key)) for key in (first, second)]
     gateway.close()
 
-    assert nothing.out == "no program waits\n"
+    assert nothing.out == "no program waits for an approval\n"
     assert listed.json["programs"][0]["arguments"] == '{"order_id": 1}'
     assert approved.out == "approved: local/refund_order\n"
     assert refused.json["refused"] == ["local/refund_order"]

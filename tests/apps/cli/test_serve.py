@@ -1,4 +1,4 @@
-"""`gateway serve`, as an MCP client starts it."""
+"""`gateway serve`, started like an MCP client starts it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fakes import is_running
 
 
 def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
-    """A client of ``gateway serve``."""
+    """Return a client of ``gateway serve`` over pipes."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "gateway", "serve", "--config", config, "--strategy", "graph", *more],
@@ -36,30 +36,29 @@ def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
     return Client(server)
 
 
-def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
-    """A real upstream behind it; words go to standard error alone."""
+def test_serve_over_pipes_finds_and_calls_tools(place: Place) -> None:
+    """Messages for people go to standard error only."""
 
     async def talk() -> tuple[list[str], str]:
         async with over_pipes(place, place.config({"time": REAL_TIME})) as client:
             names = [item.name for item in (await client.list_tools()).tools]
             async with asyncio.timeout(120):
-                # A busy machine starts the server later than the first search waits for.
-                while not (found := await search(client))["tools"]:
+                # A busy machine may start the server after the first search has timed out.
+                while not (result := await search(client))["tools"]:
                     pass
-            return names, found["tools"][0]["id"]
+            return names, result["tools"][0]["id"]
 
     async def search(client: Client) -> dict[str, Any]:
-        found = await client.call_tool("search_tools", {"query": "current time"})
-        return found.structured_content or {}
+        result = await client.call_tool("search_tools", {"query": "current time"})
+        return result.structured_content or {}
 
-    names, found = asyncio.run(talk())
+    names, result = asyncio.run(talk())
 
     assert ["search_tools", "call_tool"] == names
-    assert "time/get_current_time" == found
+    assert "time/get_current_time" == result
 
 
-def test_more_tools_are_served_on_demand(place: Place) -> None:
-    """What the graph knows, discover, and provision, planning alone."""
+def test_with_adds_tools(place: Place) -> None:
     more = [f"--with={item}" for item in ("discover", "provision", "next", "route")]
 
     async def talk() -> tuple[list[str], dict[str, Any]]:
@@ -75,14 +74,14 @@ def test_more_tools_are_served_on_demand(place: Place) -> None:
     assert "firecrawl/firecrawl" == data["server"]
 
 
-def test_the_command_says_which_calls_a_client_is_asked_about(place: Place) -> None:
-    """Here about all of them; this client cannot be asked."""
+def test_confirm_selects_calls_that_need_a_confirmation(place: Place) -> None:
+    """This client cannot be asked."""
 
     async def talk() -> str:
         async with over_pipes(place, place.config(), "--confirm", "all") as client:
             call = {"name": "get_current_time", "arguments": {"timezone": "Asia/Tokyo"}}
             async with asyncio.timeout(120):
-                # A busy machine starts the server later than the first call waits for.
+                # A busy machine may start the server after the first call has timed out.
                 while "unknown tool" in (told := str(await client.call_tool("call_tool", call))):
                     pass
             return told
@@ -90,35 +89,34 @@ def test_the_command_says_which_calls_a_client_is_asked_about(place: Place) -> N
     assert "gateway serve --confirm never" in asyncio.run(talk())
 
 
-def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
-    """One of its tools may be called like ours."""
+def test_with_is_refused_with_the_whole_catalog(place: Place) -> None:
+    """A tool of the catalog may have the same name."""
     ran = place.run("serve", "--expose", "all", "--with", "discover", "-c", place.config({}))
     odd = place.run("serve", "--with", "everything", "-c", place.config({}))
 
-    assert (2, True) == (ran.code, "--with goes with --expose meta" in ran.err)
+    assert (2, True) == (ran.code, "--with requires --expose meta" in ran.err)
     assert (2, True) == (odd.code, "must be 'discover', 'provision', 'install'" in odd.err)
 
 
-def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
-    """A user who names a token must not be served without one."""
+def test_http_options_are_refused_over_pipes(place: Place) -> None:
+    """A user who names a token must not be served without it."""
     ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
 
     usual = place.run("serve", "--host", "127.0.0.1", "--port", "8930", "-c", place.config({}))
 
-    assert (2, True) == (ran.code, "--port, --token-env needs --http" in ran.err)
-    assert (2, True) == (usual.code, "--host, --port needs --http" in usual.err)
+    assert (2, True) == (ran.code, "--port, --token-env: use --http" in ran.err)
+    assert (2, True) == (usual.code, "--host, --port: use --http" in usual.err)
 
 
-def test_the_removed_option_part_is_refused_with_its_replacement(place: Place) -> None:
+def test_removed_option_part_is_refused_with_its_replacement(place: Place) -> None:
     ran = place.run("serve", "--http", "--part", "1/4", "-c", place.config({}))
 
     assert 2 == ran.code
-    assert "--part was removed: one process holds a million tools" in ran.err
+    assert "--part was removed, because one process can hold a million tools" in ran.err
     assert "replicas" in ran.err
 
 
-def test_over_http_it_says_where(place: Place) -> None:
-    """And ends with the signal that any service manager sends."""
+def test_serve_over_http_prints_its_address_and_ends_at_sigterm(place: Place) -> None:
     with place.serve("--config", place.config()) as (_, messages, url):
 
         async def listed() -> list[str]:
@@ -131,34 +129,33 @@ def test_over_http_it_says_where(place: Place) -> None:
     assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
 
 
-def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_reported(place: Place) -> None:
-    """By itself, and by the signal that services are told with."""
+def test_changed_configuration_is_reloaded_and_broken_one_is_reported(place: Place) -> None:
+    """Both a changed file and SIGHUP cause a reload."""
     config = Path(place.config())
     whole = config.read_text()
 
     def replace(text: str) -> None:
-        # At once: a file that is seen half written is reported too.
+        # The file is replaced in one step, because a half-written file would be reported too.
         place.put("new", text).replace(config)
 
     with place.serve("--config", str(config)) as (process, messages, _):
         replace("{")
-        broken = next(item for item in messages if "stay as they were" in item)
+        broken = next(item for item in messages if "servers unchanged" in item)
         replace(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
-        changed = next(item for item in messages if "read again" in item)
+        changed = next(item for item in messages if "configuration reloaded" in item)
         replace(whole)
-        gone = next(item for item in messages if "read again" in item)
+        gone = next(item for item in messages if "configuration reloaded" in item)
         process.send_signal(signal.SIGHUP)
-        same = next(item for item in messages if "read again" in item)
+        same = next(item for item in messages if "configuration reloaded" in item)
 
     assert "servers.json" in broken
     assert "line 1, column 2" in broken
     assert "added second" in changed
     assert "removed second" in gone
-    assert "nothing changed" in same
+    assert "no changes" in same
 
 
-def test_what_cannot_be_served_is_said(place: Place) -> None:
-    """A missing token, an open address, a missing file."""
+def test_serve_reports_missing_tokens_open_addresses_and_missing_files(place: Place) -> None:
     config = place.config()
     unset = place.run("serve", "--http", "--token-env", "NOT_SET_HERE", "--config", config)
     opened = place.run("serve", "--http", "--host", "0.0.0.0", "--config", config)
@@ -178,8 +175,7 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
     assert "choose another port (--host, --port)" in bare.err
 
 
-def test_without_the_api_the_protocol_alone_is_served(place: Place) -> None:
-    """Then the catalog has no address."""
+def test_serve_without_the_api_serves_only_mcp(place: Place) -> None:
     with (
         place.serve("--config", place.config({}), "--no-api") as (_, _, url),
         httpx2.Client(trust_env=False) as client,
@@ -190,8 +186,8 @@ def test_without_the_api_the_protocol_alone_is_served(place: Place) -> None:
     assert [404, 400] == [tags.status_code, protocol.status_code]
 
 
-def test_the_catalog_is_served_for_whom_the_file_names_also_when_it_changes(place: Place) -> None:
-    """By references to secrets; who is taken out is refused from then on, without a restart."""
+def test_callers_of_the_token_file_are_reloaded(place: Place) -> None:
+    """A removed caller is refused without a restart."""
     path = place.put("tokens.toml", '[tokens.me]\ntoken = "${MY_TOKEN}"\n')
     secrets = {"MY_TOKEN": "0123456789abcdef", "OTHER_TOKEN": "fedcba9876543210"}
     started = place.serve("--config", place.config({}), "--tokens", str(path), **secrets)
@@ -199,18 +195,18 @@ def test_the_catalog_is_served_for_whom_the_file_names_also_when_it_changes(plac
 
         def replace(text: str) -> str:
             place.put("new", text).replace(path)
-            return next(item for item in messages if "who may call" in item)
+            return next(item for item in messages if "accepted callers" in item)
 
         def statuses() -> list[int]:
             address = url.replace("/mcp", "/api/search/tags")
             bearers = [{"Authorization": f"Bearer {secret}"} for secret in secrets.values()]
-            found = [client.get(address, headers=each) for each in ({}, *bearers)]
-            found.append(client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}))
-            return [each.status_code for each in found]
+            result = [client.get(address, headers=item) for item in ({}, *bearers)]
+            result.append(client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+            return [item.status_code for item in result]
 
         before = statuses()
         broken = replace("[tokens")
-        kept = statuses()
+        stored = statuses()
         changed = replace(
             f'resource = "{url}"\n[issuers.a]\nissuer = "https://idp.example"\n'
             '[tokens.other]\ntoken = "${OTHER_TOKEN}"\n'
@@ -218,15 +214,14 @@ def test_the_catalog_is_served_for_whom_the_file_names_also_when_it_changes(plac
         after = statuses()
         metadata = client.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
 
-    assert [401, 200, 401, 401] == before == kept
+    assert [401, 200, 401, 401] == before == stored
     assert [401, 401, 200, 401] == after
-    assert "stays as it was" in broken
+    assert "unchanged" in broken
     assert "tokens: 1, identity providers: 1" in changed
     assert ["https://idp.example"] == metadata.json()["authorization_servers"]
 
 
-def test_searches_over_http_are_rewritten_too(place: Place) -> None:
-    """By the model that is named at the start, over the API as over MCP."""
+def test_searches_over_http_are_rewritten(place: Place) -> None:
     body = {"query": "Привіт", "max_results": 1}
     with (
         ScriptedModel(lambda _: Turn("convert time between zones")) as model,
@@ -240,7 +235,7 @@ def test_searches_over_http_are_rewritten_too(place: Place) -> None:
         ) as (_, _, url),
         httpx2.Client(trust_env=False, timeout=60) as client,
     ):
-        # A busy machine starts the server later than the first search waits for.
+        # A busy machine may start the server after the first search has timed out.
         address = url.replace("/mcp", "/api/search/semantic")
         answers = (client.post(address, json=body).json() for _ in range(1000))
         found = next(answer for answer in answers if answer["results"])
@@ -250,8 +245,8 @@ def test_searches_over_http_are_rewritten_too(place: Place) -> None:
     assert "small" == model.requests[0].model
 
 
-def test_what_is_reported_to_end_ends_its_servers_first(place: Place) -> None:
-    """Also one that does not mind that its pipe is closed; our client holds its own still."""
+def test_sigterm_ends_servers_first(place: Place) -> None:
+    """One server ignores its closed pipe, and the client holds its pipe open."""
     data = place.folder / "pid"
     os.mkfifo(data)
     script = f"trap '' HUP; echo $$ > {data}; while :; do sleep 600; done"
@@ -299,8 +294,8 @@ for line in sys.stdin:
 """
 
 
-def test_a_second_signal_ends_it_though_a_call_hangs(place: Place) -> None:
-    """Its server is stopped, and what that started ignores SIGTERM in a session of its own."""
+def test_second_sigterm_ends_a_hanging_server(place: Place) -> None:
+    """Its child process ignores SIGTERM in another session."""
     data = place.folder / "pids"
     os.mkfifo(data)
     config = place.config(
@@ -324,7 +319,7 @@ def test_a_second_signal_ends_it_though_a_call_hangs(place: Place) -> None:
 
     assert 128 + signal.SIGTERM == code
     assert 2 == len(stuck)
-    # They are killed before it ends; the system takes a moment.
+    # The processes are killed before the end; the system needs a moment.
     while any(is_running(pid) for pid in stuck):
         pass
 
@@ -335,14 +330,13 @@ def suppressed(work: Coroutine[Any, Any, None]) -> None:
 
 
 def all_threads_children(process: int) -> list[str]:
-    """The processes that any thread of *process* started."""
+    """Return the child processes of all threads of *process*."""
     files = Path(f"/proc/{process}/task").glob("*/children")
     return [child for file in files for child in file.read_text().split()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are read as Linux shows them")
-def test_at_sigterm_it_ends_whatever_its_servers_do(place: Place) -> None:
-    """Three flood at full rate, one hangs in a call that is not waited for: none is left."""
+def test_sigterm_ends_flooding_and_hanging_servers(place: Place) -> None:
     script = str(Path(flood_server.__file__))
     floods = ("ping", "progress", "worst_text", "hang")
     servers = {name: {"command": sys.executable, "args": [script, name]} for name in floods}
@@ -353,7 +347,7 @@ def test_at_sigterm_it_ends_whatever_its_servers_do(place: Place) -> None:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             heard.set()
 
-        with suppress(Exception):  # its server goes away
+        with suppress(Exception):  # the server is stopped meanwhile
             async with Client(url, mode="legacy") as client, asyncio.TaskGroup() as calls:
                 for name in ("ping", "hang", "progress"):
                     call = {"name": f"{name}/good", "arguments": {}}

@@ -1,4 +1,4 @@
-"""What `gateway serve` exports: metrics that Prometheus reads, and OTLP."""
+"""Telemetry of `gateway serve`: metrics for Prometheus, and OTLP."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tests.apps.cli.test_serve import over_pipes
 
 PROTOBUF = "application/x-protobuf"
 ONLY_AT_THE_END = {"OTEL_BSP_SCHEDULE_DELAY": "600000", "OTEL_METRIC_EXPORT_INTERVAL": "600000"}
-"""Milliseconds between two exports: far more than a test takes."""
+"""Milliseconds between exports, much longer than a test."""
 
 
 class Collector:
-    """A collector of OpenTelemetry's on a port of this machine: OTLP over HTTP, as protobuf."""
+    """A collector of OpenTelemetry on this machine: OTLP over HTTP, as protobuf."""
 
     def __init__(self) -> None:
         self.spans: list[str] = []
         self.metrics: set[str] = set()
         self.services: set[str] = set()
         self.keys: set[str] = set()
-        """The values of the header ``x-key``."""
+        """Values of the header ``x-key``."""
         self._arrival = Condition()
         routes = [
             Route("/v1/traces", self._take_spans, methods=["POST"]),
@@ -65,7 +65,7 @@ class Collector:
             self._server.close()
 
     async def arrived(self, span: str) -> bool:
-        """Wait for a span of that name."""
+        """Wait for a span with this name."""
 
         def wait() -> bool:
             with self._arrival:
@@ -100,11 +100,11 @@ class Collector:
 
 
 async def search_and_call(client: Client) -> None:
-    """Find a tool and call it, once its server has started."""
+    """Find a tool and call it, after its server has started."""
     async with asyncio.timeout(120):
         while True:
-            found = await client.call_tool("search_tools", {"query": "current time"})
-            if (found.structured_content or {})["tools"]:
+            result = await client.call_tool("search_tools", {"query": "current time"})
+            if (result.structured_content or {})["tools"]:
                 break
     arguments = {"timezone": "Europe/Kyiv"}
     called = {"name": "get_current_time", "arguments": arguments}
@@ -122,12 +122,12 @@ def use(url: str) -> None:
 
 
 def series(page: str) -> list[Sample]:
-    """The samples of a page."""
+    """Return the samples of a metrics page."""
     return [one for family in text_string_to_metric_families(page) for one in family.samples]
 
 
-def test_prometheus_reads_the_metrics_of_searches_calls_and_requests(place: Place) -> None:
-    """On the port that serves; what identifies an entity is no label."""
+def test_metrics_page_counts_searches_calls_and_requests(place: Place) -> None:
+    """Ids of entities are not labels."""
     with (
         place.serve("--config", place.config(), "--metrics") as (_, _, url),
         httpx2.Client(base_url=url.removesuffix("/mcp"), trust_env=False) as http,
@@ -138,9 +138,13 @@ def test_prometheus_reads_the_metrics_of_searches_calls_and_requests(place: Plac
         page = http.get("/metrics")
 
     counts = {
-        (each.name, each.labels.get("http_route"), each.labels.get("http_response_status_code"))
-        for each in series(page.text)
-        if each.value and each.name.endswith("_count")
+        (
+            sample.name,
+            sample.labels.get("http_route"),
+            sample.labels.get("http_response_status_code"),
+        )
+        for sample in series(page.text)
+        if sample.value and sample.name.endswith("_count")
     }
     request = "http_server_request_duration_seconds_count"
     assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -153,8 +157,8 @@ def test_prometheus_reads_the_metrics_of_searches_calls_and_requests(place: Plac
     } <= counts
 
 
-def test_spans_and_metrics_go_to_the_collector_of_the_environment(place: Place) -> None:
-    """With nothing around the process; what is left goes out when it is told to end."""
+def test_spans_and_metrics_are_exported_to_the_configured_collector(place: Place) -> None:
+    """Remaining data is exported at the end."""
     collector = Collector()
     with collector.listening():
         variables = {
@@ -176,8 +180,8 @@ def test_spans_and_metrics_go_to_the_collector_of_the_environment(place: Place) 
     assert ({"tool-gateway"}, {"abc"}) == (collector.services, collector.keys)
 
 
-def test_over_pipes_spans_alone_go_where_only_they_are_asked_for(place: Place) -> None:
-    """While the client is still there; standard output is the protocol's alone."""
+def test_spans_alone_are_exported_over_pipes(place: Place) -> None:
+    """Standard output belongs to the protocol."""
     collector = Collector()
     variables = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_SERVICE_NAME": "mine"}
 
@@ -194,8 +198,8 @@ def test_over_pipes_spans_alone_go_where_only_they_are_asked_for(place: Place) -
     assert ({"mine"}, set()) == (collector.services, collector.metrics)
 
 
-def test_over_pipes_the_console_is_standard_error(place: Place) -> None:
-    """Each line of standard output is a message of the protocol, also after the client is gone."""
+def test_console_exporter_writes_to_standard_error_over_pipes(place: Place) -> None:
+    """Each line of standard output is a message of the protocol, even after the client has left."""
     signals = ("TRACES", "METRICS", "LOGS")
     at_once = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRIC_EXPORT_INTERVAL": "50"}
     variables = {f"OTEL_{signal}_EXPORTER": "console" for signal in signals} | at_once
@@ -222,19 +226,19 @@ def test_over_pipes_the_console_is_standard_error(place: Place) -> None:
             process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}) + "\n")
         process.stdin.flush()
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        rest, console = process.communicate(timeout=120)
+        others, console = process.communicate(timeout=120)
 
-    assert ([1, 2], "") == ([each["id"] for each in answers], rest)
+    assert ([1, 2], "") == ([answer["id"] for answer in answers], others)
     assert '"name": "retrieval catalog"' in console
     assert '"name": "gateway.search.duration"' in console
 
 
-def test_an_exporter_that_is_not_installed_is_named_with_what_installs_it(place: Place) -> None:
-    """Before anything is served: a dashboard that stays empty is found out late."""
+def test_missing_exporter_is_reported_before_serving(place: Place) -> None:
+    """An empty dashboard would be noticed late."""
     serve = ("serve", "--http", "--port", "0", "--config", place.config({}))
     without = WITHOUT_PACKAGE.format("opentelemetry.exporter.prometheus")
     page = child("-c", without, *serve, "--metrics", cwd=place.folder, env={})
-    # The others would be set for all tests.
+    # Other variables would stay set for all tests.
     own = dict.fromkeys(("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"), "")
     spans = place.run(*serve, env={"OTEL_TRACES_EXPORTER": "nothing", **own})
 
@@ -243,15 +247,14 @@ def test_an_exporter_that_is_not_installed_is_named_with_what_installs_it(place:
     assert "'nothing' not found" in spans.err
 
 
-def test_over_pipes_there_is_no_page(place: Place) -> None:
-    """There is no address to read it at."""
+def test_metrics_page_is_refused_over_pipes(place: Place) -> None:
     ran = place.run("serve", "--metrics", "--config", place.config({}))
 
-    assert (2, True) == (ran.code, "--metrics needs --http" in ran.err)
+    assert (2, True) == (ran.code, "--metrics: use --http" in ran.err)
 
 
-def test_the_providers_of_an_agent_around_the_process_stay(place: Place) -> None:
-    """It has read the variables already; only the page is added."""
+def test_providers_of_an_agent_are_kept(place: Place) -> None:
+    """The agent has read the variables already, so only the page is added."""
     script = """
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -267,8 +270,8 @@ print(metrics.get_meter_provider() is provider)
     assert (0, "True\n") == (ran.code, ran.out)
 
 
-def test_a_processor_is_added_to_the_provider_that_there_is(place: Place) -> None:
-    """An agent's, or else one of our own, without any exporter."""
+def test_processor_is_added_to_the_existing_provider(place: Place) -> None:
+    """Without a provider of an agent, a provider without exporters is created."""
     script = """
 import os, sys
 from opentelemetry import trace
@@ -293,18 +296,20 @@ trace.get_tracer("t").start_span(which).end()
     assert (0, "none\nagent\n") == (ran.code, ran.out), ran.err
 
 
-def test_an_open_stream_of_the_console_does_not_hold_up_the_end(place: Place) -> None:
-    """It is told to end, as it would be after a while; one that is cut short raises here."""
+def test_open_console_stream_does_not_delay_the_shutdown(place: Place) -> None:
+    """The server ends the stream regularly; a broken stream would raise."""
     with place.serve("--config", place.config({})) as (process, messages, url):
-        token = next(line for line in messages if "the console" in line).split("token=")[1].strip()
+        token = (
+            next(line for line in messages if "note: console" in line).split("token=")[1].strip()
+        )
         events = url.replace("/mcp", "/console/activity/events")
         headers = {"Authorization": f"Bearer {token}"}
         with httpx2.stream("GET", events, headers=headers, trust_env=False) as stream:
             lines = stream.iter_lines()
             begin = next(lines)
             process.terminate()
-            rest = [*lines]
+            others = [*lines]
 
     assert (200, ":") == (stream.status_code, begin)
     # The first index build may end meanwhile.
-    assert {line.partition(":")[0] for line in rest} <= {"", "event", "data"}
+    assert {line.partition(":")[0] for line in others} <= {"", "event", "data"}

@@ -1,4 +1,4 @@
-"""`gateway servers`: the configuration, one server at a time."""
+"""`gateway servers`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ TEXT = """\
 """
 
 
-def test_a_server_is_added_and_taken_out_and_the_rest_stays(place: Place) -> None:
-    """Byte for byte; twice is once."""
+def test_server_is_added_and_removed_byte_for_byte(place: Place) -> None:
     file = place.put("mcp.json", TEXT)
     options = ("servers", "add", "b", "-e", "LEVEL=2", "--cwd", "/w")
     command = ("--", "run", "-v", "--token", "s3cret")
@@ -40,8 +39,8 @@ def test_a_server_is_added_and_taken_out_and_the_rest_stays(place: Place) -> Non
     assert TEXT == file.read_text()
 
 
-def test_an_address_is_added_to_a_file_that_is_not_there_yet(place: Place) -> None:
-    """With its headers; what looks random is told."""
+def test_address_is_added_to_a_new_file(place: Place) -> None:
+    """Values that look random are reported as secrets."""
     headers = {"Authorization": "Bearer ${TOKEN}", "X": "aB3" * 9}
     options = [f"-H{name}: {value}" for name, value in headers.items()]
     ran = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options)
@@ -65,10 +64,9 @@ def test_an_address_is_added_to_a_file_that_is_not_there_yet(place: Place) -> No
         ),
     ],
 )  # fmt: skip
-def test_how_a_server_signs_in_is_written_too(
+def test_sign_in_options_are_written_with_a_hint(
     place: Place, options: tuple[str, ...], auth: dict[str, object]
 ) -> None:
-    """And whoever has to sign in is told how."""
     ran = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options)
     data = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
 
@@ -97,10 +95,9 @@ def test_how_a_server_signs_in_is_written_too(
         (("a", "--", "y"), "--replace"),
     ],
 )
-def test_what_cannot_be_a_server_is_refused(
+def test_invalid_server_is_refused_without_writing(
     place: Place, arguments: tuple[str, ...], named: str
 ) -> None:
-    """And nothing is written."""
     file = place.put("mcp.json", TEXT)
     ran = place.at_home("servers", "add", *arguments)
 
@@ -109,8 +106,8 @@ def test_what_cannot_be_a_server_is_refused(
     assert TEXT == file.read_text()
 
 
-def test_removing_takes_virtual_ones_too_and_all_or_none(place: Place) -> None:
-    """A misspelt name changes nothing."""
+def test_remove_deletes_all_named_servers_or_none(place: Place) -> None:
+    """Virtual servers are removed too."""
     virtual = {"v": {"tools": {"x": "a/y"}}}
     file = place.put("mcp.json", {"servers": {"a": {"command": "x"}}, "virtualServers": virtual})
     before = file.read_text()
@@ -119,13 +116,12 @@ def test_removing_takes_virtual_ones_too_and_all_or_none(place: Place) -> None:
     ran = place.at_home("servers", "remove", "a", "v", "--json")
 
     assert (2, before) == (wrong.code, unchanged)
-    assert "no server 'b' is configured: " in wrong.err
+    assert "no server 'b' is configured; configured servers: " in wrong.err
     assert ["a", "v"] == ran.json["removed"]
     assert {"servers": {}, "virtualServers": {}} == place.own_config
 
 
-def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
-    """State, tools, pins; the reason where one cannot be used."""
+def test_list_shows_stored_state_without_starting_servers(place: Place) -> None:
     virtual = {"v": {"tools": {"best": "srv/good"}}}
     place.run("tools", "-c", place.config({"srv": place.hostile()}, virtualServers=virtual))
     (place.folder / "record").unlink()
@@ -139,7 +135,7 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
         virtualServers={**virtual, "broken": {}},
     )
     listed = place.run("servers", "list", "-c", config)
-    shown = {
+    output = {
         item["name"]: item
         for item in place.run("servers", "list", "-c", config, "--json").json["servers"]
     }
@@ -154,16 +150,15 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
         "broken": ("", "unusable", None, "none"),
     } == {
         name: (item["kind"], item["state"], item["tools"], item["pins"])
-        for name, item in shown.items()
+        for name, item in output.items()
     }
-    assert "https://h:8443" == shown["new"]["target"]
-    assert "GATEWAY_TEST_NONE" in shown["bad"]["detail"]
+    assert "https://h:8443" == output["new"]["target"]
+    assert "GATEWAY_TEST_NONE" in output["bad"]["detail"]
     assert "GATEWAY_TEST_NONE" in listed.out
     assert "secret-path" not in listed.out
 
 
-def test_the_list_shows_what_changed_and_how_old_it_is(place: Place) -> None:
-    """Before anything is started again."""
+def test_list_shows_changes_and_age(place: Place) -> None:
     place.run("tools", "-c", place.config({"srv": place.hostile()}))
     config = place.config({"srv": place.hostile("dressed_up")})
     place.run("tools", "-c", config)
@@ -176,8 +171,7 @@ def test_the_list_shows_what_changed_and_how_old_it_is(place: Place) -> None:
     assert "srv, srv/good" in ran.out
 
 
-def test_nothing_configured_is_reported(place: Place) -> None:
-    """With the next step."""
+def test_list_without_servers_suggests_a_next_step(place: Place) -> None:
     place.put("mcp.json", {"mcpServers": {}})
     ran = place.at_home("servers", "list")
     missing = place.at_home("servers", "remove", "x", "-c", "none.json")
@@ -186,18 +180,18 @@ def test_nothing_configured_is_reported(place: Place) -> None:
     assert "gateway servers add" in ran.out
 
 
-def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
-    """Virtual ones through those behind them."""
+def test_test_starts_servers_and_reports_times_and_problems(place: Place) -> None:
+    """Virtual servers are tested through their original servers."""
     config = place.config(
         {"srv": place.hostile(), "gone": {"command": "no-such-program"}, "bad": {"args": []}},
         virtualServers={"v": {"tools": {"best": "srv/good"}}},
     )
     one = place.run("servers", "test", "v", "-c", config, "--json")
     every = place.run("servers", "test", "-c", config, "--json")
-    shown = place.run("servers", "test", "srv", "gone", "-c", config)
+    output = place.run("servers", "test", "srv", "gone", "-c", config)
     unknown = place.run("servers", "test", "x", "-c", config)
 
-    assert (0, 3, 3, 2) == (one.code, every.code, shown.code, unknown.code)
+    assert (0, 3, 3, 2) == (one.code, every.code, output.code, unknown.code)
     assert [("v", True, ["best"])] == [
         (item["name"], item["works"], item["tools"]) for item in one.json["servers"]
     ]
@@ -207,6 +201,6 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
     }
     assert done["srv"]["seconds"] > 0
     assert "command 'no-such-program' was not found" in json.dumps(done["gone"]["diagnostics"])
-    assert "yes" in shown.out
-    assert "no-such-program" in shown.out
-    assert "no server 'x' is configured: srv" in unknown.err
+    assert "yes" in output.out
+    assert "no-such-program" in output.out
+    assert "no server 'x' is configured; configured servers: srv" in unknown.err

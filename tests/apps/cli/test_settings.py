@@ -1,4 +1,4 @@
-"""Options without Python: the configuration, the environment and ``--set``."""
+"""Options without Python: configuration, environment and ``--set``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.apps.cli.running import Place, Ran
 from tests.test_docs import rows
 
 _ELSEWHERE = {"catalog.kinds", "catalog.rules", "policies"}
-"""Tables of their own in the file."""
+"""Options with tables of their own in the file."""
 _FLAGS = {"HttpOptions"}
-"""Those of `gateway serve` alone: each is an option of the command itself."""
+"""Classes whose options are options of `gateway serve`."""
 _WAYS = ("file", "environment", "--set")
 
 
 def _run(place: Place, way: str, key: str, value: object) -> Ran:
-    """Search with one option set in one of the three ways."""
+    """Run a search with one option that is set in *way*."""
     section, _, name = key.partition(".")
     table = {section: {name: value}} if name else {section: value}
     config = place.config(options=table if way == "file" else {})
@@ -30,8 +30,8 @@ def _run(place: Place, way: str, key: str, value: object) -> Ran:
     return place.run(*command, *chosen, env=env)
 
 
-def test_every_documented_option_can_be_set_and_every_settable_one_is_documented() -> None:
-    """The key is the name of the class in small letters, without Options, and the option."""
+def test_documented_and_settable_options_are_equal() -> None:
+    """A key is the class name without "Options" in small letters, and the option."""
     documented = {
         f"{owner.removesuffix('Options').lower()}.{name}".removeprefix(".")
         for owner, _, name in (row.partition(".") for row in rows("options.md"))
@@ -43,14 +43,14 @@ def test_every_documented_option_can_be_set_and_every_settable_one_is_documented
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_an_option_is_set_in_three_ways(place: Place, way: str) -> None:
+def test_option_is_set_in_three_ways(place: Place, way: str) -> None:
     both, one = _run(place, "file", "search.limit", 2), _run(place, way, "search.limit", 1)
 
     assert (OK, 2) == (both.code, len(both.json["result"]["matches"]))
     assert (OK, 1) == (one.code, len(one.json["result"]["matches"]))
 
 
-_NEAR = "there is no such option: did you mean 'search.limit'?"
+_NEAR = "unknown option: did you mean 'search.limit'?"
 _RANGE = "expected int from 1, got"
 
 
@@ -66,23 +66,33 @@ _RANGE = "expected int from 1, got"
         ("environment", "search.limit", "x", f"GATEWAY_SEARCH_LIMIT: {_RANGE} 'x'"),
         ("file", "search.limit", 60, "search.max_limit must be at least limit (60)"),
         ("environment", "usage", "maybe", "GATEWAY_USAGE: expected bool, got 'maybe'"),
-        ("file", "policies", 1, "it is a table of its own in the file: 'policies'"),
-        ("file", "plugins", ["local"], "it is a table of its own in the file: 'plugins'"),
-        ("file", "audit.record", "off", "it is taken from GATEWAY_AUDIT_RECORD or --set"),
-        ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
-        ("file", "installation", "a", "is taken from GATEWAY_INSTALLATION or --set, not from"),
-        ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),
-        ("file", "programs.destructive", True, "is taken from GATEWAY_PROGRAMS_DESTRUCTIVE or"),
-        ("file", "upstream.on_change", "warn", "is taken from GATEWAY_UPSTREAM_ON_CHANGE or --set"),
+        ("file", "policies", 1, "set it in its own table of the file: 'policies'"),
+        ("file", "plugins", ["local"], "set it in its own table of the file: 'plugins'"),
+        ("file", "audit.record", "off", "set it by GATEWAY_AUDIT_RECORD or --set"),
+        ("file", "catalog.rules", 1, "set it in its own table of the file: 'rules'"),
+        (
+            "file",
+            "installation",
+            "a",
+            "set it by GATEWAY_INSTALLATION or --set; it is not read from",
+        ),
+        (
+            "file",
+            "chat.confirm",
+            "never",
+            "set it by GATEWAY_CHAT_CONFIRM or --set; it is not read from",
+        ),
+        ("file", "programs.destructive", True, "set it by GATEWAY_PROGRAMS_DESTRUCTIVE or"),
+        ("file", "upstream.on_change", "warn", "set it by GATEWAY_UPSTREAM_ON_CHANGE or --set"),
         ("file", "host_key", "k" * 32, "options: host_key must refer to a secret"),
-        ("file", "public_url", "https://a", "is taken from GATEWAY_PUBLIC_URL or --set"),
+        ("file", "public_url", "https://a", "set it by GATEWAY_PUBLIC_URL or --set"),
         ("--set", "public_url", "http://a", "public_url must be an https address"),
-        ("file", "catalog_store_path", "a", "is taken from GATEWAY_CATALOG_STORE_PATH or --set"),
-        ("file", "provision.enough", 0.1, "is taken from GATEWAY_PROVISION_ENOUGH or --set, not"),
-        ("file", "search", 1, "options: search: there is no such option"),
+        ("file", "catalog_store_path", "a", "set it by GATEWAY_CATALOG_STORE_PATH or --set"),
+        ("file", "provision.enough", 0.1, "set it by GATEWAY_PROVISION_ENOUGH or --set; it is not"),
+        ("file", "search", 1, "options: search: unknown option"),
     ],
 )
-def test_a_fault_names_the_key_and_a_near_one(
+def test_fault_names_the_key_and_a_similar_one(
     place: Place, way: str, key: str, value: object, message: str
 ) -> None:
     ran = _run(place, way, key, value)
@@ -93,7 +103,7 @@ def test_a_fault_names_the_key_and_a_near_one(
     assert "SearchOptions" not in error["message"]
 
 
-def test_the_command_line_wins_over_the_environment_and_that_over_the_file(place: Place) -> None:
+def test_command_line_overrides_environment_and_file(place: Place) -> None:
     command = ("search", "", "--strategy", "graph", "--json", "-c")
     env = {"GATEWAY_SEARCH_LIMIT": "1"}
 
@@ -106,16 +116,16 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(place
     assert USAGE == refused.code
 
 
-def test_a_mistyped_variable_is_named(place: Place) -> None:
+def test_misspelt_variable_is_named(place: Place) -> None:
     command = ("search", "", "--strategy", "graph", "-c", place.config())
     ran = place.run(*command, env={"GATEWAY_SEARCH_LIMTI": "1"})
 
     assert OK == ran.code
-    assert "GATEWAY_SEARCH_LIMTI is no option: did you mean GATEWAY_SEARCH_LIMIT?" in ran.err
+    assert "GATEWAY_SEARCH_LIMTI is not an option: did you mean GATEWAY_SEARCH_LIMIT?" in ran.err
 
 
 @pytest.mark.parametrize("way", [{"usage": True}, {"usage": {"record": True}}])
-def test_calls_are_noted_once_that_is_turned_on(place: Place, way: Mapping[str, object]) -> None:
+def test_calls_are_recorded_if_turned_on(place: Place, way: Mapping[str, object]) -> None:
     arguments = ("call", "time/get_current_time", '{"timezone": "Europe/Kyiv"}', "-c")
     place.run(*arguments, place.config())
     before = place.run("usage", "show", "--json").json
@@ -125,7 +135,7 @@ def test_calls_are_noted_once_that_is_turned_on(place: Place, way: Mapping[str, 
     assert ([], ["time/get_current_time"]) == (before["tools"], [t["tool"] for t in after["tools"]])
 
 
-def test_an_option_of_provisioning_is_set_beside_what_the_server_needs(place: Place) -> None:
+def test_set_accepts_provision_options_and_server_inputs(place: Place) -> None:
     ran = place.run(
         *("provision", "tell the time", "-c", place.config(), "--json"),
         *("--set", "provision.candidates=0", "--set", "KEY=env:KEY"),
@@ -135,7 +145,7 @@ def test_an_option_of_provisioning_is_set_beside_what_the_server_needs(place: Pl
     assert "provision.candidates: expected int from 1" in ran.json["error"]["message"]
 
 
-def test_what_is_logged_is_shown_on_demand(place: Place) -> None:
+def test_verbose_prints_the_log(place: Place) -> None:
     config = place.config({"srv": place.hostile("garbage")})
     quiet = place.run("servers", "test", "-c", config)
     loud = place.run("servers", "test", "-c", config, "-v")

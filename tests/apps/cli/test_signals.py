@@ -1,4 +1,4 @@
-"""Following files, without a server around it."""
+"""Watched files and signals, without a server."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def signalled(event: asyncio.Event) -> None:
     event.set()
 
 
-async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Path) -> None:
-    """Editors write in place, or put another file there."""
+async def test_changed_replaced_and_deleted_files_are_reported(tmp_path: Path) -> None:
+    """Editors write in place, or replace the file."""
     file, other = tmp_path / "mcp.json", tmp_path / "new"
     file.write_text("1")
     called = asyncio.Event()
@@ -39,8 +39,8 @@ async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Pat
         await set_again(called)
 
 
-async def test_a_signal_is_heard_until_the_block_is_left(tmp_path: Path) -> None:
-    """The process's own way of taking it is back then."""
+async def test_signal_is_handled_until_the_block_ends(tmp_path: Path) -> None:
+    """Then the former handler is restored."""
     before = signal.getsignal(signal.SIGHUP)
     called = asyncio.Event()
     async with watch_files({tmp_path / "none": lambda: signalled(called)}):
@@ -61,8 +61,7 @@ with graceful_shutdown(limit_s=0.2) as shutdown:
 """
 
 
-def test_a_shutdown_that_hangs_is_cut_short() -> None:
-    """What was started is killed first."""
+def test_hanging_shutdown_is_ended_after_its_limit() -> None:
     done = subprocess.run(
         [sys.executable, "-c", STUCK], capture_output=True, timeout=PATIENCE_S, check=False
     )

@@ -1,4 +1,4 @@
-"""A start is one path: what any of library, commands and `serve` saved, each of them reads."""
+"""Starts of library, commands and `serve`, each of which reads what another one saved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STARTS = {"library": _library, "command": _command, "serve": _served}
 
 
 @pytest.mark.parametrize("first", _STARTS)
-def test_every_second_start_embeds_nothing_and_builds_no_index(
+def test_second_start_embeds_nothing_and_builds_no_index(
     place: Place, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(place.cache))

@@ -1,4 +1,4 @@
-"""Commands over a PostgreSQL store that the configuration, or a variable, refers to."""
+"""Commands with a PostgreSQL store that the configuration or a variable refers to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.postgres_server import PostgresServer
 
 @pytest.fixture
 def team(postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
-    """The variable that a configuration refers to, with a store that is empty."""
+    """Variable that a configuration refers to, with an empty store."""
     drop = "DROP SCHEMA IF EXISTS gateway CASCADE"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(drop)
@@ -27,8 +27,8 @@ def team(postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
         connection.execute(drop)
 
 
-def test_every_command_keeps_what_it_keeps_there(place: Place, team: Mapping[str, str]) -> None:
-    """None makes a file of its own."""
+def test_commands_store_everything_in_the_database(place: Place, team: Mapping[str, str]) -> None:
+    """No local file is created."""
     reference = {"store": "env:TEAM_STORE", "usage": True}
     config = place.config({"odd": place.hostile()}, options=reference)
 
@@ -37,28 +37,28 @@ def test_every_command_keeps_what_it_keeps_there(place: Place, team: Mapping[str
         assert OK == ran.code, ran.err
         return ran.json
 
-    shown = run("index", "build")
+    output = run("index", "build")
     run("catalog", "add", "agent", "planner")
     called = place.run("call", "odd/good", "{}", "-c", config, env=team)
     run("servers", "list")
     run("approve")
     run("check", "odd/good")
-    found = run("catalog", "show", "agent:catalog/planner")
+    result = run("catalog", "show", "agent:catalog/planner")
     run("doctor")
     used = run("usage", "show")
     run("index", "show")
     forgotten = run("usage", "forget", "--all")
 
-    assert "PostgreSQL store" in str(shown)
-    assert "sesame" not in str(shown)
-    assert (OK, "planner") == (called.code, found["name"])
+    assert "PostgreSQL store" in str(output)
+    assert "sesame" not in str(output)
+    assert (OK, "planner") == (called.code, result["name"])
     assert ["odd/good"] == [row["tool"] for row in used["tools"]]
     assert {"forgotten": 1} == forgotten
     assert [] == [*place.cache.glob("*.sqlite3")]
 
 
-def test_what_is_approved_there_is_approved(place: Place, team: Mapping[str, str]) -> None:
-    """Also on another machine, where the configuration has another path and the cache no key."""
+def test_approvals_are_shared_between_machines(place: Place, team: Mapping[str, str]) -> None:
+    """The other machine has another path of the configuration and no key in its cache."""
     env = {"GATEWAY_STORE": team["TEAM_STORE"], "GATEWAY_INSTALLATION": "prod"}
     env |= {"GATEWAY_HOST_KEY": "k" * 32}
     other = env | {"GATEWAY_CACHE_DIR": str(place.folder / "elsewhere")}
@@ -75,21 +75,21 @@ def test_what_is_approved_there_is_approved(place: Place, team: Mapping[str, str
     place.run("tools", "-c", config("dressed_up"), env=env)
     changed = place.run("approve", "--json", "-c", copy, env=other)
     approved = place.run("approve", "--all", "--json", "-c", copy, env=other)
-    left = place.run("approve", "--json", "-c", config("dressed_up"), env=env)
+    remaining = place.run("approve", "--json", "-c", config("dressed_up"), env=env)
 
     both = ["odd", "odd/good"]
     assert (OK, []) == (listed.code, same.json["changed"]), listed.err
     assert [both, both, []] == [
         sorted(changed.json["changed"]),
         sorted(approved.json["approved"]),
-        left.json["changed"],
+        remaining.json["changed"],
     ]
 
 
-def test_serve_says_what_replicas_do_not_share(
+def test_serve_notes_unshared_state(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the store is a file there are no replicas, and nothing is said."""
+    """With a file as store there are no replicas, and no notes."""
     config = Path(place.config({"odd": place.hostile(), "web": {"url": "https://h/mcp"}}))
     serve_options(read_config(config), frozenset(), None)
     alone = capsys.readouterr().err
@@ -98,14 +98,14 @@ def test_serve_says_what_replicas_do_not_share(
     shared = " ".join(capsys.readouterr().err.split())
 
     assert not alone
-    assert "sessions to programs are not shared: each replica starts its own odd" in shared
-    assert "sign-ins stay in files of this machine" in shared
+    assert "server programs are not shared: each replica starts its own odd" in shared
+    assert "sign-ins are stored in files of this machine" in shared
     assert "web" not in shared
 
 
 @pytest.mark.parametrize("store", ["postgresql://u:sesame@host/db", "${X:-postgresql://h/d}", 5])
-def test_a_configuration_names_no_store_but_by_reference(place: Place, store: object) -> None:
-    """Whoever can write the file would choose where approvals come from."""
+def test_configuration_refers_to_the_store_only_by_reference(place: Place, store: object) -> None:
+    """People who can write the file must not choose where approvals are stored."""
     ran = place.run("search", "x", "--json", "-c", place.config(options={"store": store}))
 
     assert USAGE == ran.code
@@ -113,18 +113,18 @@ def test_a_configuration_names_no_store_but_by_reference(place: Place, store: ob
     assert "sesame" not in ran.out + ran.err
 
 
-def test_where_the_store_is_down_a_command_that_needs_it_says_so(place: Place) -> None:
+def test_unreachable_store_fails_commands_that_need_it(place: Place) -> None:
     env = {"GATEWAY_STORE": "postgresql://u:sesame@127.0.0.1:1/db"}
     ran = place.run("usage", "show", "--json", env=env)
-    found = place.run("search", "time", "--json", "-c", place.config(), env=env)
+    result = place.run("search", "time", "--json", "-c", place.config(), env=env)
 
     assert (UNAVAILABLE, "StoreError") == (ran.code, ran.json["error"]["type"])
     assert "127.0.0.1:1/db" in ran.json["error"]["message"]
-    assert (OK, True) == (found.code, bool(found.json["result"]["matches"]))
-    assert "sesame" not in ran.out + ran.err + found.out + found.err
+    assert (OK, True) == (result.code, bool(result.json["result"]["matches"]))
+    assert "sesame" not in ran.out + ran.err + result.out + result.err
 
 
-def test_without_its_package_the_extra_is_named(place: Place) -> None:
+def test_missing_database_package_names_the_extra(place: Place) -> None:
     script, env = WITHOUT_PACKAGE.format("psycopg"), {"GATEWAY_STORE": "postgresql://h/d"}
     ran = child("-c", script, "usage", "show", cwd=place.folder, env=env)
 

@@ -1,4 +1,4 @@
-"""`gateway tools`: ids, and what is stored of each server."""
+"""`gateway tools`, and progress of commands."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _starts(place: Place) -> int:
 
 
 def _counted(place: Place) -> str:
-    """A configuration with a server that notes each of its starts."""
+    """Return a configuration with a server that records each of its starts."""
     server = place.hostile()
     args = [str(place.put("counted.py", _COUNTED)), str(place.folder / "starts"), *server["args"]]  # type: ignore[misc]  # a list
     return place.config({"srv": {**server, "args": args}})
 
 
-def test_a_stored_list_serves_until_it_is_asked_for_anew(place: Place) -> None:
-    """No server is started for what is known; how old that is stands beside it."""
+def test_stored_list_is_used_until_a_refresh(place: Place) -> None:
+    """The output shows the age of the list."""
     config = _counted(place)
     first = place.run("tools", "-c", config)
     once = _starts(place)
@@ -46,8 +46,8 @@ def test_a_stored_list_serves_until_it_is_asked_for_anew(place: Place) -> None:
     assert (1, 1, 2) == (once, still, _starts(place))
 
 
-def test_one_line_a_step_says_what_a_command_does(place: Place) -> None:
-    """Where nobody sees a bar; what is stored needs no step."""
+def test_progress_prints_one_line_per_stage(place: Place) -> None:
+    """There is no terminal, so no bar is shown. Stored data needs no stage."""
     config = place.config({"srv": place.hostile()})
     first = place.run("tools", "-c", config)
     second = place.run("tools", "-c", config)
@@ -56,21 +56,26 @@ def test_one_line_a_step_says_what_a_command_does(place: Place) -> None:
     assert "" == second.err
 
 
-def test_each_step_is_said_once_with_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also that the model is made ready: a fresh machine would seem to hang. What is done is no
-    step.
+def test_progress_shows_the_remaining_work_of_each_stage_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Preparing the model is a stage, because a new machine would seem to hang.
+
+    Finished work is not shown.
     """
     with show_progress() as progress:
         steps = ("servers", 3), ("model", 0), ("model", 1), ("embeddings", 1), ("embeddings", 3)
         for stage, done in steps:
             progress(stage, done, 1 if stage == "model" else 3)
 
-    lines = ["Preparing the embedded model: 1", "Embedding what is new: 2"]
+    lines = ["Preparing the embedding model: 1", "Embedding new texts: 2"]
     assert lines == capsys.readouterr().err.splitlines()
 
 
-def test_a_long_step_says_now_and_then_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    """By the time that the texts so far took, every ten seconds."""
+def test_progress_of_a_long_stage_shows_the_remaining_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A line is printed every ten seconds."""
     now = [0.0]
     with show_progress(clock=lambda: now[0]) as progress:
         for done in range(0, 641, 32):
@@ -80,12 +85,11 @@ def test_a_long_step_says_now_and_then_what_is_left(capsys: pytest.CaptureFixtur
     lines = ["640", "160 of 640, about 0:00:30 left", "320 of 640, about 0:00:20 left"]
     lines.append("480 of 640, about 0:00:10 left")
     assert [
-        f"Embedding what is new: {line}" for line in lines
+        f"Embedding new texts: {line}" for line in lines
     ] == capsys.readouterr().err.splitlines()
 
 
-def test_an_age_is_written_in_its_largest_unit() -> None:
-    """What is not known is not shown."""
+def test_age_is_shown_in_its_largest_unit() -> None:
     ages = [age_text(seconds) for seconds in (None, 0.4, 61, 7300, 200_000)]
 
     assert ["", "0 s ago", "1 min ago", "2 h ago", "2 d ago"] == ages

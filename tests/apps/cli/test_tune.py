@@ -17,7 +17,7 @@ TEXTS = {
 
 @pytest.fixture
 def files(place: Place) -> Place:
-    """The time server, and what people ask in words that it has not."""
+    """A place with the time server, and requests in words that it does not contain."""
     place.config()
     rows = [
         f"| {text.format(word)} {more} | {name} |"
@@ -29,8 +29,8 @@ def files(place: Place) -> Place:
     return place
 
 
-def test_what_is_learned_holds_for_later_commands_until_it_is_taken_back(files: Place) -> None:
-    """Learned twice it is learned once; the file says what it is worth."""
+def test_examples_are_used_until_undo(files: Place) -> None:
+    """A second run replaces the first one."""
     config = ("-c", str(files.folder / "servers.json"), "--strategy", "graph")
     search = ("search", "ring my old aunt", *config, "--json")
     words = ("tune", str(files.folder / "asked.md"), *config, "--json")
@@ -41,18 +41,17 @@ def test_what_is_learned_holds_for_later_commands_until_it_is_taken_back(files: 
     later, empty = files.run(*search), files.run("tune", "--undo", *config)
 
     assert [1, 0, 0, 0, 0, 1, 1] == [
-        each.code for each in (before, first, again, after, undone, later, empty)
+        item.code for item in (before, first, again, after, undone, later, empty)
     ]
     assert "convert_time" in after.out
     assert "convert_time" not in before.out + later.out
     assert first.json["examples"] == again.json["examples"]
     assert {(): 2} == {tuple(texts): 2 for texts in again.json["before"].values()}
-    assert "2 tools have the examples of before" in undone.out
+    assert "2 tools restored to the former examples" in undone.out
     assert "nothing was learned" in empty.out
 
 
-def test_too_few_requests_change_nothing(files: Place) -> None:
-    """It says how many are wanted, and writes no file."""
+def test_tune_refuses_too_few_requests(files: Place) -> None:
     config = ("-c", str(files.folder / "servers.json"), "--strategy", "graph")
     files.put("few.md", "| request | tool |\n| --- | --- |\n| hurry | get_current_time |")
     few = files.run("tune", str(files.folder / "few.md"), *config, "--json")
@@ -63,8 +62,7 @@ def test_too_few_requests_change_nothing(files: Place) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("asked.md", "--undo"), ("nowhere.md",)])
-def test_it_wants_a_file_or_undo(files: Place, words: tuple[str, ...]) -> None:
-    """Not both, and a file that is there."""
+def test_tune_requires_a_file_or_undo(files: Place, words: tuple[str, ...]) -> None:
     named = [str(files.folder / word) if word.endswith(".md") else word for word in words]
 
     assert 2 == files.run("tune", *named, "-c", str(files.folder / "servers.json")).code

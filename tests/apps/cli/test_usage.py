@@ -11,7 +11,7 @@ from tests.apps.cli.running import Place
 
 @pytest.fixture
 def used(place: Place) -> Place:
-    """Twenty-five tasks of five ways to work, one call of them failed, two of a tenant."""
+    """A place with 25 recorded tasks of five kinds; one call failed, two belong to a tenant."""
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for number in range(25):
         for step in range(3):
@@ -28,33 +28,31 @@ def used(place: Place) -> Place:
     return place
 
 
-def test_nothing_is_noted_yet(place: Place) -> None:
-    """A ledger that is not there is empty, and nothing is made of it."""
-    shown = place.run("usage", "show")
+def test_show_without_calls_creates_no_file(place: Place) -> None:
+    output = place.run("usage", "show")
 
-    assert 1 == shown.code
-    assert shown.out.startswith("no calls are noted: ")
+    assert 1 == output.code
+    assert output.out.startswith("no calls are recorded: ")
     assert (1, []) == (
         (exported := place.run("usage", "export", "--json")).code,
         exported.json["documents"],
     )
     plain = place.run("usage", "export", "--out", str(place.folder / "graph"))
-    assert (1, "", True) == (plain.code, plain.out, "nothing was called after" in plain.err)
+    assert (1, "", True) == (plain.code, plain.out, "no tool was called after" in plain.err)
 
 
-def test_calls_and_what_follows_them_are_reported(used: Place) -> None:
-    """Counts, what they do to scores, and pairs."""
-    shown = used.run("usage", "show", "srv/a1")
+def test_show_reports_outcomes_and_sequences(used: Place) -> None:
+    output = used.run("usage", "show", "srv/a1")
     data = used.run("usage", "show", "--json").json
 
-    assert "srv/a1  5      5          1.038" in shown.out
-    assert "srv/a1  srv/a2  4      4" in shown.out
+    assert "srv/a1  5      5          1.038" in output.out
+    assert "srv/a1  srv/a2  4      4" in output.out
     assert (15, 25, True) == (len(data["tools"]), data["tasks"], data["believed"])
     assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in data["tools"]
 
 
-def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> None:
-    """Written once; overwritten only on demand."""
+def test_exported_next_steps_are_read_as_a_document(used: Place) -> None:
+    """Existing files are overwritten only on request."""
     folder = used.folder / "graph"
     first = used.run("usage", "export", "--out", str(folder))
     again = used.run("usage", "export", "--out", str(folder))
@@ -69,8 +67,8 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
     assert 10 == len(forced.json["followed"])
 
 
-def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Place) -> None:
-    """A document is read for everybody."""
+def test_export_includes_a_tenant_only_if_named(place: Place) -> None:
+    """Everybody reads the exported document."""
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
@@ -91,44 +89,41 @@ def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Plac
     assert 2 == place.run("usage", "show", "--json").json["tasks"]
 
 
-def test_chance_is_reported_as_such(place: Place) -> None:
-    """Two tasks say nothing of each other."""
+def test_show_notes_that_orders_may_be_chance(place: Place) -> None:
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
             ledger.note(CallNote(tool=tool, outcome="ok", task=task))
     ledger.close()
 
-    shown, exported = place.run("usage", "show"), place.run("usage", "export")
+    output, exported = place.run("usage", "show"), place.run("usage", "export")
 
-    assert "may be chance" in shown.err
+    assert "may be chance" in output.err
     assert "may be chance" in exported.err
     assert "srv/b" in exported.out
 
 
-def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
-    """The tasks are there; their tools are not in the catalog."""
+def test_report_without_tools_evaluates_nothing(used: Place) -> None:
+    """The recorded tools are not in the catalog."""
     config = used.config({})
 
-    shown = used.run("usage", "report", "-c", config)
+    output = used.run("usage", "report", "-c", config)
     data = used.run("usage", "report", "-c", config, "--json").json
 
-    assert 1 == shown.code
-    assert "learn" in shown.out
+    assert 1 == output.code
+    assert "learn" in output.out
     assert (24, True, 0) == (data["tasks"], data["believed"], data["rerank"]["calls"])
     assert (False, False) == (data["learn"]["on"], data["rerank"]["on"])
 
 
-def test_calls_are_forgotten(used: Place) -> None:
-    """Of a tool, of a tenant, all of them; nothing without saying what."""
+def test_forget_requires_a_selection_and_deletes_calls(used: Place) -> None:
     assert 2 == used.run("usage", "forget").code
     assert {"forgotten": 5} == used.run("usage", "forget", "--tool", "srv/a1", "--json").json
     assert "forgotten  2" in used.run("usage", "forget", "--tenant", "acme").out
     assert {"forgotten": 68} == used.run("usage", "forget", "--all", "--json").json
 
 
-def test_searches_are_reported_by_tenant_and_server(place: Place) -> None:
-    """What was never found and never called, of the servers that are there."""
+def test_report_lists_searches_by_tenant_and_server(place: Place) -> None:
     config = place.config({"srv": place.hostile()})
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     ledger.note_searches([SearchNote(found=("srv/good",))])
@@ -144,7 +139,7 @@ def test_searches_are_reported_by_tenant_and_server(place: Place) -> None:
         every.json["searches"]["searches"],
         every.json["searches"]["no_match_share"],
     )
-    assert ["", label("acme")] == [each["tenant"] for each in every.json["tenants"]]
+    assert ["", label("acme")] == [tenant["tenant"] for tenant in every.json["tenants"]]
     (server,) = every.json["servers"]
     assert ("srv", True, False) == (
         server["server"],

@@ -1,4 +1,4 @@
-"""What was mistyped, for whoever asked for JSON. The commands are those that there are."""
+"""Usage errors of all commands, as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.cli.app import COMMANDS, app, load_command
 from tests.apps.cli.running import Place, Ran
 
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}
-"""What an argument takes that does not take any text."""
+"""Values of arguments that do not accept any text."""
 MORE: Mapping[str, tuple[str, ...]] = {
     "catalog export": ("--servers",),
     "graph accept": ("--graph", "graph"),
@@ -23,14 +23,15 @@ MORE: Mapping[str, tuple[str, ...]] = {
     "import": ("--from", "theirs.json"),
     "servers add": ("--url", "https://h"),
 }
-"""What a command wants besides before it looks at the configuration."""
+"""Additional arguments that a command requires before it reads the configuration, keyed by
+command."""
 
 
 def commands(group: object, *path: str) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Every command and group, by its path."""
+    """Yield every command and group with its path."""
     yield path, group
-    for name, each in getattr(group, "commands", {}).items():
-        yield from commands(each, *path, name)
+    for name, item in getattr(group, "commands", {}).items():
+        yield from commands(item, *path, name)
 
 
 ROOT = get_command(app)
@@ -41,13 +42,13 @@ LEAVES = {path: each for path, each in EVERY.items() if path and not hasattr(eac
 
 
 def needed(command: object) -> list[Any]:
-    """The arguments that a command cannot do without."""
-    found = getattr(command, "params", ())
-    return [each for each in found if each.param_type_name == "argument" and each.required]
+    """Return the required arguments of a command."""
+    result = getattr(command, "params", ())
+    return [item for item in result if item.param_type_name == "argument" and item.required]
 
 
 def takes(command: object, option: str) -> bool:
-    return any(option in each.opts for each in getattr(command, "params", ()))
+    return any(option in item.opts for item in getattr(command, "params", ()))
 
 
 named = partial(pytest.mark.parametrize, "path", ids=" ".join)
@@ -59,7 +60,7 @@ CONFIGURED = [
 
 @pytest.fixture
 def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run what never comes to a command: the whole need not be made again for each."""
+    """Run a command line that ends with a usage error, on one shared app."""
 
     def run(*arguments: str) -> Ran:
         with pytest.raises(SystemExit) as ended:
@@ -71,7 +72,7 @@ def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 
 
 def error_of(ran: Ran) -> Mapping[str, str]:
-    """What standard output says, after a look at the rest."""
+    """Return the error on standard output, after checks of exit code and standard error."""
     error: Mapping[str, str] = ran.json["error"]
 
     assert (USAGE, {"error"}) == (ran.code, set(ran.json))
@@ -80,7 +81,7 @@ def error_of(ran: Ran) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
+def test_summary_equals_the_help_of_the_command(name: str) -> None:
     """The list of commands is printed without loading them."""
     text = str(EVERY[name,].help)
 
@@ -88,10 +89,10 @@ def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
 
 
 @named(list(EVERY))
-def test_an_unknown_option_is_reported_by_every_command(
+def test_unknown_option_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
-    """`serve` and `graph export` have no `--json` of their own: that is what they say."""
+    """`serve` and `graph export` do not have `--json`; this is their error."""
     error = error_of(typed(*path, "--json", "--no-such-option"))
 
     assert ["type", "message", "hint"] == list(error)
@@ -101,7 +102,7 @@ def test_an_unknown_option_is_reported_by_every_command(
 
 
 @named(NEEDY)
-def test_a_missing_argument_is_reported_by_every_command(
+def test_missing_argument_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
     error = error_of(typed(*path, "--json"))
@@ -111,20 +112,19 @@ def test_a_missing_argument_is_reported_by_every_command(
 
 
 @named(CONFIGURED)
-def test_a_bad_configuration_is_reported_by_every_command(
+def test_broken_configuration_is_reported_by_every_command(
     place: Place, path: tuple[str, ...]
 ) -> None:
-    """Each finds it out by itself; whoever forgets to report it is found out here."""
     broken = place.put("broken.json", '{"mcpServers": [')
     place.put("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
     place.put("x", "---\nname: a\n---\n")
     place.put("asked.md", "| what is asked | a |")
-    values = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
+    values = [VALUES.get(item.name, "x") for item in needed(LEAVES[path])]
 
     ran = place.at_home(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
 
     output = (
-        next(each["detail"] for each in ran.json["checks"] if each["verdict"] == "fail")
+        next(item["detail"] for item in ran.json["checks"] if item["verdict"] == "fail")
         if (path == ("doctor",))
         else error_of(ran)["message"]
     )
@@ -137,19 +137,19 @@ def test_a_bad_configuration_is_reported_by_every_command(
         (("search", "x", "--limit", "0"), "'--limit'"),
         (("search", "x", "--strategy", "magic"), "'magic'"),
         (("index", "burn"), "'burn'"),
-        (("index", "show", "--rebuild"), "--rebuild goes with build"),
+        (("index", "show", "--rebuild"), "--rebuild works with build"),
         (("import", "nobody"), "'nobody'"),
         (("call", "a", "{}", "more"), "more"),
         (("fly",), "fly"),
         (("graph", "shw"), "'show'"),
     ],
 )
-def test_a_bad_value_is_reported(
+def test_bad_value_is_reported(
     typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
 ) -> None:
     assert message in error_of(typed(*arguments, "--json"))["message"]
 
 
-def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:
-    """It belongs to the server that is added."""
+def test_arguments_after_two_dashes_are_not_options(typed: Callable[..., Ran]) -> None:
+    """They belong to the added server."""
     assert "" == typed("servers", "add", "--", "--json").out

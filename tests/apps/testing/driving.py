@@ -1,4 +1,4 @@
-"""The real openai SDK against a scripted model, and streams put together again by hand."""
+"""The real openai SDK with a scripted model, and streams joined by hand."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hello?"}
 
 
 @contextmanager
-def talking(
+def serve_blocking(
     policy: Policy,
     *,
     chunk_chars: int = 7,
     embedder: HashingEmbedder | None = None,
     retries: int = 0,
 ) -> Iterator[tuple[ScriptedModel, OpenAI]]:
-    """Serve *policy* to a blocking client."""
+    """Yield a scripted model of *policy* and a blocking client."""
     with (
         ScriptedModel(policy, chunk_chars=chunk_chars, embedder=embedder) as model,
         OpenAI(base_url=model.base_url, api_key="test", max_retries=retries) as client,
@@ -31,15 +31,15 @@ def talking(
 
 
 @asynccontextmanager
-async def awaiting(policy: Policy) -> AsyncIterator[tuple[ScriptedModel, AsyncOpenAI]]:
-    """Serve *policy* to an async client."""
+async def serve_async(policy: Policy) -> AsyncIterator[tuple[ScriptedModel, AsyncOpenAI]]:
+    """Yield a scripted model of *policy* and an async client."""
     with ScriptedModel(policy) as model:
         async with AsyncOpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
             yield model, client
 
 
 def rejoin(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
-    """Put a stream together as the whole answer, by the rules of the format alone."""
+    """Join a stream to the whole answer, by the rules of the format only."""
     choices: dict[int, dict[str, Any]] = {}
     whole: dict[str, Any] = {}
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""The clock that a test moves."""
+"""The clock that a test advances."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from gateway.runtime.cache import Cache
 from gateway.testing import ManualClock
 
 
-def test_it_serves_where_a_clock_is_asked_for() -> None:
-    """The cache is the first of them."""
+def test_manual_clock_is_accepted_by_a_cache() -> None:
     clock = ManualClock()
     cache: Cache[str] = Cache("a", max_items=1, ttl_s=10, clock=clock)
     cache.put("key", "value")
 
-    found = []
+    result = []
     for seconds in (0, 9, 1):
         clock.tick(seconds)
-        found.append(cache.get("key"))
+        result.append(cache.get("key"))
 
-    assert ["value", "value", None] == found
+    assert ["value", "value", None] == result
 
 
-def test_it_does_not_go_active_calls() -> None:
-    """The clocks it stands for are monotonic."""
+def test_manual_clock_does_not_go_back() -> None:
+    """It replaces monotonic clocks."""
     with pytest.raises(InvalidRequestError, match=r"tick\(-1\)"):
         ManualClock().tick(-1)

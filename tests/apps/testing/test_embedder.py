@@ -16,8 +16,8 @@ def near(embedder: HashingEmbedder, left: str, right: str) -> float:
     return float(vectors[0] @ vectors[1])
 
 
-def test_vectors_are_the_same_on_every_machine() -> None:
-    """Numbers written down once: a changed hash would move every ranking test."""
+def test_vectors_are_equal_on_every_machine() -> None:
+    """A changed hash would change every ranking test, so the numbers are fixed here."""
     row = HashingEmbedder(4).vectors(["send a letter"])[0]
 
     assert [-0.877833, -0.386558, -0.255981, 0.120233] == pytest.approx(row.tolist(), abs=1e-6)
@@ -25,7 +25,7 @@ def test_vectors_are_the_same_on_every_machine() -> None:
 
 @pytest.mark.parametrize("text", ["a", "?!", " ", "天气", "\ud800", "x" * 10_000])
 def test_every_text_has_a_unit_vector(text: str) -> None:
-    """Also one without a word: zeros would read as a failure."""
+    """A text without words must not have a zero vector, which would count as a failure."""
     rows = HashingEmbedder().vectors([text])
 
     assert usable(rows, count=1, dimensions=256) == ""
@@ -41,8 +41,9 @@ def test_every_text_has_a_unit_vector(text: str) -> None:
         ("отправить письмо", "отправка писем", "погода сегодня"),
     ],
 )
-def test_shared_words_and_stems_are_near(text: str, nearer: str, farther: str) -> None:
-    """In any script, in any case, in any style of identifiers."""
+def test_texts_with_shared_words_and_stems_are_similar(
+    text: str, nearer: str, farther: str
+) -> None:
     embedder = HashingEmbedder()
 
     assert near(embedder, text, nearer) > near(embedder, text, farther) + 0.1
@@ -50,7 +51,7 @@ def test_shared_words_and_stems_are_near(text: str, nearer: str, farther: str) -
 
 @pytest.mark.parametrize("text", ["Погода", "今日天気", "what is it like outside"])
 def test_meanings_join_words_of_different_languages(text: str) -> None:
-    """How a test states what a multilingual model would know."""
+    """So tests can replace a multilingual model."""
     meanings = {"погода": "weather", "天気": "weather", "like outside": "weather"}
 
     with_meanings = near(HashingEmbedder(meanings=meanings), text, "weather")
@@ -58,15 +59,15 @@ def test_meanings_join_words_of_different_languages(text: str) -> None:
     assert with_meanings > near(HashingEmbedder(), text, "weather") + 0.4
 
 
-def test_a_meaning_is_of_the_whole_word() -> None:
-    """In a script with case; `cat` must not be found in `catalog`."""
+def test_meanings_apply_to_whole_words() -> None:
+    """`cat` must not be found in `catalog`."""
     embedder = HashingEmbedder(meanings={"cat": "animal"})
 
     assert HashingEmbedder().vectors(["catalog"]).tolist() == embedder.vectors(["catalog"]).tolist()
 
 
-def test_the_model_id_names_what_changes_a_vector() -> None:
-    """Stored vectors are found by it; two settings must not share them."""
+def test_model_id_depends_on_everything_that_changes_vectors() -> None:
+    """Stored vectors are found by the id, so different settings must not share it."""
     ids = [
         HashingEmbedder().info.model_id,
         HashingEmbedder(8).info.model_id,
@@ -80,7 +81,7 @@ def test_the_model_id_names_what_changes_a_vector() -> None:
 
 
 async def test_calls_and_texts_are_counted() -> None:
-    """Performance is counted, not timed; requests at once lose no count."""
+    """Concurrent requests lose no count."""
     embedder = HashingEmbedder()
 
     await asyncio.gather(*(embedder.embed(["a", "b"], role="query") for _ in range(10)))
@@ -89,8 +90,8 @@ async def test_calls_and_texts_are_counted() -> None:
     assert [("a", "b")] * 10 == embedder.batches
 
 
-async def test_it_fails_while_it_is_told_to() -> None:
-    """A failed request was still a request."""
+async def test_embedder_fails_while_fail_with_is_set() -> None:
+    """Failed requests are counted too."""
     embedder = HashingEmbedder(fail_with=OSError("down"))
 
     with pytest.raises(OSError, match="down"):
@@ -101,8 +102,7 @@ async def test_it_fails_while_it_is_told_to() -> None:
     assert 2 == embedder.calls
 
 
-async def test_a_transform_spoils_the_vectors() -> None:
-    """For what no server would send over the wire."""
+async def test_transform_changes_vectors() -> None:
 
     def zeros(rows: Matrix) -> Matrix:
         return rows * np.float32(0)

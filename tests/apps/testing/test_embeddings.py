@@ -1,4 +1,4 @@
-"""The embeddings endpoint as the real SDK sees it."""
+"""The embeddings endpoint with the real SDK."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import openai
 import pytest
 
 from gateway.testing import HashingEmbedder, script
-from tests.apps.testing.driving import talking
+from tests.apps.testing.driving import serve_blocking
 
 TEXTS = ["what time is it", "send a letter"]
 
 
-def test_floats_and_base64_are_the_same_vectors() -> None:
-    """The SDK asks for base64 by default; others ask for floats."""
-    with talking(script()) as (_, client):
+def test_floats_and_base64_contain_equal_vectors() -> None:
+    """The SDK asks for base64 by default, other clients for floats."""
+    with serve_blocking(script()) as (_, client):
         by_default = client.embeddings.create(model="e", input=TEXTS)
         as_floats = client.embeddings.create(model="e", input=TEXTS, encoding_format="float")
 
@@ -23,9 +23,8 @@ def test_floats_and_base64_are_the_same_vectors() -> None:
     assert expected == [entry.embedding for entry in as_floats.data]
 
 
-def test_usage_and_order_are_told() -> None:
-    """Tokens are estimates of the same rule as everywhere."""
-    with talking(script()) as (model, client):
+def test_answer_has_usage_and_order() -> None:
+    with serve_blocking(script()) as (model, client):
         answer = client.embeddings.create(model="e", input=TEXTS)
 
     assert {"prompt_tokens": 8, "total_tokens": 8} == answer.usage.to_dict()
@@ -34,9 +33,8 @@ def test_usage_and_order_are_told() -> None:
     assert (1, 2) == (model.embedder.calls, model.embedder.texts)
 
 
-def test_fewer_dimensions_are_cut_and_scaled_again() -> None:
-    """As the service shortens its own models' vectors."""
-    with talking(script()) as (_, client):
+def test_fewer_dimensions_are_folded_and_normalized() -> None:
+    with serve_blocking(script()) as (_, client):
         answer = client.embeddings.create(model="e", input="letter", dimensions=16)
 
     row = np.array(answer.data[0].embedding)
@@ -46,9 +44,8 @@ def test_fewer_dimensions_are_cut_and_scaled_again() -> None:
 
 @pytest.mark.parametrize("dimensions", [0, 257])
 def test_dimensions_out_of_range_are_refused(dimensions: int) -> None:
-    """A model cannot grow its vectors."""
     with (
-        talking(script()) as (_, client),
+        serve_blocking(script()) as (_, client),
         pytest.raises(openai.BadRequestError, match="between 1 and 256"),
     ):
         client.embeddings.create(model="e", input="a", dimensions=dimensions)

@@ -1,4 +1,4 @@
-"""Failing and waiting on demand."""
+"""Faults and gates of the scripted model."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import pytest
 from gateway.runtime.vectors import Matrix
 from gateway.testing import Faults, HashingEmbedder, ModelRequest, Turn, script
 from gateway.testing.endpoint import EndpointName, FaultKind
-from tests.apps.testing.driving import HELLO, awaiting, talking
+from tests.apps.testing.driving import HELLO, serve_async, serve_blocking
 
 HI = script(Turn("Hi there."))
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_the_sdk_retries_a_status_and_succeeds(status: int) -> None:
-    """Every attempt is a request that the model saw."""
-    with talking(HI, retries=2) as (model, client):
+def test_sdk_retries_an_error_status(status: int) -> None:
+    """Every attempt is logged as a request."""
+    with serve_blocking(HI, retries=2) as (model, client):
         model.fail(Faults(status=status, times=2))
         answer = client.chat.completions.create(model="m", messages=HELLO)
 
@@ -31,9 +31,8 @@ def test_the_sdk_retries_a_status_and_succeeds(status: int) -> None:
     assert 3 == len(model.requests)
 
 
-def test_faults_come_in_the_order_in_which_they_were_queued() -> None:
-    """A run of different failures is one story."""
-    with talking(HI) as (model, client):
+def test_faults_occur_in_queue_order() -> None:
+    with serve_blocking(HI) as (model, client):
         model.fail(Faults(status=429, times=1))
         model.fail(Faults(status=404, times=1))
         with pytest.raises(openai.RateLimitError):
@@ -43,19 +42,18 @@ def test_faults_come_in_the_order_in_which_they_were_queued() -> None:
         client.chat.completions.create(model="m", messages=HELLO)
 
 
-def test_a_dropped_answer_is_a_connection_error() -> None:
-    """The request was worked on; only the answer was lost."""
-    with talking(HI) as (model, client):
+def test_dropped_answer_is_a_connection_error() -> None:
+    with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="drop"))
 
         with pytest.raises(openai.APIConnectionError):
             client.chat.completions.create(model="m", messages=HELLO)
 
 
-def test_a_dropped_stream_breaks_after_its_first_chunks() -> None:
-    """Half a stream is what a wrapper has already passed on."""
+def test_dropped_stream_breaks_after_its_first_chunks() -> None:
+    """A wrapper has already passed on these chunks."""
     read: list[str] = []
-    with talking(HI) as (model, client):
+    with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="drop"))
         stream = client.chat.completions.create(model="m", messages=HELLO, stream=True)
         with pytest.raises(openai.APIConnectionError):
@@ -66,8 +64,8 @@ def test_a_dropped_stream_breaks_after_its_first_chunks() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_garbage_is_not_json(stream: bool) -> None:
-    """A proxy's page with a 200: the SDK lets the decoder's error through."""
-    with talking(HI) as (model, client):
+    """Proxies send such pages with status 200. The SDK raises the decoder's error."""
+    with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind="garbage"))
 
         with pytest.raises(json.JSONDecodeError):
@@ -75,9 +73,9 @@ def test_garbage_is_not_json(stream: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["status", "drop", "garbage"])
-def test_embeddings_fail_apart_from_the_chat(kind: FaultKind) -> None:
+def test_embeddings_fail_independently_of_the_chat(kind: FaultKind) -> None:
     """The two may be different services."""
-    with talking(HI) as (model, client):
+    with serve_blocking(HI) as (model, client):
         model.fail(Faults(kind=kind), "embeddings")
         client.chat.completions.create(model="m", messages=HELLO)
         with pytest.raises((openai.APIError, json.JSONDecodeError)):
@@ -95,11 +93,11 @@ def test_embeddings_fail_apart_from_the_chat(kind: FaultKind) -> None:
         (lambda rows: rows[:, :-1], [(7, False), (7, False)]),
     ],
 )
-def test_spoilt_vectors_arrive_spoilt(
+def test_transformed_vectors_are_sent(
     transform: Callable[[Matrix], Matrix], expected: list[tuple[int, bool]]
 ) -> None:
-    """With a 200, as real services and proxies send them."""
-    with talking(HI, embedder=HashingEmbedder(8, transform=transform)) as (_, client):
+    """Real services and proxies send such vectors with status 200."""
+    with serve_blocking(HI, embedder=HashingEmbedder(8, transform=transform)) as (_, client):
         packed = client.embeddings.create(model="e", input=["a", "b"])
         plain = client.embeddings.create(model="e", input=["a", "b"], encoding_format="float")
 
@@ -109,18 +107,17 @@ def test_spoilt_vectors_arrive_spoilt(
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "embeddings"])
-def test_a_gate_holds_until_it_is_released(endpoint: EndpointName) -> None:
-    """Without a sleep: the test knows that the request is under way."""
-    with talking(HI) as (model, client), ThreadPoolExecutor() as pool:
+def test_gate_holds_requests_until_its_release(endpoint: EndpointName) -> None:
+    with serve_blocking(HI) as (model, client), ThreadPoolExecutor() as pool:
         gate = model.gate(endpoint)
         work = pool.submit(_ask, client, endpoint)
         gate.wait()
-        held = not work.done()
+        pending = not work.done()
         gate.release()
         gate.release()
         work.result()
 
-    assert held
+    assert pending
 
 
 def _ask(client: openai.OpenAI, endpoint: EndpointName) -> None:
@@ -130,15 +127,15 @@ def _ask(client: openai.OpenAI, endpoint: EndpointName) -> None:
         client.embeddings.create(model="e", input="a")
 
 
-async def test_what_is_answered_for_nobody_can_be_waited_for() -> None:
-    """The caller hung up, the server still answers: who counts objects would find it at that."""
+async def test_settle_waits_for_answers_of_disconnected_clients() -> None:
+    """Tests that count objects would otherwise see the running answer."""
     answered: list[str] = []
 
     def answer(request: ModelRequest) -> Turn:
         answered.append(request.model)
         return Turn("Nobody reads this.")
 
-    async with awaiting(answer) as (model, client):
+    async with serve_async(answer) as (model, client):
         with model.gate() as gate:
             asked = asyncio.create_task(client.chat.completions.create(model="m", messages=HELLO))
             await gate.arrived()
@@ -156,9 +153,8 @@ async def test_what_is_answered_for_nobody_can_be_waited_for() -> None:
     model.settle()
 
 
-async def test_a_gate_is_awaited_and_released_on_leaving() -> None:
-    """Many requests can be brought to the same point."""
-    async with awaiting(HI) as (model, client), asyncio.TaskGroup() as group:
+async def test_gate_is_awaited_and_released_at_the_end_of_its_block() -> None:
+    async with serve_async(HI) as (model, client), asyncio.TaskGroup() as group:
         with model.gate() as gate:
             tasks = [
                 group.create_task(client.chat.completions.create(model="m", messages=HELLO))
@@ -171,9 +167,9 @@ async def test_a_gate_is_awaited_and_released_on_leaving() -> None:
     assert 5 == len(model.requests)
 
 
-def test_closing_releases_what_is_held() -> None:
-    """A test that fails inside must not hang in its teardown."""
-    with ThreadPoolExecutor() as pool, talking(HI) as (model, client):
+def test_close_releases_held_requests() -> None:
+    """A failing test must not hang in its teardown."""
+    with ThreadPoolExecutor() as pool, serve_blocking(HI) as (model, client):
         gate = model.gate()
         work = pool.submit(client.chat.completions.create, model="m", messages=HELLO)
         gate.wait()

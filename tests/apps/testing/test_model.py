@@ -1,4 +1,4 @@
-"""Policies and what they see of a request."""
+"""Policies, and properties of requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def user(text: object) -> JsonObject:
     return {"role": "user", "content": text}
 
 
-def test_a_script_is_read_by_how_far_the_conversation_came() -> None:
-    """State in the conversation, not in the script: many conversations can share one."""
+def test_script_continues_at_the_progress_of_the_conversation() -> None:
+    """The state is in the conversation, so many conversations can share a script."""
     play = script(Turn("one"), Turn("two"))
 
     texts = [
@@ -34,33 +34,29 @@ def test_a_script_is_read_by_how_far_the_conversation_came() -> None:
     assert ["two", "one", "two"] == texts
 
 
-def test_a_script_begins_again_after_a_user_message() -> None:
-    """The next request of the user is a new task for the model."""
+def test_script_restarts_after_a_user_message() -> None:
     play = script(Turn("one"), Turn("two"))
 
     assert Turn("one") == play(asking(user("a"), CALLING, ANSWERED, user("b")))
 
 
-def test_a_turn_may_be_a_function_of_the_request() -> None:
-    """A real model answers from what a tool said; a script must be able to."""
+def test_turn_may_be_a_function_of_the_request() -> None:
     play = script(lambda request: Turn(f"You said {request.user_text}."))
 
     assert Turn("You said hi.") == play(asking(user("hi")))
 
 
-def test_the_last_tool_results_are_those_after_the_last_assistant_message() -> None:
-    """Older results were answered already."""
+def test_last_tool_results_follow_the_last_assistant_message() -> None:
     request = asking(user("a"), CALLING, ANSWERED, CALLING, ANSWERED, ANSWERED)
 
     assert [dict(ANSWERED)] * 2 == request.last_tool_results()
 
 
-def test_a_request_shows_what_was_sent() -> None:
-    """Tests read a request through these properties instead of nested subscripts."""
+def test_request_properties_contain_the_sent_values() -> None:
     function = {"name": "f", "description": "Add.", "parameters": {"type": "object"}}
     tool = {"type": "function", "function": function}
     request = asking(user("a"), tools=[tool], model="m", stream=True)
 
-    seen = (request.tools, request.tool_names, request.functions, request.model, request.stream)
+    observed = (request.tools, request.tool_names, request.functions, request.model, request.stream)
 
-    assert ([tool], ("f",), {"f": function}, "m", True) == seen
+    assert ([tool], ("f",), {"f": function}, "m", True) == observed

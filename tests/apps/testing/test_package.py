@@ -1,4 +1,4 @@
-"""What the package promises as a whole."""
+"""Imports of the package `gateway.testing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 
 
 async def test_importing_the_fakes_imports_no_sdk() -> None:
-    """A fake server needs no client, and a test run should not pay for one."""
     code = (
         "import sys, gateway.testing; print(sorted({'openai', 'mcp', 'rdflib'} & {*sys.modules}))"
     )

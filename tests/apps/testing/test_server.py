@@ -1,4 +1,4 @@
-"""The scripted model as the real SDK sees it."""
+"""The scripted model with the real SDK."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from gateway.errors import ClosedError, ConfigError
 from gateway.testing import Call, HashingEmbedder, ModelRequest, ScriptedModel, Turn, script
-from tests.apps.testing.driving import HELLO, awaiting, rejoin, talking
+from tests.apps.testing.driving import HELLO, rejoin, serve_async, serve_blocking
 
 PARALLEL = Turn("Let me look.", (Call("time", {"zone": "CET"}), Call("add", '{"a": 1, ')))
 
@@ -28,9 +28,9 @@ def tools(count: int, *, words: int = 1) -> list[ChatCompletionToolParam]:
     ]
 
 
-def test_a_text_turn_is_a_completion() -> None:
-    """The whole body is stated once, so that a change of the format is seen."""
-    with talking(script(Turn("Hi there."))) as (_, client):
+def test_text_turn_is_a_completion() -> None:
+    """The whole body is compared, so that every change of the format is noticed."""
+    with serve_blocking(script(Turn("Hi there."))) as (_, client):
         answer = client.chat.completions.create(model="m", messages=HELLO)
 
     assert {
@@ -67,9 +67,9 @@ def test_a_text_turn_is_a_completion() -> None:
         Turn("cut", finish_reason="length"),
     ],
 )
-def test_a_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -> None:
-    """However it is cut: a client may not depend on where chunks end."""
-    with talking(script(turn), chunk_chars=chunk_chars) as (_, client):
+def test_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -> None:
+    """Clients must not depend on where chunks end."""
+    with serve_blocking(script(turn), chunk_chars=chunk_chars) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO)
         stream = client.chat.completions.create(
             model="m", messages=HELLO, stream=True, stream_options={"include_usage": True}
@@ -80,9 +80,9 @@ def test_a_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [(True, [0, 1]), (False, [0, 0])])
-def test_usage_comes_in_a_last_chunk_only_if_asked_for(wanted: bool, expected: list[int]) -> None:
-    """That chunk has no choices: careless clients fail on it."""
-    with talking(script(Turn("Hi"))) as (_, client):
+def test_usage_is_in_a_last_chunk_only_if_requested(wanted: bool, expected: list[int]) -> None:
+    """This chunk has no choices, on which careless clients fail."""
+    with serve_blocking(script(Turn("Hi"))) as (_, client):
         stream = client.chat.completions.create(
             model="m", messages=HELLO, stream=True, stream_options={"include_usage": wanted}
         )
@@ -94,9 +94,9 @@ def test_usage_comes_in_a_last_chunk_only_if_asked_for(wanted: bool, expected: l
 
 
 @pytest.mark.parametrize("turn", [Turn("Several words of text"), PARALLEL])
-def test_several_choices_are_answered_alike(turn: Turn) -> None:
-    """Chunks of choices take turns; the calls of each have ids of their own."""
-    with talking(script(turn)) as (_, client):
+def test_choices_are_equal_with_own_call_ids(turn: Turn) -> None:
+    """Chunks of the choices alternate."""
+    with serve_blocking(script(turn)) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO, n=3)
         stream = client.chat.completions.create(
             model="m", messages=HELLO, n=3, stream=True, stream_options={"include_usage": True}
@@ -109,9 +109,9 @@ def test_several_choices_are_answered_alike(turn: Turn) -> None:
     assert [f"call_0_{number}" for number in range(3 * len(turn.calls))] == calls
 
 
-def test_the_sdk_helper_for_streams_understands_the_stream() -> None:
-    """`chat.completions.stream()` is the SDK's own accumulator: the judge of the format."""
-    with talking(script(PARALLEL)) as (_, client):
+def test_stream_helper_of_the_sdk_accepts_the_stream() -> None:
+    """`chat.completions.stream()` is the SDK's own accumulator."""
+    with serve_blocking(script(PARALLEL)) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO)
         with client.chat.completions.stream(model="m", messages=HELLO) as stream:
             final = stream.get_final_completion()
@@ -124,17 +124,19 @@ def test_the_sdk_helper_for_streams_understands_the_stream() -> None:
     assert [("call_0_0", "time", '{"zone": "CET"}'), ("call_0_1", "add", '{"a": 1, ')] == calls
 
 
-def test_the_sdk_parses_structured_answers() -> None:
-    """`parse` must work, for hosts that use it through the wrapper."""
-    with talking(script(Turn('{"x": 1, "y": 2}'))) as (_, client):
+def test_sdk_parses_structured_answers() -> None:
+    """Hosts use `parse` through the wrapper."""
+    with serve_blocking(script(Turn('{"x": 1, "y": 2}'))) as (_, client):
         answer = client.chat.completions.parse(model="m", messages=HELLO, response_format=Point)
 
     assert Point(x=1, y=2) == answer.choices[0].message.parsed
 
 
-async def test_one_script_serves_many_conversations_at_once() -> None:
-    """Each goes through its own turns, whatever the order in which they arrive."""
-    async with awaiting(script(PARALLEL, lambda asked: Turn(asked.user_text))) as (model, client):
+async def test_script_serves_concurrent_conversations() -> None:
+    async with serve_async(script(PARALLEL, lambda asked: Turn(asked.user_text))) as (
+        model,
+        client,
+    ):
 
         async def talk(name: str) -> str | None:
             start: ChatCompletionMessageParam = {"role": "user", "content": name}
@@ -164,10 +166,10 @@ async def test_one_script_serves_many_conversations_at_once() -> None:
     assert 16 == len(model.requests)
 
 
-def test_a_repeated_long_prompt_is_cached() -> None:
-    """Tools stand before messages: the next message leaves all of them cached."""
+def test_repeated_long_prompt_is_cached() -> None:
+    """Tools come before messages, so a new message leaves them cached."""
     more: list[ChatCompletionMessageParam] = [*HELLO, {"role": "user", "content": "And?"}]
-    with talking(script(Turn("Hi"))) as (_, client):
+    with serve_blocking(script(Turn("Hi"))) as (_, client):
         answers = [
             client.chat.completions.create(model="m", messages=messages, tools=tools(20, words=50))
             for messages in (HELLO, more)
@@ -183,41 +185,43 @@ def test_a_repeated_long_prompt_is_cached() -> None:
     assert [0, usage[0].prompt_tokens] == cached
 
 
-def test_a_script_that_is_over_is_a_bad_request() -> None:
-    """A 400 is not retried, and its message says what happened."""
-    with talking(script(), retries=2) as (model, client):
+def test_finished_script_answers_with_status_400() -> None:
+    """Status 400 is not retried, and the message gives the reason."""
+    with serve_blocking(script(), retries=2) as (model, client):
         with pytest.raises(openai.BadRequestError, match="the script is over"):
             client.chat.completions.create(model="m", messages=HELLO)
 
         assert 1 == len(model.requests)
 
 
-def test_a_policy_that_fails_is_seen_by_the_client() -> None:
-    """Once: a retry would hide it behind a delay."""
+def test_exception_of_a_policy_reaches_the_client_once() -> None:
+    """A retry would hide the exception behind a delay."""
 
     def broken(_request: ModelRequest) -> Turn:
         raise LookupError("no such scene")
 
-    with talking(broken, retries=2) as (model, client):
+    with serve_blocking(broken, retries=2) as (model, client):
         with pytest.raises(openai.InternalServerError, match="LookupError: no such scene"):
             client.chat.completions.create(model="m", messages=HELLO)
 
         assert 1 == len(model.requests)
 
 
-def test_what_is_not_served_is_not_found() -> None:
-    """In the service's own form, so that the SDK raises its own error."""
+def test_unknown_path_is_not_found() -> None:
+    """The error has the service's format, so that the SDK raises its own class."""
     with (
-        talking(script()) as (_, client),
+        serve_blocking(script()) as (_, client),
         pytest.raises(openai.NotFoundError, match="unknown request URL: POST /v1/moderations"),
     ):
         client.moderations.create(input="Hi")
 
 
 @pytest.mark.parametrize(("body", "match"), [(b"{", "could not parse"), (b"[]", "JSON object")])
-def test_a_body_that_is_no_object_is_a_bad_request(body: bytes, match: str) -> None:
-    """The SDK never sends one; a proxy in between might."""
-    with talking(script()) as (_, client), pytest.raises(openai.BadRequestError, match=match):
+def test_body_that_is_not_an_object_is_refused(body: bytes, match: str) -> None:
+    with (
+        serve_blocking(script()) as (_, client),
+        pytest.raises(openai.BadRequestError, match=match),
+    ):
         client.post("/chat/completions", cast_to=object, content=body)
 
 
@@ -254,26 +258,26 @@ def test_a_body_that_is_no_object_is_a_bad_request(body: bytes, match: str) -> N
         ({"model": "e", "input": ["a"] * 2049}, "may hold 2048 texts, not 2049"),
     ],
 )
-def test_what_the_service_refuses_is_refused(body: dict[str, object], match: str) -> None:
-    """A fake that takes more than the service lets a broken wrapper or batcher pass."""
+def test_requests_that_the_service_refuses_are_refused(body: dict[str, object], match: str) -> None:
+    """A more tolerant fake would hide faults of a wrapper."""
     path = "/embeddings" if "input" in body else "/chat/completions"
     with (
-        talking(script(Turn("Hi"))) as (_, client),
+        serve_blocking(script(Turn("Hi"))) as (_, client),
         pytest.raises(openai.BadRequestError, match=match),
     ):
         client.post(path, cast_to=object, body=body)
 
 
-def test_the_models_are_listed() -> None:
-    """Hosts ask for the list to see whether a service lives."""
-    with talking(script(), embedder=HashingEmbedder(8)) as (_, client):
+def test_models_are_listed() -> None:
+    """Hosts use the list to see whether a service is available."""
+    with serve_blocking(script(), embedder=HashingEmbedder(8)) as (_, client):
         names = [entry.id for entry in client.models.list()]
 
     assert ["scripted", "hashing-8"] == names
 
 
-def test_a_model_lives_once() -> None:
-    """It has an address from its first start on; its log and its cache belong to one life."""
+def test_closed_model_cannot_be_restarted() -> None:
+    """It has an address from its start on. Log and cache belong to one model."""
     model = ScriptedModel(script())
     with pytest.raises(ConfigError, match="start the model first"):
         _ = model.base_url

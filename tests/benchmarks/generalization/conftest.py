@@ -1,4 +1,4 @@
-"""Three small sets, and what the product knows of them."""
+"""Three small data sets and their evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOBS = (
 
 
 def write_tools(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
-    """Write a set of a tool for each verb and noun, a server for each noun."""
+    """Write a data set with a tool for each verb and noun, and a server for each noun."""
     tools = [
         {
             "id": f"{verb}-{noun}",
@@ -54,7 +54,7 @@ def write_tools(folder: Path, nouns: Sequence[str], *, origin: str) -> Path:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three sets of two origins; the first one has more tools than the product ranks."""
+    """Three sets of two origins. The first set has more tools than the gateway ranks."""
     root = tmp_path_factory.mktemp("sets")
     return [
         write_tools(root / "large", NOUNS, origin="ours"),
@@ -65,17 +65,17 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def embedder() -> HashingEmbedder:
-    """One embedder for all sets."""
+    """Embedder of all sets."""
     return HashingEmbedder(48)
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where evidence is kept."""
+    """Folder of stored evidence."""
     return tmp_path_factory.mktemp("evidence")
 
 
 @pytest.fixture(scope="session")
 def sets(folders: list[Path], embedder: HashingEmbedder, cache: Path) -> list[Evidence]:
-    """The evidence of the three sets."""
-    return [load_evidence(each, embedder=embedder, cache=cache, origin="") for each in folders]
+    """Evidence of the three sets."""
+    return [load_evidence(folder, embedder=embedder, cache=cache, origin="") for folder in folders]

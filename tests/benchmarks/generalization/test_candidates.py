@@ -1,4 +1,4 @@
-"""Candidates: what has no parameters, and what is chosen from a grid."""
+"""Candidates: rankings without parameters, and rankings chosen from a grid."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from gateway.runtime.vectors import Matrix, unit_rows
 
 
 def by_name(sets: list[Evidence]) -> dict[str, Candidate]:
-    """Return all candidates of the module."""
-    return {each.name: each for each in (*baseline_candidates(), *grid_candidates(sets))}
+    """Return all candidates, keyed by name."""
+    return {item.name: item for item in (*baseline_candidates(), *grid_candidates(sets))}
 
 
-def test_the_plain_candidate_is_the_product(sets: list[Evidence]) -> None:
-    """Others rank by words or by vectors alone, or by their sum over the whole catalog."""
-    large, found = sets[0], by_name(sets)
+def test_plain_candidate_equals_the_product(sets: list[Evidence]) -> None:
+    """Other candidates rank by words or vectors alone, or by their sum over the whole catalog."""
+    large, result = sets[0], by_name(sets)
 
-    scores = {name: found[name].score(large, None) for name in ("plain", "sum", "words", "vectors")}
+    scores = {
+        name: result[name].score(large, None) for name in ("plain", "sum", "words", "vectors")
+    }
     assert large.product is scores["plain"]
     assert np.isfinite(scores["sum"]).all()
     assert np.array_equal(large.words.scores > 0, np.isfinite(scores["words"]))
     assert np.allclose(large.texts[0] @ large.tools.T, scores["vectors"][0], atol=1e-6)
 
 
-def test_the_best_choice_has_the_best_mean_over_the_training_sets(sets: list[Evidence]) -> None:
-    """Each set counts the same, and of equals the first one is taken."""
+def test_best_choice_has_the_best_mean_over_the_training_sets(sets: list[Evidence]) -> None:
+    """Each set has equal weight. The first of equal choices is used."""
     asked: list[tuple[str, int]] = []
 
     def score(evidence: Evidence, choice: int) -> Matrix:
@@ -53,8 +55,8 @@ def test_the_best_choice_has_the_best_mean_over_the_training_sets(sets: list[Evi
     assert len(set(asked)) == len(asked)
 
 
-def test_weights_that_help_the_training_sets_are_chosen(sets: list[Evidence]) -> None:
-    """Without vectors that say anything, words get all the weight that they may."""
+def test_helpful_weights_are_chosen(sets: list[Evidence]) -> None:
+    """Random vectors give all possible weight to words."""
     noise = np.random.default_rng(0).standard_normal((len(sets[2].tools), 48))
     blind = replace(sets[2], tools=unit_rows(noise))
     weights = by_name(sets)["weights"]
@@ -69,8 +71,8 @@ def test_weights_that_help_the_training_sets_are_chosen(sets: list[Evidence]) ->
     assert chosen.words == described["words"]
 
 
-def test_fields_are_weighed_by_the_evidence(sets: list[Evidence]) -> None:
-    """An empty label is the product's own weights."""
+def test_field_weights_are_chosen_by_the_evidence(sets: list[Evidence]) -> None:
+    """An empty label means the product's own weights."""
     fields, large = by_name(sets)["fields"], sets[0]
 
     assert np.array_equal(fused(large), fields.score(large, ""))
@@ -81,8 +83,8 @@ def test_fields_are_weighed_by_the_evidence(sets: list[Evidence]) -> None:
     assert not np.array_equal(fused(large), both.score(large, ("", 0.7)))
 
 
-def test_weights_of_servers_change_the_ranking(sets: list[Evidence]) -> None:
-    """Where the choices are the product's, so is the ranking."""
+def test_server_weights_change_the_ranking(sets: list[Evidence]) -> None:
+    """The product's own weights give the product's ranking."""
     large, weights = sets[0], Weights()
     every = by_name(sets)["fields, words and servers"]
     label, words, servers = every.fit(sets)

@@ -1,4 +1,4 @@
-"""The evidence of a set, held against searches through the public API."""
+"""Evidence of a set, compared with searches through the public API."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from benchmarks.ranking import query_texts, rank
 from gateway.testing import HashingEmbedder
 
 
-def test_the_products_scores_rank_as_the_public_api_does(
+def test_product_scores_rank_like_the_public_api(
     sets: list[Evidence], folders: list[Path], embedder: HashingEmbedder
 ) -> None:
-    """Query by query, and so in recall@5; exact names, clauses and spelling are in it."""
+    """Rankings are compared per query, including exact names, clauses and spelling."""
     for evidence, folder in zip(sets, folders, strict=True):
         benchmark = read(folder)
         searched = asyncio.run(
@@ -26,16 +26,16 @@ def test_the_products_scores_rank_as_the_public_api_does(
                 benchmark, query_texts(benchmark), strategy="auto", edges="given", embedder=embedder
             )
         )
-        figures = summary(benchmark.queries, [each.line("matches") for each in searched]).figures
-        wanted = [each.matches for each in searched if each.id != "none"]
+        figures = summary(benchmark.queries, [run.line("matches") for run in searched]).figures
+        expected = [run.matches for run in searched if run.id != "none"]
 
-        assert wanted == [tuple(found) for found in rankings(evidence, evidence.product)]
+        assert expected == [tuple(result) for result in rankings(evidence, evidence.product)]
         assert figures["recall@5"] == judge(evidence, evidence.product).recall
         assert figures["ndcg@10"] == judge(evidence, evidence.product).ndcg
 
 
-def test_evidence_has_a_row_for_each_query_with_a_relevant_tool(sets: list[Evidence]) -> None:
-    """A long request has clauses, a misspelt one a second form, a name its position."""
+def test_evidence_has_a_row_per_query_with_a_relevant_tool(sets: list[Evidence]) -> None:
+    """A long request has clauses, a misspelt request a corrected form, a name its position."""
     large = sets[0]
     queries, tools = large.product.shape
 
@@ -50,8 +50,7 @@ def test_evidence_has_a_row_for_each_query_with_a_relevant_tool(sets: list[Evide
     assert not large.words.clauses[:20].any()
 
 
-def test_words_are_scored_by_other_weights_of_the_fields(sets: list[Evidence]) -> None:
-    """Some weights are changed, or one field stands alone."""
+def test_words_are_scored_with_other_field_weights(sets: list[Evidence]) -> None:
     large = sets[0]
 
     assert {
@@ -62,10 +61,10 @@ def test_words_are_scored_by_other_weights_of_the_fields(sets: list[Evidence]) -
     assert not np.array_equal(large.words.scores, large.field_words["name x 2"].scores)
 
 
-def test_evidence_is_kept_until_the_set_or_the_model_changes(
+def test_evidence_is_stored_until_the_set_or_model_changes(
     folders: list[Path], sets: list[Evidence], cache: Path
 ) -> None:
-    """What is kept is not embedded again, and equal to what was computed."""
+    """Stored evidence is equal and not embedded again."""
     same, other = HashingEmbedder(48), HashingEmbedder(32)
 
     again = load_evidence(folders[1], embedder=same, cache=cache, origin="mine")

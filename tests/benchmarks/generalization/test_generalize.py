@@ -1,4 +1,4 @@
-"""The command's parts, over small sets without a model."""
+"""Parts of the command `benchmarks.generalize`, over small sets without a model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.generalize import candidates, load_sets, print_results, read_gro
 from gateway.testing import HashingEmbedder
 
 
-def test_the_report_has_every_candidate_and_every_set(
+def test_report_lists_every_candidate_and_set(
     sets: list[Evidence], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Losing rows too; plain is first and gains nothing."""
+    """Losing rows are listed too. "plain" is first and gains nothing."""
     chosen = [each for each in candidates(sets) if each.name != "weights"]
     results = evaluate(sets, chosen, lambda _: None)
     report = json.loads(json.dumps(to_json(sets, results)))
@@ -40,8 +40,9 @@ def test_the_report_has_every_candidate_and_every_set(
     assert "not taken" in printed
 
 
-def test_groups_can_be_named(folders: list[Path], cache: Path, embedder: HashingEmbedder) -> None:
-    """They go before what folders name."""
+def test_named_groups_override_the_origins_of_folders(
+    folders: list[Path], cache: Path, embedder: HashingEmbedder
+) -> None:
     groups = read_groups(["small=theirs", "other=mine"])
     sets = load_sets(folders, groups, embedder, cache)
 

@@ -1,4 +1,4 @@
-"""Groups are left out, and the verdict follows its rule."""
+"""Held-out groups, and the rule of the verdict."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gateway.errors import ConfigError
 from gateway.runtime.vectors import Matrix
 
 
-def test_no_set_is_judged_by_what_was_fitted_on_its_origin(sets: list[Evidence]) -> None:
-    """In sample all sets are fitted on; both figures are there."""
+def test_sets_are_judged_by_parameters_fitted_on_other_origins(sets: list[Evidence]) -> None:
+    """In-sample figures, fitted on all sets, are reported too."""
     fitted: list[tuple[str, ...]] = []
     scored: list[tuple[str, tuple[str, ...]]] = []
 
@@ -27,7 +27,7 @@ def test_no_set_is_judged_by_what_was_fitted_on_its_origin(sets: list[Evidence])
 
     def score(evidence: Evidence, parameters: tuple[str, ...]) -> Matrix:
         scored.append((evidence.name, parameters))
-        # Who saw the set scores it right.
+        # Parameters that were fitted on the set score it correctly.
         return evidence.product if evidence.name in parameters else np.zeros_like(evidence.product)
 
     (result,) = evaluate(sets, [Candidate(name="memory", fit=fit, score=score)], lambda _: None)
@@ -49,7 +49,9 @@ def test_no_set_is_judged_by_what_was_fitted_on_its_origin(sets: list[Evidence])
 
 
 def with_wrong(sets: Sequence[Evidence], wrong: Sequence[int]) -> tuple[list[Evidence], Candidate]:
-    """Return sets of which the product serves nothing, and a candidate that fails in so many."""
+    """Return sets on which the product finds nothing, and a candidate that fails in *wrong*
+    queries.
+    """
     spoilt = [
         replace(each, product=np.zeros_like(each.product), exact_names=((),) * len(each.gold))
         for each in sets
@@ -65,8 +67,8 @@ def with_wrong(sets: Sequence[Evidence], wrong: Sequence[int]) -> tuple[list[Evi
     return spoilt, Candidate(name="right", score=score)
 
 
-def test_what_gains_enough_and_loses_nowhere_is_taken(sets: list[Evidence]) -> None:
-    """The product against itself gains nothing."""
+def test_candidate_with_enough_gain_and_no_loss_is_accepted(sets: list[Evidence]) -> None:
+    """The product gains nothing against itself."""
     spoilt, candidate = with_wrong(sets, (0, 0, 0))
     lines: list[str] = []
     (better,) = evaluate(spoilt, [candidate], lines.append)
@@ -80,8 +82,7 @@ def test_what_gains_enough_and_loses_nowhere_is_taken(sets: list[Evidence]) -> N
     assert (0.0, False) == (same.difference.mean, same.is_taken)
 
 
-def test_what_loses_on_one_set_is_not_taken(sets: list[Evidence]) -> None:
-    """However much the others gain."""
+def test_candidate_with_a_loss_on_one_set_is_rejected(sets: list[Evidence]) -> None:
     spoilt, candidate = with_wrong(sets, (0, 0, 21))
     spoilt[2] = replace(spoilt[2], product=sets[2].product)
     (result,) = evaluate(spoilt, [candidate], lambda _: None)
@@ -91,8 +92,8 @@ def test_what_loses_on_one_set_is_not_taken(sets: list[Evidence]) -> None:
     assert not result.is_taken
 
 
-def test_groups_that_cannot_be_left_out_are_refused(sets: list[Evidence]) -> None:
-    """One origin leaves nothing to fit on."""
+def test_single_origin_is_refused(sets: list[Evidence]) -> None:
+    """Nothing would be left to fit on."""
     check_sets(sets)
     with pytest.raises(ConfigError, match="two groups"):
         check_sets(sets[:2])

@@ -1,4 +1,4 @@
-"""The product's formula over whole arrays."""
+"""The product's score computed over whole arrays."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.scoring import Weights, deviations, fused, judge, rankings
 
 
-def test_the_formula_with_its_own_weights_ranks_as_the_product(sets: list[Evidence]) -> None:
-    """Scores agree to rounding; the same tools are ranked."""
+def test_formula_with_product_weights_ranks_like_the_product(sets: list[Evidence]) -> None:
+    """Scores are equal except for rounding."""
     for evidence in sets:
         scores = fused(evidence)
 
@@ -19,8 +19,8 @@ def test_the_formula_with_its_own_weights_ranks_as_the_product(sets: list[Eviden
         assert judge(evidence, evidence.product) == judge(evidence, scores)
 
 
-def test_other_weights_rank_otherwise(sets: list[Evidence]) -> None:
-    """Clauses count for long requests alone."""
+def test_other_weights_change_the_ranking(sets: list[Evidence]) -> None:
+    """Clauses count for long requests only."""
     large = sets[0]
     usual, without = fused(large), fused(large, weights=Weights(clause_words=0, clause_cosine=0))
 
@@ -29,20 +29,20 @@ def test_other_weights_rank_otherwise(sets: list[Evidence]) -> None:
     assert not np.array_equal(usual, fused(large, weights=Weights(words=1)))
 
 
-def test_exact_names_come_first_and_what_is_not_ranked_is_left_out(sets: list[Evidence]) -> None:
-    """Ties fall by position."""
+def test_exact_names_come_first_and_unranked_tools_are_omitted(sets: list[Evidence]) -> None:
+    """Ties are ordered by position."""
     large = sets[0]
     scores = np.full_like(large.product, -np.inf)
     scores[:, [4, 2]] = 1.0
 
-    found = list(rankings(large, scores))
+    result = list(rankings(large, scores))
 
-    assert [large.tool_ids[2], large.tool_ids[4]] == found[0]
-    assert ["list-invoice", large.tool_ids[2], large.tool_ids[4]] == found[18]
+    assert [large.tool_ids[2], large.tool_ids[4]] == result[0]
+    assert ["list-invoice", large.tool_ids[2], large.tool_ids[4]] == result[18]
 
 
 def test_deviations_are_measured_from_the_mean_of_each_row() -> None:
-    """A row without a spread says nothing."""
+    """A row with equal values has no deviations."""
     rows = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
 
     assert [[-1.0, 1.0], [0.0, 0.0]] == deviations(rows).tolist()

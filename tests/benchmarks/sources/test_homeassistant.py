@@ -1,4 +1,4 @@
-"""Commands to a home, drawn from the patterns of a small package."""
+"""Home commands, generated from the patterns of a small package."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.benchmarks.written import write_json
 
 
 def sample(pattern: str, lists: Mapping[str, Any], rules: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every sentence of a pattern that has lists alone."""
+    """Yield every sentence of a pattern that consists of lists."""
     names = [name for _, name, _, _ in Formatter().parse(pattern) if name]
     for words in product(*(lists[name]["values"] for name in names)):
         yield pattern.format_map(dict(zip(names, words, strict=True)))
 
 
 def read_language(language: Mapping[str, Any]) -> Any:
-    """Return a language's file as the sampler reads it."""
+    """Return the file of a language in the sampler's format."""
     return SimpleNamespace(slot_lists=language["lists"], expansion_rules={})
 
 
 @pytest.fixture
 def hassil() -> Any:
-    """A sampler that knows lists alone."""
+    """A sampler that supports lists only."""
     return SimpleNamespace(
         Intents=SimpleNamespace(from_dict=read_language),
         parse_sentence=lambda text: SimpleNamespace(expression=text),
@@ -39,13 +39,13 @@ def hassil() -> Any:
 
 
 def block(*patterns: str) -> dict[str, Any]:
-    """Return patterns of an intent."""
+    """Return an intent with *patterns*."""
     return {"sentences": patterns}
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """The folder of a package that has the same few patterns for each language."""
+    """Folder of a package with the same few patterns for each language."""
     intent = {"description": "Does it.", "slots": {"name": {"description": "What."}, "area": {}}}
     names = ("HassTurnOn", "HassVacuumStart", "HassSetVolume", "HassListAddItem")
     write_json(tmp_path / "intents.json", dict.fromkeys((*names, "HassNevermind"), intent))
@@ -70,8 +70,10 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_commands_are_drawn_with_words_of_the_language(package: Path, hassil: Any) -> None:
-    """Two an intent at most, none too short or of a device that the intent is not for."""
+def test_commands_use_words_of_the_language(package: Path, hassil: Any) -> None:
+    """There are at most two commands per intent. Too short commands and unsuitable devices are
+    omitted.
+    """
     converted = convert_commands(package, hassil)
 
     assert 4 == len(converted.tools)
@@ -95,11 +97,13 @@ def test_commands_are_drawn_with_words_of_the_language(package: Path, hassil: An
     assert convert_commands(package, hassil) == converted
 
 
-def test_every_language_has_a_word_for_everything() -> None:
-    """A blank word would make a sentence with a gap."""
+def test_every_language_has_all_words() -> None:
+    """A missing word would leave a gap in a sentence."""
     words = json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
     assert 39 == len(words)
     keys = ("area", "name", "floor", "message", "item", "music")
     assert {keys} == set(map(tuple, words.values()))
-    assert all(word.strip() for lists in words.values() for each in lists.values() for word in each)
+    assert all(
+        word.strip() for lists in words.values() for phrases in lists.values() for word in phrases
+    )

@@ -57,7 +57,7 @@ def task(key: str, reason: str, *calls: str) -> dict[str, Any]:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """The folder of a package with a tool or two a service, and some customers."""
+    """Folder of a package with one or two tools per service, and some customers."""
     folder = tmp_path / "tau2"
     domains = folder / "data" / "domains"
     for service in ("airline", "retail", "common", "telecom", "banking"):
@@ -76,8 +76,8 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def test_tools_of_services_are_read_as_source(package: Path) -> None:
-    """One of each name a server, by docstring and annotations; nothing is imported."""
+def test_tools_of_services_are_read_from_source(package: Path) -> None:
+    """Docstrings and annotations are parsed, and nothing is imported."""
     tools = convert_customers(package).tools
 
     assert [
@@ -101,8 +101,8 @@ def test_tools_of_services_are_read_as_source(package: Path) -> None:
     assert ["card_id"] == list(tools[-1]["input_schema"]["properties"])
 
 
-def test_why_a_customer_calls_is_a_query(package: Path) -> None:
-    """Each reason once, and the first ticket of each solution; those of telecom come last."""
+def test_reasons_of_customers_become_queries(package: Path) -> None:
+    """Equal reasons and later tickets of a solution are omitted. Telecom comes last."""
     queries = convert_customers(package).queries
 
     assert {
