@@ -39,9 +39,7 @@ _ERROR = "400"
 def api_app(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
-    """Return an ASGI application that serves only the API. The arguments are those of
-    `api_routes`.
-    """
+    """Return an ASGI application of only the API, with the arguments of `api_routes`."""
     routes = api_routes(gateway, http, fusion=fusion, time_limit_s=time_limit_s)
     return guarded(Starlette(routes=routes), http)
 
@@ -132,9 +130,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, with summaries from docstrings and errors as problem
-    documents.
-    """
+    """Return the OpenAPI document: summaries from docstrings, errors as problem documents."""
     document = app.openapi()
     operations = [each for path in document["paths"].values() for each in path.values()]
     for operation in operations:

@@ -30,9 +30,7 @@ BUILD_WAIT_S = 1.0
 
 
 class IndexStatus(models.Response):
-    """The size and state of the index. Counts include only entities that you may see, of any
-    status.
-    """
+    """Size and state of the index. Only entities that you may see are counted, of any status."""
 
     generation: int
     """Number that increases with each change of the catalog."""

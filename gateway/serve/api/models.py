@@ -78,9 +78,7 @@ class _Body(Request):
 
 
 class Visibility(BaseModel):
-    """Options that add hidden entities. Enabled entities with status active or beta are always
-    included.
-    """
+    """Options that include more entities. Enabled, active and beta ones are always included."""
 
     include_draft: bool = False
     include_deprecated: bool = False

@@ -190,8 +190,6 @@ class EntityPage(models.Response):
 
 
 class EntityList(EntityPage):
-    """A page of entities that contain the text, or of all entities. Ordered by id, skills by
-    score.
-    """
+    """A page of entities, optionally only those with the text: by id, but skills by score."""
 
     search_mode: models.SearchMode

@@ -294,7 +294,7 @@ async def test_a_process_that_records_nothing_says_so(
     async with served.client() as client:
         page = await client.get("/activity")
 
-    assert "records no spans" in page.text
+    assert "does not record spans" in page.text
     assert "data-events" not in page.text
 
 

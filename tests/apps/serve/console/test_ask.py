@@ -212,7 +212,7 @@ async def test_a_call_that_may_change_something_must_be_confirmed(
 
     assert [422, 200, 200] == [each.status_code for each in (unsure, sure, read)]
     assert [] == before
-    assert "Nothing was called." in unsure.text
+    assert "The tool was not called." in unsure.text
     assert "Confirm the call." in unsure.text
     assert "&lt;old&gt;" in unsure.text
     given = {"number": 3, "reason": "<old>", "tone": "cold"}
@@ -244,7 +244,7 @@ async def test_what_a_policy_asks_about_must_be_confirmed_and_changes_are_record
         await served.send(client, "/catalog?do=disable", {"chosen": [tool_id]})
 
     rows = [row for _, row in read_all(audit_log_of(gateway.store))]
-    assert "The policy &#39;private&#39; wants it confirmed." in form.text
+    assert "The policy &#39;private&#39; requires confirmation." in form.text
     assert (422, 200) == (unsure.status_code, sure.status_code)
     assert ([], [("read_letter", {"number": 4})]) == (before, desk.calls)
     assert [
@@ -275,8 +275,8 @@ async def test_an_answer_is_shown_as_data(letters: Gateway, serve_console: Serve
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        ({}, "it is required"),
-        ({"arg.number": "x"}, "this is no number"),
+        ({}, "required"),
+        ({"arg.number": "x"}, "not a number"),
         ({"arg.number": "12"}, "12 is greater than the maximum of 9"),
         ({"arg.number": "1", "rest": '{"tone": "odd"}'}, "&#39;odd&#39; is not one of"),
     ],
@@ -290,7 +290,7 @@ async def test_wrong_arguments_are_told_beside_their_fields(
         answer = await served.send(client, "/call/desk/read_letter", form)
 
     assert (422, []) == (answer.status_code, desk.calls)
-    assert "Nothing was called." in answer.text
+    assert "The tool was not called." in answer.text
     assert f'<strong class="bad"><span class="text" dir="auto">{told}' in answer.text
 
 
@@ -340,7 +340,7 @@ async def test_a_request_is_answered_while_it_is_typed(
     await page.get_by_label("What do you need?").press_sequentially("read a letter")
     await expect(results.first).to_contain_text("read_letter")
     await expect(page).to_have_url(re.compile(r"q=read\+a\+letter"))
-    await page.get_by_text("Ask the same otherwise, side by side").click()
+    await page.get_by_text("Compare with other settings, side by side").click()
     await page.get_by_label("Ranking").select_option("lexical")
     await expect(page.get_by_role("region")).to_have_count(2)
     await page.reload()
@@ -358,10 +358,14 @@ async def test_a_tool_is_called_from_its_form(
     await page.get_by_role("link", name="Call delete_letter").click()
     await check_access(page)
     await page.get_by_label("number").fill("7")
-    await page.get_by_label("It may destroy").or_(page.get_by_label("It is not known")).check()
+    await (
+        page.get_by_label("The tool may destroy")
+        .or_(page.get_by_label("The tool is not known"))
+        .check()
+    )
     await page.get_by_role("button", name="Call desk/delete_letter").press("Enter")
 
-    await expect(page.get_by_role("region", name="Answer")).to_contain_text("It answered")
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("The tool answered")
     await check_access(page)
     assert [("delete_letter", {"number": 7})] == desk.calls
     assert await page.evaluate("window.broken") is None

@@ -96,8 +96,8 @@ async def test_a_server_that_died_is_tried_again(
     assert "Not done: " in still
     assert "nothing answers" in still
     assert 'aria-current="true">Failing (1)' in still
-    assert "srv answers and is listed." in after
-    assert "Nothing wants attention." in after
+    assert "srv answers, and its listing is up to date." in after
+    assert "There are no open issues." in after
 
 
 async def test_a_person_signs_in_from_the_page(
@@ -179,6 +179,6 @@ async def test_a_file_that_was_mended_is_read_again(
         unknown = await served.send(client, "/attention/destroy", {"id": "x"})
 
     assert [("configuration", "config_warning")] == before
-    assert "Nothing wants attention." in after
+    assert "There are no open issues." in after
     assert "listed again" in again
     assert 404 == unknown.status_code

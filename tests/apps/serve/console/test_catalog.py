@@ -85,7 +85,7 @@ async def test_what_is_chosen_or_selected_changes_at_once(
     assert [303] * 3 == [each.status_code for each in (tagged, disabled, none)]
     assert "text=mail&kind=tool&chosen=mail%2Fsend_email&chosen=mail%2Fnothing" in str(page.url)
     assert "1 changed. Not changed: mail/nothing: nothing has this id." in page.text
-    assert "Nothing was changed: write tags" in note.text
+    assert "Nothing was changed: enter tags" in note.text
     assert ([MAIL], ["Post", "eu"]) == (ids(changed), changed["rows"][0]["tags"])
     assert {"agent:catalog/asleep", "agent:catalog/courier"} == {*ids(off)}
 

@@ -176,10 +176,10 @@ async def test_one_run_goes_on_at_a_time(
         # A reader of the first run may still have it open: one write might reach that one alone.
         data = await ended(served, pipe)
 
-    assert "The run has begun." in page
+    assert "The run has started." in page
     assert "<progress" in page
     assert "Start a run" not in page
-    assert "One run goes on already." in second
+    assert "A run is already in progress." in second
     assert (False, "it was cancelled") == (cancelled["run"]["running"], cancelled["run"]["error"])
     assert ("", 1) == (data["run"]["error"], len(data["reports"]))
 
@@ -240,7 +240,7 @@ async def test_without_a_folder_nothing_is_run(
         nothing = await served.send(client, "/findability/cancel", {})
 
     assert "Start a run" not in page
-    assert "no folder for reports" in page
+    assert "without a folder for reports" in page
     assert (422, 303) == (refused.status_code, nothing.status_code)
 
 

@@ -161,17 +161,17 @@ def test_a_form_is_read_as_arguments() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("city", "", "it is required"),
-        ("days", "three", "this is no number"),
-        ("days", "true", "this is no number"),
-        ("days", "1.5", "this is no whole number"),
-        ("days", "1e999", "this is no number"),
-        ("days", "NaN", "this is no number"),
+        ("city", "", "required"),
+        ("days", "three", "not a number"),
+        ("days", "true", "not a number"),
+        ("days", "1.5", "not a whole number"),
+        ("days", "1e999", "not a number"),
+        ("days", "NaN", "not a number"),
         ("unit", '"x"', "choose one of the values"),
-        ("levels", "1\nx", "line 2: this is no number"),
-        ("place", "{x", "this is no JSON"),
-        ("", "[1]", "this is no JSON object"),
-        ("any", "[" * 100_000, "this is no JSON"),
+        ("levels", "1\nx", "line 2: not a number"),
+        ("place", "{x", "invalid JSON"),
+        ("", "[1]", "not a JSON object"),
+        ("any", "[" * 100_000, "invalid JSON"),
     ],
 )
 def test_what_is_wrong_is_told_beside_its_field(name: str, text: str, error: str) -> None:

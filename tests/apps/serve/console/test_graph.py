@@ -96,7 +96,7 @@ async def test_a_decision_is_written_once_its_difference_was_shown(
     assert (False, True) == (is_written, is_same)
     assert f'+  - {{subject: "{EDGE["subject"]}"' in accepted["diff"]
     assert (303, 303) == (changed.status_code, done.status_code)
-    assert "was changed meanwhile" in shown.text
+    assert "has changed since" in shown.text
     assert "rejected: " in page.text
     assert ("declared", "reviewed/mail.md:5") == (
         said[tuple(EDGE.values())]["origin"],
