@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -132,7 +133,7 @@ def _operation_id(route: APIRoute) -> str:
 def _document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document: summaries from docstrings, errors as problem documents."""
     document = app.openapi()
-    operations = [each for path in document["paths"].values() for each in path.values()]
+    operations = chain.from_iterable(path.values() for path in document["paths"].values())
     for operation in operations:
         text = operation.pop("description").partition("\n\nRaises:")[0]
         operation["summary"], _, description = text.partition("\n\n")

@@ -30,8 +30,8 @@ from gateway.serve.api.routing import (
     EntityList,
     EntityPage,
     Pager,
-    Place,
     ServedGateway,
+    SortKey,
     WriterRoute,
     problems,
 )
@@ -55,7 +55,7 @@ class Entities:
 
     async def find(self, caller: Caller, key: str) -> Entity | None:
         """Return the entity with the id *key*, or None if it is unknown or hidden from *caller*."""
-        filters = request_filters(caller, await self._gateway.snapshot(), shown=EVERYTHING)
+        filters = request_filters(caller, await self._gateway.snapshot(), visibility=EVERYTHING)
         return await self._gateway.catalog.get(key, filters)
 
     async def get(self, caller: Caller, key: str) -> Entity:
@@ -82,9 +82,9 @@ class Entities:
             RefusedError: 403 if the caller may not.
         """
         snapshot = await self._gateway.snapshot()
-        seen = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
-        own = seen[snapshot.eligibility.of_server(entry.namespace)]
-        if not seen.all() and not (own.size and own.all()):
+        visible = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
+        in_namespace = visible[snapshot.eligibility.of_server(entry.namespace)]
+        if not visible.all() and not (in_namespace.size and in_namespace.all()):
             raise RefusedError(
                 403,
                 "namespace_closed",
@@ -126,13 +126,13 @@ _ListQuery = Annotated[models.EntityQuery, Query()]
 @router.get("/api/servers")
 async def servers(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
     """List servers, optionally only those that contain a text."""
-    return await _list_holding(gateway, caller, query, ("servers", {"server", "virtual_server"}))
+    return await _list_matching(gateway, caller, query, ("servers", {"server", "virtual_server"}))
 
 
 @router.get("/api/agents")
 async def agents(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
     """List agents, optionally only those that contain a text."""
-    return await _list_holding(gateway, caller, query, ("agents", {"agent"}))
+    return await _list_matching(gateway, caller, query, ("agents", {"agent"}))
 
 
 @router.get("/api/skills/search")
@@ -141,10 +141,10 @@ async def skills(
 ) -> EntityList:
     """List skills that contain a text, best first."""
     scores = LISTED_SKILL_SCORES
-    return await _list_holding(gateway, caller, query, ("skills", {"skill"}), scores=scores)
+    return await _list_matching(gateway, caller, query, ("skills", {"skill"}), scores=scores)
 
 
-async def _list_holding(
+async def _list_matching(
     gateway: Gateway,
     caller: Caller,
     query: models.EntityQuery,
@@ -170,16 +170,16 @@ async def _list_holding(
     rows: list[models.EntityView] = []
     for position in np.flatnonzero(mask).tolist():
         entity = snapshot.entities[position]
-        held = [name for name, words in _texts(entity).items() if text in words.casefold()]
-        score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
-        if held and score != 0:
+        fields = [name for name, words in _texts(entity).items() if text in words.casefold()]
+        score = sum(scores.get(name, 0.0) for name in fields) if scores and text else None
+        if fields and score != 0:
             rows.append(_view(entity).model_copy(update={"relevance_score": score}))
-    following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
-    shown = following[: query.limit]
-    last = _place(shown[-1]) if len(following) > len(shown) else None
+    following = sorted((row for row in rows if _sort_key(row) > pager.start), key=_sort_key)
+    page = following[: query.limit]
+    last = _sort_key(page[-1]) if len(following) > len(page) else None
     return EntityList(
-        entities=shown,
-        metadata=pager.metadata(len(shown), last),
+        entities=page,
+        metadata=pager.metadata(len(page), last),
         total=len(rows),
         search_mode=SEARCH_MODES["lexical" if text else "browse"],
     )
@@ -306,7 +306,7 @@ async def remove_entity(
     return HttpResponse(status_code=204, headers=HEADERS)
 
 
-def _place(row: models.EntityView) -> Place:
+def _sort_key(row: models.EntityView) -> SortKey:
     """Return the sort key of lists: highest score first, then by id."""
     return -(row.relevance_score or 0.0), row.id
 
@@ -321,20 +321,20 @@ def _texts(entity: Entity) -> Mapping[str, str]:
         "description": entity.description,
         "tags": " ".join(entity.hints.tags),
         "tools": " ".join(text for texts in tools if isinstance(texts, list) for text in texts),
-        "metadata": " ".join(_words(entity.metadata)),
+        "metadata": " ".join(_flatten(entity.metadata)),
     }
 
 
-def _words(value: object) -> Iterator[str]:
+def _flatten(value: object) -> Iterator[str]:
     """Yield the keys and values of metadata in their order, as registries flatten them."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key != INSTRUCTIONS:
                 yield key
-                yield from _words(inner)
+                yield from _flatten(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _words(inner)
+            yield from _flatten(inner)
     elif value is not None:
         yield str(value)
 

@@ -124,7 +124,7 @@ ServedGateway = Annotated[Gateway, Depends(_gateway_of)]
 CurrentCaller = Annotated[Caller, Depends(_caller_of)]
 
 
-Place: TypeAlias = tuple[float, str]
+SortKey: TypeAlias = tuple[float, str]
 """Sort key of a list entry: a number, then the id."""
 
 
@@ -143,10 +143,12 @@ class Pager:
     def __init__(self, name: str, request: PageQuery) -> None:
         parameters = request.model_dump(exclude={"cursor", "limit"})
         self._list_digest = digest(f"{name} {parameters}")
-        self.start: Place = self._decode(request.cursor) if request.cursor else (-float("inf"), "")
+        self.start: SortKey = (
+            self._decode(request.cursor) if request.cursor else (-float("inf"), "")
+        )
         """Sort key after which the page starts."""
 
-    def metadata(self, count: int, last: Place | None) -> PageMetadata:
+    def metadata(self, count: int, last: SortKey | None) -> PageMetadata:
         """Return the metadata of a page.
 
         Args:
@@ -157,7 +159,7 @@ class Pager:
         cursor = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
         return PageMetadata(count=count, next_cursor=cursor or None)
 
-    def _decode(self, cursor: str) -> Place:
+    def _decode(self, cursor: str) -> SortKey:
         try:
             raw = base64.b64decode(cursor, altchars=b"-_", validate=True)
             text = raw.decode("utf-8", "surrogatepass")

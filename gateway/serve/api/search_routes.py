@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -212,7 +212,7 @@ def _hits(
         matches, result.display_scores or repeat(1.0), result.scoring or repeat(None), strict=False
     )
     hits = [
-        _fields(entities[match.id], display, match, wanted=request.metadata_fields)
+        _fields(entities[match.id], display, match, metadata_fields=request.metadata_fields)
         | {"rrf_score": scoring and scoring.rrf_score, "scoring": scoring}
         for match, display, scoring in scored
         if match.id in entities
@@ -230,7 +230,7 @@ def _groups(
     tools = {
         hit["id"]: _visible_tools(snapshot, filters, hit) for hit in hits if hit["kind"] in _SERVERS
     }
-    listed = [tool for own in tools.values() for tool in own]
+    listed = list(chain.from_iterable(tools.values()))
     chosen = server_tools(listed, request.query, limit=request.max_results)
     lifted = [_fields(tool, score) for tool, score in chosen]
     groups: dict[str, list[models.Row | models.ToolRow]] = {
@@ -238,13 +238,19 @@ def _groups(
     }
     for hit in hits:
         group, row = _GROUPS.get(hit["kind"], _CUSTOM)
-        own = [models.MatchingTool(**tool) for tool in lifted if tool["parent"] == hit["id"]]
+        matching_tools = [
+            models.MatchingTool(**tool) for tool in lifted if tool["parent"] == hit["id"]
+        ]
         count = len(tools.get(hit["id"], ()))
-        of_server: _Fields = {"num_tools": count, "tool_count": count, "matching_tools": own}
+        of_server: _Fields = {
+            "num_tools": count,
+            "tool_count": count,
+            "matching_tools": matching_tools,
+        }
         groups[group].append(row(**hit, **of_server))
     if "tool" in filters.kinds:
-        found = {hit["id"] for hit in hits}
-        groups["tools"] += [models.ToolRow(**tool) for tool in lifted if tool["id"] not in found]
+        hit_ids = {hit["id"] for hit in hits}
+        groups["tools"] += [models.ToolRow(**tool) for tool in lifted if tool["id"] not in hit_ids]
     return groups
 
 
@@ -269,11 +275,11 @@ def _fields(
     display: float,
     match: Match | None = None,
     *,
-    wanted: Sequence[str] | None = None,
+    metadata_fields: Sequence[str] | None = None,
 ) -> _Fields:
     """Return the row fields of *entity*. Without *match*, it is a tool added for its server."""
     name, metadata = entity.name, entity.metadata
-    shows_card = wanted is None and _is_card(metadata)
+    shows_card = metadata_fields is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
     paths = _backend_paths(entity)
     return {
@@ -298,7 +304,7 @@ def _fields(
         "input_schema": entity.definition.input_schema,
         "relevance_score": display,
         **_scores(match),
-        "metadata": project(metadata, wanted),
+        "metadata": project(metadata, metadata_fields),
         "agent_card": card if shows_card else None,
         "backend_count": len(paths),
         "backend_paths": paths,

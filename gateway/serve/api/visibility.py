@@ -44,34 +44,39 @@ def request_filters(
     snapshot: Snapshot,
     kinds: frozenset[str] | None = None,
     tags: Iterable[str] = (),
-    shown: Visibility = _ACTIVE,
+    visibility: Visibility = _ACTIVE,
 ) -> Filters:
     """Return filters that select the entities *caller* may find. *kinds* None selects all kinds."""
     statuses: dict[Status, bool] = {
         **dict.fromkeys(DEFAULT_STATUSES, True),
-        "draft": shown.include_draft,
-        "deprecated": shown.include_deprecated,
+        "draft": visibility.include_draft,
+        "deprecated": visibility.include_deprecated,
     }
     filters = Filters(
         kinds=_kinds(snapshot) if kinds is None else kinds,
         statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
         tags=frozenset(tags),
-        include_disabled=shown.include_disabled,
+        include_disabled=visibility.include_disabled,
         include_described=True,
     )
     return caller.filters(filters)
 
 
 def resolve_kinds(
-    caller: Caller, snapshot: Snapshot, names: Sequence[str] | None, shown: Visibility = _ACTIVE
+    caller: Caller,
+    snapshot: Snapshot,
+    names: Sequence[str] | None,
+    visibility: Visibility = _ACTIVE,
 ) -> frozenset[str]:
     """Return the kinds that a request names. *names* None selects all but prompts and resources.
 
     Raises:
         RefusedError: 404 for an unknown kind.
     """
-    seen = np.flatnonzero(snapshot.mask(request_filters(caller, snapshot, shown=shown)))
-    existing = frozenset({*KINDS, *snapshot.eligibility.kinds(seen)})
+    positions = np.flatnonzero(
+        snapshot.mask(request_filters(caller, snapshot, visibility=visibility))
+    )
+    existing = frozenset({*KINDS, *snapshot.eligibility.kinds(positions)})
     if names is None:
         return existing - _ON_REQUEST
     kinds = frozenset(REGISTRY_KINDS.get(name, name) for name in names)
@@ -92,7 +97,7 @@ def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[st
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
     """Return the sizes of the index parts in *snapshot* that *caller* may see, for any status."""
-    mask = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
+    mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):
         graph = graph.visible(mask)

@@ -86,7 +86,7 @@ class Sessions:
         if self.launch_token:
             authenticator = Authenticator(replace(http, token=self.launch_token))
         self.authenticator = authenticator or Authenticator(http)
-        self._of_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
+        self._sessions_by_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
 
     async def begin(self, token: str) -> ConsoleSession:
         """Authenticate *token* and return a new session.
@@ -101,11 +101,11 @@ class Sessions:
     def admit(self, bearer: BearerToken, change: int) -> ConsoleSession:
         """Return a session for *bearer*. *change* is `Authenticator.changes` before its check."""
         session = ConsoleSession(bearer=bearer, change=change)
-        own = self._of_party.peek(session.party)
-        if own is None:
-            own = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
-            self._of_party.put(session.party, own)
-        own.put(session.key, session)
+        sessions = self._sessions_by_party.peek(session.party)
+        if sessions is None:
+            sessions = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
+            self._sessions_by_party.put(session.party, sessions)
+        sessions.put(session.key, session)
         return session
 
     async def find(self, request: Request) -> ConsoleSession | None:
@@ -119,19 +119,19 @@ class Sessions:
         headers = request.headers.getlist("authorization")
         if request.method in _SAFE and any(map(bearer_secret, headers)):
             return ConsoleSession(bearer=await self.authenticator.authenticate(headers))
-        return self.of_browser(request)
+        return self.find_browser_session(request)
 
-    def of_browser(self, request: Request) -> ConsoleSession | None:
+    def find_browser_session(self, request: Request) -> ConsoleSession | None:
         """Return the session of the cookie in *request*, or None."""
-        return self.of_cookie(request.cookies.get(self._cookie_name(request), ""))
+        return self.find_by_cookie(request.cookies.get(self._cookie_name(request), ""))
 
-    def of_cookie(self, value: str) -> ConsoleSession | None:
+    def find_by_cookie(self, value: str) -> ConsoleSession | None:
         """Return the session with the cookie *value*, or None if it is unknown or has ended."""
-        own = self._of_party.peek(_party_of(value))
-        found = own.peek(value) if own else None
-        if found is None or found.change != self.authenticator.changes:
+        sessions = self._sessions_by_party.peek(_party_of(value))
+        session = sessions.peek(value) if sessions else None
+        if session is None or session.change != self.authenticator.changes:
             return None
-        return found if time.time() < found.bearer.expires_at else None
+        return session if time.time() < session.bearer.expires_at else None
 
     def set_cookie(self, response: Response, request: Request, session: ConsoleSession) -> None:
         """Set the cookie of *session* in *response*, the response to *request*."""
@@ -152,13 +152,13 @@ class Sessions:
 
     def is_secure(self, request: Request) -> bool:
         """Return whether browsers use HTTPS, even if a proxy forwards *request* without TLS."""
-        addresses = (each.redirect_uri for each in self.authenticator.sign_ins.values())
-        return any(each.startswith("https:") for each in (str(request.url), *addresses))
+        addresses = (address.redirect_uri for address in self.authenticator.sign_ins.values())
+        return any(address.startswith("https:") for address in (str(request.url), *addresses))
 
     def end(self, session: ConsoleSession) -> None:
         """Sign the browser of *session* out."""
-        if own := self._of_party.peek(session.party):
-            own.drop(session.key)
+        if sessions := self._sessions_by_party.peek(session.party):
+            sessions.drop(session.key)
 
 
 def _party_of(key: str) -> str:

@@ -139,26 +139,26 @@ def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
     for span in sorted(spans, key=lambda span: span.start):
         parent = span.trace, span.parent
         below[parent if parent in ids else ("", "")].append(span)
-    found = []
+    result = []
     for root in reversed(below["", ""]):
-        tree, rest = [], [(0, root)]
-        while rest:
-            level, span = rest.pop()
+        tree, stack = [], [(0, root)]
+        while stack:
+            level, span = stack.pop()
             tree.append((level, span))
-            rest += [(level + 1, child) for child in reversed(below[span.trace, span.id])]
-        found.append(tuple(tree))
-    return found
+            stack += [(level + 1, child) for child in reversed(below[span.trace, span.id])]
+        result.append(tuple(tree))
+    return result
 
 
 def select(
-    found: Sequence[Tree], wanted: TraceFilter, now: float
+    traces: Sequence[Tree], trace_filter: TraceFilter, now: float
 ) -> Iterator[tuple[TraceSummary, Tree]]:
-    """Yield the matching traces, each with its summary."""
-    for tree in found:
-        spans = [span for _, span in tree if wanted.admits(span, now)]
+    """Yield the traces that match the filter at *now* (Unix seconds), with summaries."""
+    for tree in traces:
+        spans = [span for _, span in tree if trace_filter.admits(span, now)]
         failed = [span for span in spans if span.error]
-        if wanted.outcome:
-            spans = failed if wanted.outcome == "failed" else [] if failed else spans
+        if trace_filter.outcome:
+            spans = failed if trace_filter.outcome == "failed" else [] if failed else spans
         if spans:
             span = min(spans, key=lambda span: KINDS.index(span.kind))
             count = sum(bool(span.error) for _, span in tree)
@@ -187,8 +187,11 @@ def totals(spans: Sequence[SpanRecord], now: float) -> Totals:
         turns=_sum(spans, "gateway.chat.turns"),
         saved_tokens=_sum(spans, "gateway.chat.saved_tokens"),
         models={
-            name: {"requests": len(own), **{key: _sum(own, _TOKENS[key]) for key in _TOKENS}}
-            for name, own in sorted(models.items())
+            name: {
+                "requests": len(requests),
+                **{key: _sum(requests, _TOKENS[key]) for key in _TOKENS},
+            }
+            for name, requests in sorted(models.items())
         },
         failures=dict(sorted(failures.items())),
     )
@@ -202,7 +205,7 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
     """Return the timeline of the *spans* of one trace. At least one span is required."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
-    shown = [
+    timeline_spans = [
         TimelineSpan(
             level=level,
             offset=100 * (1000 * (span.start - start) / ms),
@@ -212,7 +215,7 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
         for tree in reversed(trees(spans))
         for level, span in tree
     ]
-    return TraceData(ms=ms, spans=tuple(shown))
+    return TraceData(ms=ms, spans=tuple(timeline_spans))
 
 
 class ActivityPage:
@@ -229,35 +232,35 @@ class ActivityPage:
     @page("GET", "/activity", right=METRICS)
     async def show(self, visit: Visit) -> PageView:
         """Show the traces that match the filter."""
-        wanted, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
-        found = [summary for summary, _ in select(trees(spans), wanted, now)]
-        recent = TraceFilter(minutes=wanted.minutes)
+        trace_filter, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
+        summaries = [summary for summary, _ in select(trees(spans), trace_filter, now)]
+        recent = TraceFilter(minutes=trace_filter.minutes)
         tokens = await attempt(self._count_definitions(visit.caller))
-        own, every = (0, 0) if isinstance(tokens, Failed) else tokens
+        meta_tokens, every = (0, 0) if isinstance(tokens, Failed) else tokens
         data = ActivityData(
             is_recorded=self._is_recorded,
-            filter=wanted,
+            filter=trace_filter,
             totals=totals([span for span in spans if recent.admits(span, now)], now),
-            definition_tokens=own,
+            definition_tokens=meta_tokens,
             catalog_tokens=every,
-            matching=len(found),
-            traces=tuple(found[:_MAX_TRACES]),
-            export=f"{CONSOLE}/activity/export?{urlencode(asdict(wanted))}",
+            matching=len(summaries),
+            traces=tuple(summaries[:_MAX_TRACES]),
+            export=f"{CONSOLE}/activity/export?{urlencode(asdict(trace_filter))}",
         )
         return PageView(template="activity.html", title="Activity", data=data)
 
     async def _count_definitions(self, caller: Caller) -> tuple[int, int]:
         tools = await self._tool_lists.searchable(caller)
         names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
-        own = sum(map(json_tokens, meta_tools(names, tools.digest)))
+        meta_tokens = sum(map(json_tokens, meta_tools(names, tools.digest)))
         # Counting takes seconds for a catalog of 100,000 tools.
-        return own, await asyncio.to_thread(lambda: tools.tokens)
+        return meta_tokens, await asyncio.to_thread(lambda: tools.tokens)
 
     @page("GET", "/activity/export", right=METRICS)
     async def export(self, visit: Visit) -> Response:
         """Send all spans of the matching traces as JSON Lines."""
-        found = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
-        lines = [json.dumps(asdict(span)) + "\n" for _, tree in found for _, span in tree]
+        selected = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
+        lines = [json.dumps(asdict(span)) + "\n" for _, tree in selected for _, span in tree]
         headers = {"Content-Disposition": 'attachment; filename="activity.jsonl"', **_HEADERS}
         return Response("".join(lines), media_type="application/jsonl", headers=headers)
 

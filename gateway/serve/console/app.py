@@ -30,7 +30,7 @@ from gateway.plugin_manager import own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
-from gateway.serve.account import own_path, sign_in_links, signed_out_address
+from gateway.serve.account import local_path, sign_in_links, signed_out_address
 from gateway.serve.api.problems import RefusedError, problem, refusal
 from gateway.serve.api.requests import read_limited
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
@@ -135,7 +135,7 @@ def console_routes(
     ]
     for path, by_method in by_path.items():
         routes.append(Route(path, partial(console.answer, by_method), methods=[*by_method]))
-    return [*routes, Route(f"{CONSOLE}/{{path:path}}", console.miss, methods=["GET"])]
+    return [*routes, Route(f"{CONSOLE}/{{path:path}}", console.not_found, methods=["GET"])]
 
 
 class _Console:
@@ -165,7 +165,7 @@ class _Console:
     async def sign_in(self, request: Request) -> Response:
         """Show the sign-in form, or sign in with the submitted token."""
         request.scope[ROUTE] = _SIGN_IN
-        to = own_path(request.query_params.get("next", ""))
+        to = local_path(request.query_params.get("next", ""))
         if request.method == "POST":
             form = await attempt(_read_form(request, MAX_SIGN_IN_BYTES))
             if isinstance(form, Failed):
@@ -200,7 +200,7 @@ class _Console:
                 return RedirectResponse(signed_out_address(session.bearer.issuer), 303, HEADERS)
         return RedirectResponse(_SIGN_IN, 303, HEADERS)
 
-    async def miss(self, request: Request) -> Response:
+    async def not_found(self, request: Request) -> Response:
         """Answer an unknown address with 404."""
         request.scope[ROUTE] = f"{CONSOLE}/…"
         detail = "this address does not exist"
@@ -269,7 +269,7 @@ class _Console:
             csrf_token=session.csrf if session else "",
             csrf_field=FORM_FIELD,
             notes=session.take_notes() if session else (),
-            places=[each for each in PLACES if session and can(each.right)],
+            places=[place for place in PLACES if session and can(place.right)],
             here=path.removeprefix(CONSOLE),
             root=CONSOLE,
             json_url=_json_url(request),
@@ -282,8 +282,8 @@ class _Console:
 def _ask_to_sign_in(request: Request) -> Response:
     if _wants_json(request):
         return problem(RefusedError(401, "signed_out", "sign in, or send a bearer token"))
-    here = request.url.path + ("?" + request.url.query if request.url.query else "")
-    to = here if request.method == "GET" else CONSOLE
+    current = request.url.path + ("?" + request.url.query if request.url.query else "")
+    to = current if request.method == "GET" else CONSOLE
     return RedirectResponse(f"{_SIGN_IN}?{urlencode({'next': to})}", 303, HEADERS)
 
 

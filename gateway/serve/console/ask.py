@@ -133,16 +133,16 @@ class AskPage:
     async def show(self, visit: Visit) -> PageView:
         """Search for ``q``, and a second time if other settings are given."""
         snapshot, fields = await self._gateway.snapshot(), visit.query
-        eligibility, seen = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
+        eligibility, visible = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
             query=fields.get("q", ""),
             kind=fields.get("kind") or "tool",
             server=fields.get("server", ""),
             tags=fields.get("tags", ""),
             other=_settings(fields),
-            kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
-            servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
-            known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
+            kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(visible))})),
+            servers=tuple(sorted(eligibility.servers(visible)))[:MAX_OFFERED],
+            known_tags=tuple(eligibility.tags(visible))[:MAX_OFFERED],
             rankings=self._gateway.searches.rankings,
             can_save=self._options.requests is not None
             and visit.can(ADMIN)
@@ -176,15 +176,17 @@ class AskPage:
         seconds = time.perf_counter() - began
         snapshot = await self._gateway.snapshot()
         mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
-        shown = {each.id for each in result.shown}
-        tools = {key for key in shown if key in places and mask[places[key]]}
+        result_ids = {match.id for match in result.shown}
+        tools = {key for key in result_ids if key in places and mask[places[key]]}
         return SearchAnswer(
             mode=result.mode,
             rows=tuple(_rows(result, tools)),
             filtered=result.filtered,
             nearest=result.nearest.id if result.nearest else "",
             unmatched=result.unmatched,
-            notes=tuple(f"{types.CODES[each.code]} {each.detail}" for each in result.diagnostics),
+            notes=tuple(
+                f"{types.CODES[match.code]} {match.detail}" for match in result.diagnostics
+            ),
             eligible=result.counts.eligible,
             stages=result.stages,
             seconds=seconds,

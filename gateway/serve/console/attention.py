@@ -64,7 +64,7 @@ class AttentionPage:
         data = AttentionData(
             at=time.time(),
             total=len(issues),
-            counts={each: counts[each] for each in KINDS if counts[each]},
+            counts={name: counts[name] for name in KINDS if counts[name]},
             kind=kind,
             issues=tuple(chosen[:MAX_ISSUES]),
             more=max(len(chosen) - MAX_ISSUES, 0),

@@ -129,10 +129,10 @@ class CatalogPage:
     async def show(self, visit: Visit) -> PageView:
         """List the entities that the address selects."""
         query = visit.query
-        found = await self._gateway.catalog.list(
+        entity_page = await self._gateway.catalog.list(
             await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
         )
-        data = _list_data(query, found, has_config=self._options.config is not None)
+        data = _list_data(query, entity_page, has_config=self._options.config is not None)
         return PageView(template="catalog.html", title="Catalog", data=data)
 
     @page("POST", "/catalog", right=WRITE)
@@ -159,7 +159,7 @@ class CatalogPage:
             raise RefusedError(
                 404, "no_configuration", "the gateway was started without a configuration file"
             )
-        names = servers_of(await self._chosen(visit))
+        names = servers_of(await self._chosen_entities(visit))
         text = await in_thread(read_text, config)
         return download(export_servers(text, names, where=config.name).document, "mcp.json")
 
@@ -167,7 +167,7 @@ class CatalogPage:
     async def export_virtual(self, visit: Visit) -> Response:
         """Download the chosen tools as a virtual server."""
         name = visit.form.get("name", "").strip() or "chosen"
-        chosen = await self._chosen(visit)
+        chosen = await self._chosen_entities(visit)
         document = export_virtual_server(name, chosen, self._gateway.original)
         return download(document, "virtual-server.json")
 
@@ -186,7 +186,7 @@ class CatalogPage:
     async def show_entity(self, visit: Visit) -> PageView:
         """Show one entity."""
         entity, gateway = await self._entity(visit), self._gateway
-        approved, seen = await in_thread(gateway.pin, entity)
+        approved, digest = await in_thread(gateway.pin, entity)
         tenant = None if visit.can(METRICS) else visit.caller.tenant
         noted = gateway.options.usage.record
         data = EntityData(
@@ -194,7 +194,7 @@ class CatalogPage:
             server_state=gateway.server_states().get(entity.server, ""),
             use=await gateway.catalog.use_of(entity),
             approved=approved,
-            changed=approved != seen,
+            changed=approved != digest,
             calls=await gateway.usage.of_tool(entity.id, tenant) if noted else None,
             tools=await self._tools(visit, entity),
         )
@@ -215,7 +215,7 @@ class CatalogPage:
 
     async def _filters(self, visit: Visit) -> Filters:
         snapshot = await self._gateway.snapshot()
-        return request_filters(visit.caller, snapshot, shown=EVERYTHING)
+        return request_filters(visit.caller, snapshot, visibility=EVERYTHING)
 
     async def _entity(self, visit: Visit) -> Entity:
         filters = await self._filters(visit)
@@ -229,26 +229,26 @@ class CatalogPage:
     async def _tools(self, visit: Visit, server: Entity) -> tuple[CatalogRow, ...]:
         if server.kind not in SERVER_KINDS:
             return ()
-        found = await self._gateway.catalog.list(await self._filters(visit), limit=None)
-        own = [
-            _row(each, ())
-            for each in found.entities
-            if each.kind == "tool" and each.parent == server.id
+        entity_page = await self._gateway.catalog.list(await self._filters(visit), limit=None)
+        rows = [
+            _row(entity, ())
+            for entity in entity_page.entities
+            if entity.kind == "tool" and entity.parent == server.id
         ]
-        return tuple(own[:MAX_TOOLS])
+        return tuple(rows[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
         """Return the chosen ids, or all ids that the text and the facets select."""
         if not visit.form.get("all"):
-            return _chosen(visit.form)
+            return _read_chosen(visit.form)
         filters = await self._filters(visit)
-        found = await self._gateway.catalog.list(filters, _selection(visit.form), limit=None)
-        return [entity.id for entity in found.entities]
+        selected = await self._gateway.catalog.list(filters, _selection(visit.form), limit=None)
+        return [entity.id for entity in selected.entities]
 
-    async def _chosen(self, visit: Visit) -> list[Entity]:
-        wanted, filters = {*await self._chosen_ids(visit)}, await self._filters(visit)
-        found = await self._gateway.catalog.list(filters, limit=None)
-        return [entity for entity in found.entities if entity.id in wanted]
+    async def _chosen_entities(self, visit: Visit) -> list[Entity]:
+        chosen_ids, filters = {*await self._chosen_ids(visit)}, await self._filters(visit)
+        entity_page = await self._gateway.catalog.list(filters, limit=None)
+        return [entity for entity in entity_page.entities if entity.id in chosen_ids]
 
 
 def _selection(fields: Texts) -> Selection:
@@ -263,26 +263,26 @@ def _selection(fields: Texts) -> Selection:
     )
 
 
-def _chosen(fields: Texts) -> tuple[str, ...]:
+def _read_chosen(fields: Texts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fields.getlist("chosen")))[:MAX_CHOSEN]
 
 
 def _pairs(fields: Texts) -> list[tuple[str, str]]:
     """Return the non-empty search text and facet values, as (name, value)."""
-    wanted = {"text", *_FACETS}
-    return [(name, value) for name, value in fields.multi_items() if name in wanted and value]
+    names = {"text", *_FACETS}
+    return [(name, value) for name, value in fields.multi_items() if name in names and value]
 
 
 def _address(fields: Texts) -> str:
     """Return the address of the list with the same text, facet values and chosen ids."""
-    pairs = [*_pairs(fields), *(("chosen", key) for key in _chosen(fields))]
+    pairs = [*_pairs(fields), *(("chosen", key) for key in _read_chosen(fields))]
     return f"{_LIST}?{urlencode(pairs, errors='replace')}"
 
 
 def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
-    chosen, pairs = _chosen(query), _pairs(query)
+    chosen, pairs = _read_chosen(query), _pairs(query)
     rows = tuple(_row(entity, chosen) for entity in found.entities)
-    shown = {row.id for row in rows}
+    row_ids = {row.id for row in rows}
     keep = urlencode([("chosen", key) for key in chosen], errors="replace")
     more = urlencode([*pairs, ("after", found.next)], errors="replace") if found.next else ""
     return CatalogData(
@@ -292,7 +292,7 @@ def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
         facets=tuple(facet_of(name, found.facets[name], pairs) for name in _FACETS),
         selected=tuple(pair for pair in pairs if pair[0] != "text"),
         chosen=chosen,
-        elsewhere=tuple(key for key in chosen if key not in shown),
+        elsewhere=tuple(key for key in chosen if key not in row_ids),
         chosen_query=f"&{keep}" if keep else "",
         next=more,
         has_config=has_config,

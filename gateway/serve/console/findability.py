@@ -149,10 +149,10 @@ class FindabilityPage:
         return self._options.reports
 
     async def _evaluate(self, caller: Caller, curve: bool, progress: Progress) -> EvalReport:
-        own = await in_thread(_own_requests, self._options.requests)
+        requests = await in_thread(_read_requests, self._options.requests)
         tokens = await token_counter(self._gateway, caller=caller)
         report = await evaluate_catalog(
-            self._gateway, own, caller=caller, tokens=tokens, progress=progress
+            self._gateway, requests, caller=caller, tokens=tokens, progress=progress
         )
         if not curve:
             return report
@@ -170,7 +170,7 @@ class FindabilityPage:
 
     def _data(self, visit: Visit, snapshot: Snapshot) -> FindabilityData:
         reports = list_reports(self._folder)[::-1] if self._options.reports else ()
-        newest = next((each.name for each in reports if not each.error), "")
+        newest = next((stored.name for stored in reports if not stored.error), "")
         number = visit.query.get("page", "")
         data = FindabilityData(
             reports=reports,
@@ -200,35 +200,35 @@ class FindabilityPage:
         self, data: FindabilityData, report: EvalReport, caller: Caller, snapshot: Snapshot
     ) -> FindabilityData:
         by_id, calls = snapshot.eligibility.by_id, self._calls(caller)
-        found = _search(report, data.query.casefold())
-        present = [snapshot.entities[by_id[each.id]] for each in found.tools if each.id in by_id]
+        filtered = _filter_report(report, data.query.casefold())
+        present = [snapshot.entities[by_id[row.id]] for row in filtered.tools if row.id in by_id]
         tokens = Counter({tool.id: schema_tokens(tool) for tool in present})
-        key = _worst_first(data.sort, tokens, calls or Counter())
-        tools = sorted(found.tools, key=lambda tool: (key(tool), tool.id))
+        key = _sort_key(data.sort, tokens, calls or Counter())
+        tools = sorted(filtered.tools, key=lambda tool: (key(tool), tool.id))
         pages = max(1, math.ceil(len(tools) / PER_PAGE))
         number = min(data.page, pages)
-        shown = tools[PER_PAGE * (number - 1) : PER_PAGE * number]
+        page_tools = tools[PER_PAGE * (number - 1) : PER_PAGE * number]
         return replace(
             data,
             page=number,
             pages=pages,
             report=replace(
-                found,
-                tools=tuple(shown),
-                pairs=found.pairs[:PER_PAGE],
-                outcomes=found.outcomes[:PER_PAGE],
-                untested=found.untested[:PER_PAGE],
+                filtered,
+                tools=tuple(page_tools),
+                pairs=filtered.pairs[:PER_PAGE],
+                outcomes=filtered.outcomes[:PER_PAGE],
+                untested=filtered.untested[:PER_PAGE],
             ),
             counts={
                 "catalog": len(report.catalog),
-                "never_found": sum(not each.findable for each in report.tools),
+                "never_found": sum(not row.findable for row in report.tools),
                 "tools": len(tools),
-                "pairs": len(found.pairs),
-                "missed": len(found.outcomes),
-                "untested": len(found.untested),
+                "pairs": len(filtered.pairs),
+                "missed": len(filtered.outcomes),
+                "untested": len(filtered.untested),
             },
-            tokens={each.id: tokens[each.id] for each in shown if each.id in tokens},
-            calls=None if calls is None else {each.id: calls[each.id] for each in shown},
+            tokens={row.id: tokens[row.id] for row in page_tools if row.id in tokens},
+            calls=None if calls is None else {row.id: calls[row.id] for row in page_tools},
         )
 
     def _calls(self, caller: Caller) -> Counter[str] | None:
@@ -244,24 +244,24 @@ class FindabilityPage:
         return counts
 
 
-def _search(report: EvalReport, word: str) -> EvalReport:
+def _filter_report(report: EvalReport, word: str) -> EvalReport:
     """Return the rows of *report* that contain *word*. Outcomes are limited to missed tools."""
 
     def fits(*texts: str) -> bool:
         return any(word in text.casefold() for text in texts)
 
-    missed = (each for each in report.outcomes if each.missed)
+    missed = (row for row in report.outcomes if row.missed)
     return replace(
         report,
         catalog={},
-        tools=tuple(each for each in report.tools if fits(each.id)),
-        pairs=tuple(each for each in report.pairs if fits(each.wanted, each.first)),
-        outcomes=tuple(each for each in missed if fits(each.request.text, *each.tools)),
-        untested=tuple(each for each in report.untested if fits(each)),
+        tools=tuple(row for row in report.tools if fits(row.id)),
+        pairs=tuple(row for row in report.pairs if fits(row.wanted, row.first)),
+        outcomes=tuple(row for row in missed if fits(row.request.text, *row.tools)),
+        untested=tuple(row for row in report.untested if fits(row)),
     )
 
 
-def _worst_first(
+def _sort_key(
     sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
 ) -> Callable[[ToolReport], float]:
     """Return the sort key of tools. An unknown *sort* means *found*, the share of requests."""
@@ -277,7 +277,7 @@ def _worst_first(
     return keys.get(sort, keys["found"])
 
 
-def _own_requests(file: Path | None) -> Sequence[EvalRequest]:
+def _read_requests(file: Path | None) -> Sequence[EvalRequest]:
     text = read_text(file, max_bytes=MAX_REQUESTS_BYTES) if file else ""
     return parse(text, where=str(file)).requests if text.strip() else ()
 
@@ -285,11 +285,13 @@ def _own_requests(file: Path | None) -> Sequence[EvalRequest]:
 def _with_comparison(
     data: FindabilityData, before: EvalReport, after: EvalReport
 ) -> FindabilityData:
-    found = compare(before, after, other_catalog=True)
-    counts = {"wins": len(found.wins), "losses": len(found.losses)}
+    comparison = compare(before, after, other_catalog=True)
+    counts = {"wins": len(comparison.wins), "losses": len(comparison.losses)}
     return replace(
         data,
-        comparison=replace(found, wins=found.wins[:PER_PAGE], losses=found.losses[:PER_PAGE]),
+        comparison=replace(
+            comparison, wins=comparison.wins[:PER_PAGE], losses=comparison.losses[:PER_PAGE]
+        ),
         counts={**data.counts, **counts},
         same_catalog=before.catalog == after.catalog,
     )

@@ -60,7 +60,7 @@ def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
 
 
 def _field(name: str, source: object, root: JsonObject, *, required: bool) -> FormField:
-    schema = _plain(source, root)
+    schema = _resolve_schema(source, root)
     control, items, choices = _control(schema, root)
     return FormField(
         key=f"arg.{name}",
@@ -75,7 +75,7 @@ def _field(name: str, source: object, root: JsonObject, *, required: bool) -> Fo
     )
 
 
-def _plain(source: object, root: JsonObject) -> JsonObject:
+def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
     """Return the schema that declares the type, with references resolved and null removed."""
     schema = dict(as_object(source))
     for _ in range(_MAX_STEPS):
@@ -84,7 +84,7 @@ def _plain(source: object, root: JsonObject) -> JsonObject:
             inner = resolve_pointer(schema.pop("$ref"), root)
         for key in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(key) if inner is None else None
-            usable = [each for each in as_objects(branches) if each.get("type") != "null"]
+            usable = [branch for branch in as_objects(branches) if branch.get("type") != "null"]
             if len(usable) == 1:
                 inner = usable[0]
                 del schema[key]
@@ -100,16 +100,18 @@ def _control(
     """Return the control, the control of list items, and the choices."""
     kind = schema.get("type")
     if isinstance(kind, list):
-        kinds = [each for each in kind if each != "null"]
+        kinds = [value for value in kind if value != "null"]
         kind = kinds[0] if len(kinds) == 1 else None
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if kind == "boolean" and not isinstance(values, list):
         values = [True, False]
     if isinstance(values, list) and 0 < len(values) <= MAX_CHOICES:
-        named = ((_dump(each), each if isinstance(each, str) else _dump(each)) for each in values)
+        named = (
+            (_dump(value), value if isinstance(value, str) else _dump(value)) for value in values
+        )
         return "choice", "text", tuple(named)
     if kind == "array":
-        items = _TYPES.get(str(_plain(schema.get("items"), root).get("type")))
+        items = _TYPES.get(str(_resolve_schema(schema.get("items"), root).get("type")))
         return ("lines", items, ()) if items else ("json", "text", ())
     return _TYPES.get(str(kind), "json"), "text", ()
 
@@ -118,7 +120,7 @@ def _hints(schema: JsonObject) -> tuple[str, ...]:
     examples = schema.get("examples")
     listed = examples[:3] if isinstance(examples, list) else []
     bounds = (f"{key} {_dump(schema[key])}" for key in ("default", *_BOUNDS) if key in schema)
-    return (*bounds, *(f"for example {_dump(each)}" for each in listed))
+    return (*bounds, *(f"for example {_dump(example)}" for example in listed))
 
 
 def read_value(field: FormField, text: str) -> object:
@@ -148,8 +150,8 @@ def _read_plain(control: Control, text: str) -> object:
     try:
         value = json.loads(text, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        wanted = "not a number" if control != "json" else f"invalid JSON: {error}"
-        raise ValueError(wanted) from None
+        message = "not a number" if control != "json" else f"invalid JSON: {error}"
+        raise ValueError(message) from None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if control in ("number", "integer") and not is_number:
         raise ValueError("not a number")
@@ -182,7 +184,7 @@ def read_form(
         The arguments, and the fields with the submitted texts and their faults.
     """
     arguments: dict[str, object] = {}
-    rest: object = {}
+    additional: object = {}
     filled = []
     for field in fields:
         text = form.get(field.key, "").replace("\r\n", "\n")
@@ -192,14 +194,14 @@ def read_form(
                 is_list = field.required and field.control == "lines"
                 arguments |= {field.name: []} if is_list else {}
             elif field.key == REST:
-                rest = read_value(field, text)
-                error = "" if isinstance(rest, dict) else "not a JSON object"
+                additional = read_value(field, text)
+                error = "" if isinstance(additional, dict) else "not a JSON object"
             else:
                 arguments[field.name] = read_value(field, text)
         except ValueError as fault:
             error = str(fault)
         filled.append(replace(field, value=text, error=error))
-    arguments |= rest if isinstance(rest, dict) else {}
+    arguments |= additional if isinstance(additional, dict) else {}
     return arguments, tuple(
         replace(field, error="required")
         if field.required and not field.error and field.name not in arguments
@@ -225,5 +227,5 @@ def with_faults(
             by_name.setdefault(name, []).append(detail)
         else:
             others.append(fault)
-    placed = (replace(each, error="; ".join(by_name.get(each.name, ()))) for each in fields)
-    return tuple(placed), tuple(others)
+    with_errors = (replace(field, error="; ".join(by_name.get(field.name, ()))) for field in fields)
+    return tuple(with_errors), tuple(others)

@@ -130,15 +130,15 @@ def download(document: object, name: str) -> Response:
     return Response(f"{text}\n".encode("utf-8", "replace"), 200, headers, "application/json")
 
 
-def page_routes(of_page: object) -> Iterator[PageRoute]:
-    """Yield the routes of the page object *of_page* in their order, bound to it."""
-    for value in vars(type(of_page)).values():
+def page_routes(page_object: object) -> Iterator[PageRoute]:
+    """Yield the routes of the page object *page_object* in their order, bound to it."""
+    for value in vars(type(page_object)).values():
         if isinstance(value, PageRoute):
-            yield replace(value, handler=MethodType(value.handler, of_page))
+            yield replace(value, handler=MethodType(value.handler, page_object))
 
 
 MAX_SHOWN_CHARS = 2000
-NOTHING = "\N{EN DASH}"
+UNKNOWN = "\N{EN DASH}"
 """Text for an unknown number."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
@@ -146,7 +146,7 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 def number(value: float | None) -> str:
     """Format a number with thousands separators. None is a dash."""
     if value is None:
-        return NOTHING
+        return UNKNOWN
     return (
         f"{value:,.2f}" if isinstance(value, float) and not value.is_integer() else f"{value:,.0f}"
     )
@@ -154,18 +154,18 @@ def number(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """Format a share of 0 to 1 as per cent. None is a dash."""
-    return NOTHING if value is None else f"{100 * value:.1f} %"
+    return UNKNOWN if value is None else f"{100 * value:.1f} %"
 
 
 def ms(seconds: float | None) -> str:
     """Format *seconds* as milliseconds. None is a dash."""
-    return NOTHING if seconds is None else f"{1000 * seconds:,.1f} ms"
+    return UNKNOWN if seconds is None else f"{1000 * seconds:,.1f} ms"
 
 
 def span(seconds: float | None) -> str:
     """Format a duration in the largest whole unit. None is a dash."""
     if seconds is None:
-        return NOTHING
+        return UNKNOWN
     for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
@@ -238,5 +238,5 @@ def facet_of(name: str, counts: Mapping[str, int], pairs: Sequence[tuple[str, st
                 query=urlencode(after, errors="replace"),
             )
         )
-    shown = max(MAX_VALUES, len(selected))
-    return Facet(name=name, values=tuple(values[:shown]), more=max(len(values) - shown, 0))
+    limit = max(MAX_VALUES, len(selected))
+    return Facet(name=name, values=tuple(values[:limit]), more=max(len(values) - limit, 0))

@@ -116,7 +116,7 @@ class SpanRing(SpanProcessor):
 
     def has_room(self, owner: object) -> bool:
         """Return whether *owner* may open another stream."""
-        return sum(each[0] == owner for each in self._readers) < MAX_STREAMS
+        return sum(reader[0] == owner for reader in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
         """Yield new events in the format of server-sent events (WHATWG HTML, 9.2).
@@ -140,13 +140,13 @@ class SpanRing(SpanProcessor):
                         await reader[2].wait()
                 reader[2].clear()
                 new = [event for event in list(self._events) if event[0] > last]
-                yield "".join(_written(new, last)) or ":\n\n"
+                yield "".join(_format_events(new, last)) or ":\n\n"
                 last = new[-1][0] if new else last
         finally:
             self._readers.remove(reader)
 
 
-def _written(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
+def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
     """Yield *events* in SSE format, after the event with the number *last*."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"

@@ -100,7 +100,7 @@ async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
         done = await browser.get(back)
         there = await browser.get(TO)
         cookies = done.headers.get_list("set-cookie")
-        found = (site.sessions.of_cookie(each.value or "") for each in browser.cookies.jar)
+        found = (site.sessions.find_by_cookie(each.value or "") for each in browser.cookies.jar)
         session = next(filter(None, found))
         upstream = await browser.get("/sign-in/srv")
         out = await browser.post("/console/sign-out", data={"csrf": session.csrf})
@@ -260,7 +260,7 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
 
     answers = [late, refused, unknown, unreachable]
     assert [400, 400, 404, 503] == [each.status_code for each in answers]
-    assert "Open the page that you want once more" in late.text
+    assert "Open the page that you want again" in late.text
     assert "did not sign you in" in refused.text
     assert "<b>" not in refused.text
     assert [site.begin(), TO] == [links_of(refused)[0], links_of(unreachable)[0]]
@@ -314,7 +314,7 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
         state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
         lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
 
-    assert "less than ten minutes ago" in lure.text
+    assert "in the last ten minutes" in lure.text
     assert cookie_set.startswith("__Host-gateway_account=")
     for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
         assert part in cookie_set

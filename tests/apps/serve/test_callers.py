@@ -110,7 +110,7 @@ async def test_a_call_that_waits_is_resumed_by_its_caller_alone(open_gateway: Op
             await call(url, who, "call_tool", wipe, **more) for who in ("guest", "clerk")
         ]
 
-    assert "names no call that waits" in stolen.text
+    assert "does not belong to a waiting call" in stolen.text
     assert "called wipe" in own.text
 
 

@@ -204,4 +204,6 @@ async def test_what_is_noted_of_sessions_is_bounded_whoever_had_them() -> None:
         user = BearerToken(name=f"user{number}", caller=Caller()).to_user()
         await shares({"type": "http", "method": "POST", "user": user}, nothing, ignore)
 
-    assert [(f"user{number}", str(number)) for number in range(46, 50)] == [*shares.noted]
+    assert [(f"user{number}", str(number)) for number in range(46, 50)] == [
+        *shares.running_requests
+    ]

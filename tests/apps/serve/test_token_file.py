@@ -45,7 +45,7 @@ def test_a_token_is_read_by_reference(
     ("text", "message"),
     [
         ("[tokens", "cannot be read"),
-        ("", "'tokens' is missing"),
+        ("", "add 'tokens' or 'issuers'"),
         ("tokens = 1", "tokens must be an object"),
         ("other = 1\n" + GOOD, "unknown key 'other'"),
         (GOOD + "extra = 1", r"tokens\.ci: unknown key 'extra'"),

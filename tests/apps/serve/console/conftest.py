@@ -75,7 +75,7 @@ class Served:
         self, client: httpx2.AsyncClient, path: str, fields: dict[str, Any]
     ) -> httpx2.Response:
         """Send a form of the session of *client*."""
-        found = (self.sessions.of_cookie(value) for value in client.cookies.values())
+        found = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
         session = next(each for each in found if each is not None)
         return await client.post(path, data={**fields, "csrf": session.csrf})
 

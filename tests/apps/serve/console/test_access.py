@@ -128,8 +128,8 @@ async def test_a_caller_ends_nobody_elses_session() -> None:
     for _ in range(MAX_SESSIONS):
         await sessions.begin(SECRET)
 
-    assert first is sessions.of_cookie(first.key)
-    assert None is sessions.of_cookie(own.key)
+    assert first is sessions.find_by_cookie(first.key)
+    assert None is sessions.find_by_cookie(own.key)
 
 
 async def test_forms_that_take_long_to_read_are_refused(

@@ -61,7 +61,7 @@ def with_claims(**claims: Any) -> Make:
 
 
 ATTACKS: Mapping[str, Mapping[str, Make]] = {
-    "its signature algorithm is not accepted here": {
+    "the signature algorithm of the token is not accepted": {
         "no algorithm": lambda p: (
             f"{encoded({'alg': 'none', 'kid': 'rsa'})}.{encoded(p.claims())}."
         ),
@@ -76,7 +76,7 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         ),
         "algorithm that is not listed": with_header(RSA_KEY, "RS512"),
     },
-    "its signature is wrong": {
+    "the signature of the token is wrong": {
         "no signature": lambda p: p.token().rpartition(".")[0] + ".",
         "changed claims": lambda p: ".".join(
             [(t := p.token().split("."))[0], encoded(p.claims(sub="root")), t[2]]
@@ -86,18 +86,18 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         "another key, by jku": with_header(STRANGER, jku="https://evil.example/jwks"),
         "another key, by x5u": with_header(STRANGER, x5u="https://evil.example/cert"),
     },
-    "it names no key of its issuer": {
+    "the token names an unknown key of its issuer": {
         "another key id": with_header(kid="none"),
         "key id as a path": with_header(kid="../../dev/null"),
         "no key id": with_header(kid=None),
     },
-    "it cannot be verified": {
+    "the token cannot be verified": {
         "key of another kind": with_header(kid="ec"),
         "algorithm that the key is not for": with_header(EC_KEY, "ES256", kid="rsa"),
         "expiry that is no number": with_claims(exp="soon"),
         "subject that is no text": with_claims(sub=7),
     },
-    "this bearer token is not known here": {
+    "this bearer token is unknown": {
         "critical header": with_header(crit=["exp"], exp=NOW + HOUR),
         "detached payload": with_header(b64=False),
         "deeply nested header": lambda p: f"{encoded('[' * 9000)}.{encoded(p.claims())}.x",
@@ -107,16 +107,16 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         "half of a surrogate pair": lambda p: "\ud800.b.c",
         "empty parts": lambda p: "..",
     },
-    "it is for another audience": {
+    "the token is for another audience": {
         "another audience": with_claims(aud="https://other.example"),
         "audience that begins like ours": with_claims(aud="http://127.0.0.1:8930/mcp/other"),
     },
-    "a claim is missing: it needs iss, aud, sub and exp": {
+    "a claim of the token is missing; iss, aud, sub and exp are required": {
         "no audience": with_claims(aud=None),
         "never expires": with_claims(exp=None),
         "no subject": with_claims(sub=None),
     },
-    "its issuer is not accepted here": {
+    "the issuer of the token is not accepted": {
         "another issuer": with_claims(iss="https://evil.example"),
         "issuer with a slash more": lambda p: p.token(iss=f"{p.url}/"),
         "issuer as a list": lambda p: jwt.PyJWS().encode(
@@ -124,29 +124,31 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         ),
         "no issuer": with_claims(iss=None),
     },
-    "it has expired": {"expired": with_claims(exp=NOW - HOUR)},
-    "it is not valid yet": {
+    "the token has expired": {"expired": with_claims(exp=NOW - HOUR)},
+    "the token is not valid yet": {
         "not yet valid": with_claims(nbf=NOW + HOUR),
         "issued in the future": with_claims(iat=NOW + HOUR),
     },
-    "it has no text 'sub'": {"empty subject": with_claims(sub="")},
-    "its 'sub' is no label": {"subject with a line break": with_claims(sub="ada\nroot")},
-    "its type is not that of an access token": {
+    "the claim 'sub' is missing, or is not a text": {"empty subject": with_claims(sub="")},
+    "the claim 'sub' is too long, or contains invisible characters": {
+        "subject with a line break": with_claims(sub="ada\nroot")
+    },
+    "the type of the token is not that of an access token": {
         "ID token by type": with_header(typ="ID+JWT"),
         "logout token": with_header(typ="logout+jwt"),
     },
-    "it is an ID token": {
+    "the token is an ID token": {
         "ID token by at_hash": lambda p: p.token(headers={"typ": "JWT"}, at_hash="x"),
         "ID token by nonce": lambda p: p.token(headers={"typ": "JWT"}, nonce="x"),
     },
-    "it is another kind of token": {
+    "the token is of another kind": {
         "ID token of Keycloak": lambda p: p.token(headers={"typ": "JWT"}, typ="ID"),
         "ID token of Cognito": with_claims(token_use="id"),
     },
-    "it is bound to a key: only plain bearer tokens are accepted": {
+    "the token is bound to a key; only plain bearer tokens are accepted": {
         "bound to a key": with_claims(cnf={"jkt": "x"})
     },
-    "it is too long": {"huge": with_claims(padding="x" * 20_000)},
+    "the token is too long": {"huge": with_claims(padding="x" * 20_000)},
 }
 """By the reason that the refusal gives."""
 
@@ -200,7 +202,7 @@ async def test_a_provider_can_be_held_to_typed_access_tokens(provider: Provider)
     authenticator = Authenticator(provider.options(only_access_tokens=True))
     await authenticator.authenticate([f"Bearer {provider.token()}"])
 
-    with pytest.raises(RefusedError, match="type is not that"):
+    with pytest.raises(RefusedError, match="type of the token is not that"):
         await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
 
 

@@ -191,8 +191,8 @@ async def test_a_session_of_the_console_ends_with_its_token(provider: Provider) 
 
     assert ("", f"{provider.url}#ada") == (sessions.launch_token, first.caller.user)
     assert claims["exp"] + LEEWAY_S >= first.bearer.expires_at > late.bearer.expires_at
-    assert first is sessions.of_cookie(first.key)
+    assert first is sessions.find_by_cookie(first.key)
     late.bearer = replace(late.bearer, expires_at=claims["iat"] - 1)
-    assert None is sessions.of_cookie(late.key)
+    assert None is sessions.find_by_cookie(late.key)
     authenticator.replace(provider.options(user_claim="email"))
-    assert None is sessions.of_cookie(first.key)
+    assert None is sessions.find_by_cookie(first.key)

@@ -73,21 +73,21 @@ async def test_or_that_of_the_id_token_by_the_same_mapping(provider: Provider) -
 
     assert f"{provider.url}#ada" == bearer.caller.user
     assert (frozenset({"catalog:write"}), None) == (bearer.caller.scopes, bearer.caller.token)
-    assert (401, "it is for another audience") == (refused.value.status, str(refused.value))
+    assert (401, "the token is for another audience") == (refused.value.status, str(refused.value))
     assert (403, "scope_missing") == (lacking.value.status, lacking.value.details.code)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"nonce": "of another sign-in"}, "its nonce is not that"),
-        ({"nonce": None}, "its nonce is not that"),
-        ({"iss": "https://evil.example"}, "its issuer is not accepted"),
-        ({"aud": "another client"}, "it is for another audience"),
-        ({"aud": ["browser", "another client"]}, "it is for another client"),
-        ({"azp": "another client"}, "it is for another client"),
-        ({"exp": 1}, "it has expired"),
-        ({"sub": None}, "a claim is missing"),
+        ({"nonce": "of another sign-in"}, "the nonce of the token belongs to another"),
+        ({"nonce": None}, "the nonce of the token belongs to another"),
+        ({"iss": "https://evil.example"}, "the issuer of the token is not accepted"),
+        ({"aud": "another client"}, "the token is for another audience"),
+        ({"aud": ["browser", "another client"]}, "the token is for another client"),
+        ({"azp": "another client"}, "the token is for another client"),
+        ({"exp": 1}, "the token has expired"),
+        ({"sub": None}, "a claim of the token is missing"),
     ],
 )
 async def test_an_id_token_that_is_not_of_this_sign_in_is_refused(
@@ -110,7 +110,7 @@ async def test_an_access_token_of_another_provider_signs_nobody_in(provider: Pro
     other = Issuer(issuer="https://other.example", jwks_uri=f"{provider.url}/jwks")
     options = HttpOptions(issuers=(sign_in, other), resource=RESOURCE)
     sign_ins = Authenticator(options).sign_ins
-    with pytest.raises(RefusedError, match="of another issuer"):
+    with pytest.raises(RefusedError, match="from another issuer"):
         await completed(provider, sign_ins[provider.url], {}, iss=other.issuer)
 
 

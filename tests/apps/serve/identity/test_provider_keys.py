@@ -139,16 +139,16 @@ async def test_keys_may_be_named_without_metadata(provider: Provider) -> None:
 
 
 METADATA: list[tuple[dict[str, object], str]] = [
-    ({"issuer": "https://other.example"}, "is of another issuer"),
-    ({"jwks_uri": "http://keys.example/jwks"}, "names no https address"),
-    ({"jwks_uri": 7}, "names no https address"),
+    ({"issuer": "https://other.example"}, "is from another issuer"),
+    ({"jwks_uri": "http://keys.example/jwks"}, "contains no https address"),
+    ({"jwks_uri": 7}, "contains no https address"),
     ({"jwks_uri": "https://10.0.0.1/jwks"}, "private network"),
     ({"jwks_uri": "https://169.254.169.254/keys"}, "private network"),
 ]
 DOCUMENTS: list[tuple[dict[str, object], str]] = [
     ({"status": 302}, "answered 302"),
     ({"status": 500}, "answered 500"),
-    ({"document": [1]}, "sent no set of keys"),
+    ({"document": [1]}, "sent an invalid set of keys"),
     ({"document": {"keys": []}}, "has no key"),
     ({"document": {"keys": ["x" * MAX_BYTES]}}, f"sent more than {MAX_BYTES} bytes"),
     ({"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}, "has no key"),
