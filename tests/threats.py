@@ -53,7 +53,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "sentences_that_honest_tools_say_are_not_flagged",
                 "core/runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
-                "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
+                "apps/serve/test_unseen_text.py": "answers_contain_no_invisible_characters",
                 "core/discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
             },
         ),
@@ -195,10 +195,10 @@ THREATS: Mapping[str, Threat] = dict(
             "16 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; "
             "without a token 401 except for liveness",
             {
-                "apps/serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
-                "pages_of_other_ports_and_names_are_refused "
-                "nothing_but_liveness_answers_without_a_credential",
-                "apps/serve/test_http.py": "a_web_page_cannot_reach_it",
+                "apps/serve/test_http_guard.py": "host_with_the_right_beginning_is_refused "
+                "origins_of_other_ports_and_names_are_refused "
+                "every_route_except_liveness_requires_a_credential",
+                "apps/serve/test_http.py": "foreign_hosts_and_origins_are_refused",
             },
         ),
         _threat(
@@ -380,10 +380,10 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 4 wrong uses accepted for 3 kinds of servers; 0 by another caller; the "
             "protocol's suite passes except scenarios named in its test",
             {
-                "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
-                "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
+                "apps/serve/test_pending_calls.py": "call_token_is_valid_once_and_for_its_call",
+                "apps/serve/test_callers.py": "waiting_call_is_resumed_only_by_its_caller",
                 "core/mcp/test_server_requests.py": "rounds_are_played_until_the_server_is_content",
-                "apps/serve/test_conformance.py": "the_suite_passes",
+                "apps/serve/test_conformance.py": "conformance_suite_passes",
             },
         ),
         _threat(
@@ -427,15 +427,15 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 48 attacker tokens accepted, each refused for its own reason; 1 fetch for 100"
             " concurrent unknown keys; 0 rights by a prefix; 0 of 3 other parties in a session",
             {
-                "apps/serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
-                "a_short_key_is_not_trusted",
-                "apps/serve/identity/test_provider_keys.py": "a_flood_of_unknown_keys_costs_one_fetch "
-                "what_no_provider_should_send_is_named",
-                "apps/serve/identity/test_issuers.py": "no_right_passes_by_a_prefix "
-                "users_and_tenants_of_two_issuers_are_never_one",
-                "apps/serve/identity/test_authenticator.py": "a_token_comes_in_one_header",
+                "apps/serve/identity/test_access_tokens.py": "forged_tokens_are_refused "
+                "short_key_is_refused",
+                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_keys_causes_one_fetch "
+                "invalid_provider_responses_are_reported",
+                "apps/serve/identity/test_issuers.py": "prefix_never_grants_rights "
+                "users_of_two_issuers_are_always_distinct",
+                "apps/serve/identity/test_authenticator.py": "token_is_accepted_only_in_one_header",
                 "apps/serve/identity/test_real_provider.py": (
-                    "a_session_belongs_to_one_subject_of_one_issuer"
+                    "session_belongs_to_one_subject_of_one_issuer"
                 ),
             },
         ),
@@ -455,7 +455,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/postgres/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
                 "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
                 "apps/serve/identity/test_token_exchange.py": (
-                    "each_users_token_is_exchanged_for_its_own_calls"
+                    "token_of_each_user_is_exchanged_for_its_own_calls"
                 ),
             },
         ),
@@ -469,16 +469,16 @@ THREATS: Mapping[str, Threat] = dict(
             "another server or state; 0 of 8 ID tokens with wrong nonce, issuer, client or "
             "time; 0 of 5 redirects elsewhere; 0 of 7 foreign forms",
             {
-                "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
-                "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
-                "a_sign_in_leads_to_a_page_of_ours_alone "
-                "a_session_begins_no_sign_in_to_a_server_without_its_secret",
+                "apps/serve/test_account.py": "response_is_accepted_once_and_only_in_its_browser "
+                "code_is_accepted_once_and_id_token_is_not_an_access_token "
+                "sign_in_returns_only_to_own_pages "
+                "server_sign_in_from_a_session_requires_its_csrf_token",
                 "apps/serve/identity/test_code_flow.py": (
-                    "an_id_token_that_is_not_of_this_sign_in_is_refused "
-                    "the_answer_of_another_provider_costs_no_code"
+                    "id_token_of_another_sign_in_is_refused "
+                    "response_of_another_provider_does_not_redeem_the_code"
                 ),
-                "apps/serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
-                "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup",
+                "apps/serve/test_sign_in.py": "sign_in_cannot_be_completed_in_another_browser "
+                "sign_in_starts_only_for_users_and_on_own_pages server_name_in_the_address_is_escaped",
             },
         ),
         _threat(

@@ -1,4 +1,4 @@
-"""Tools of the fixture that ask their client for something, in the way of either era."""
+"""Tools of the fixture server that ask the client for input, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SECRET = "state-of-the-fixture"
 
 
 def modern(context: Context) -> bool:
-    """Whether the client speaks 2026-07-28 or later."""
+    """Return whether the client uses protocol version 2026-07-28 or later."""
     return context.protocol_version >= "2026-07-28"
 
 
 def form(message: str, **properties: object) -> types.ElicitRequest:
-    """Ask a person to fill in a form."""
+    """Return a request for a form that a person fills in."""
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
     return types.ElicitRequest(params=params)
 
 
 def sample(prompt: str, *, tokens: int = 100) -> types.CreateMessageRequest:
-    """Ask the client's model."""
+    """Return a request for a completion by the client's model."""
     message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
     params = types.CreateMessageRequestParams(messages=[message], max_tokens=tokens)
     return types.CreateMessageRequest(params=params)
@@ -74,7 +74,7 @@ ENUMS = form(
 async def ask(
     context: Context, params: Params, requests: Requests, state: str | None = None
 ) -> Mapping[str, Any] | types.InputRequiredResult:
-    """Have *requests* answered, or say that input is required."""
+    """Return the client's responses to *requests*, or the result that requires input."""
     if modern(context):
         responses = params.input_responses or {}
         if not all(key in responses for key in requests):

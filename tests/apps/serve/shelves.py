@@ -1,4 +1,4 @@
-"""Resources, prompts and completions of the fixture."""
+"""Resources, prompts and completions of the fixture server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 async def list_resources(_context: object, _params: object) -> types.ListResourcesResult:
-    """All but the template."""
+    """Return all resources except the template."""
     texts = [
         types.Resource(
             uri=uri, name=uri.removeprefix("test://"), description=text, mime_type="text/plain"
@@ -47,7 +47,7 @@ async def list_resources(_context: object, _params: object) -> types.ListResourc
 
 
 async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
-    """The one template."""
+    """Return the only template."""
     text = "The data of one id."
     one = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
     return types.ListResourceTemplatesResult(resource_templates=[one])
@@ -56,7 +56,7 @@ async def list_templates(_context: object, _params: object) -> types.ListResourc
 async def read(
     _context: object, params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    """Read one, as the suite expects it."""
+    """Return a resource, as the conformance suite expects it."""
     return types.ReadResourceResult(contents=[_content(params.uri)])
 
 
@@ -73,7 +73,7 @@ def _content(uri: str) -> types.TextResourceContents | types.BlobResourceContent
 
 
 async def list_prompts(_context: object, _params: object) -> types.ListPromptsResult:
-    """Every prompt."""
+    """Return all prompts."""
     return types.ListPromptsResult(
         prompts=[
             types.Prompt(
@@ -92,7 +92,7 @@ async def list_prompts(_context: object, _params: object) -> types.ListPromptsRe
 async def get_prompt(
     context: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
-    """Fill one in."""
+    """Return a filled-in prompt."""
     if params.name not in _DESCRIBED:
         raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
     if params.name == "test_input_required_result_prompt":
@@ -129,6 +129,6 @@ def _prompted(*contents: dict[str, Any]) -> types.GetPromptResult:
 
 
 async def complete(_context: object, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Complete to a few cities."""
+    """Return completions for cities."""
     values = [each for each in ("paris", "parma") if each.startswith(params.argument.value)]
     return types.CompleteResult(completion=types.Completion(values=values))

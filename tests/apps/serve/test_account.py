@@ -1,4 +1,4 @@
-"""People sign in with their accounts, at a real identity provider, and cannot be tricked."""
+"""Sign-in of people at a real identity provider, and attacks on it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ROOT = RESOURCE.removesuffix("/mcp")
 OPTIONS = Options(host_key="k" * 32)
 TO = "/console/catalog?q=pay&kind=tool"
 LONG = "/console/" + "é" * 600
-"""Encrypted, it would not fit into a cookie."""
+"""Path that is too long for an encrypted cookie."""
 
 
 def http_options(
     issuer: str, *, resource: str = RESOURCE, port: int = 8930, **own: Any
 ) -> HttpOptions:
-    """Accept *issuer*, at which people sign in."""
+    """Return options that accept *issuer*, with browser sign-in."""
     sign_in = {"client_id": "browser", "client_secret": SECRET, **own}
     groups = {"platform": ["catalog:write"]}
     entry = {"issuer": issuer, "sign_in": sign_in, "groups": groups}
@@ -47,19 +47,19 @@ def http_options(
 
 @dataclass
 class Site:
-    """A gateway whose pages are asked without a network; its provider is real."""
+    """A gateway that answers without a network. Its identity provider is real."""
 
     app: Guard
     sessions: Sessions
     issuer: str
 
     def browser(self) -> httpx2.AsyncClient:
-        """Give a browser, which keeps its cookies."""
+        """Return a browser that keeps its cookies."""
         here = {ROOT: httpx2.ASGITransport(self.app)}
         return httpx2.AsyncClient(base_url=ROOT, mounts=here, trust_env=False)
 
     def begin(self, to: str = TO) -> str:
-        """The address where a sign-in begins that leads to *to*."""
+        """Return the address of a sign-in that returns to *to*."""
         return str(httpx2.URL("/account/sign-in", params={"issuer": self.issuer, "to": to}))
 
 
@@ -87,10 +87,9 @@ def links_of(answer: httpx2.Response) -> list[str]:
     return [unescape(each) for each in re.findall('href="([^"#]+)"', answer.text)]
 
 
-async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
+async def test_person_signs_in_returns_and_signs_out(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """With the rights that its groups give; no page holds what the provider gave."""
     async with site.browser() as browser:
         asked = await browser.get(TO)
         page = await browser.get(asked.headers["location"])
@@ -132,10 +131,10 @@ async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
     assert (303, False) == (after[0].status_code, "signed in here" in after[1].text)
 
 
-async def test_an_answer_is_good_once_and_in_the_browser_that_began(
+async def test_response_is_accepted_once_and_only_in_its_browser(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """Eve sends Ada an answer of the provider, or takes one of Ada's: nobody is signed in."""
+    """Eve sends Ada a response of the provider, or uses one of Ada's. Both sign nobody in."""
     async with site.browser() as ada, site.browser() as eve:
         addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
         before = dict(ada.cookies)
@@ -160,10 +159,9 @@ async def test_an_answer_is_good_once_and_in_the_browser_that_began(
     assert code not in "".join(each.text for each in refused)
 
 
-async def test_with_a_key_of_the_host_another_replica_takes_the_answer(
+async def test_replicas_with_a_host_key_share_sign_ins(
     site: Site, open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """It has the session then. The first one, asked later, gets nothing for the same code."""
     other = site_of(open_gateway(), http_options(real_provider.url))
     async with site.browser() as browser, other.browser() as moved:
         away = await browser.get(site.begin())
@@ -176,10 +174,10 @@ async def test_with_a_key_of_the_host_another_replica_takes_the_answer(
     assert [200, 200, 503] == [each.status_code for each in (done, there, here)]
 
 
-async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
+async def test_code_is_accepted_once_and_id_token_is_not_an_access_token(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """An attacker has what a browser has got, or the ID token of another application."""
+    """An attacker may have the code from a browser, or an ID token from another application."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
     url, pending = await sign_in.begin()
     async with site.browser() as browser:
@@ -204,14 +202,14 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
         cookie(browser, pending=other, to=TO, until=time.time() + 60)
         again = await browser.get(replayed)
 
-    # Behind the guard there is no /mcp here.
+    # This application has no route for /mcp.
     assert [401, 404] == [each.status_code for each in answers]
     assert "for another audience" in answers[0].json()["detail"]
     assert (503, False) == (again.status_code, code in again.text)
 
 
 def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) -> None:
-    """Put the cookie of a sign-in that began into *browser*, as the host with its key can."""
+    """Set a sign-in cookie in *browser*. The host can do this because it has the key."""
     response = Response()
     content = {
         "pending": {
@@ -228,7 +226,7 @@ def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) 
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
 )
-async def test_a_sign_in_leads_to_a_page_of_ours_alone(
+async def test_sign_in_returns_only_to_own_pages(
     site: Site, real_provider: RealProvider, to: str
 ) -> None:
     async with site.browser() as browser:
@@ -241,10 +239,9 @@ async def test_a_sign_in_leads_to_a_page_of_ours_alone(
     assert len(away.headers["set-cookie"]) < 4096
 
 
-async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
+async def test_failed_sign_in_shows_a_page_with_advice(
     site: Site, open_gateway: OpenGateway
 ) -> None:
-    """Refused at the provider; too late; a provider that is not known, or down."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
     _, pending = await sign_in.begin()
     denied = f"/account/callback?error=access_denied&error_description=<b>&state={pending.state}"
@@ -267,10 +264,9 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
     assert "127.0.0.1:9 cannot be reached" in unreachable.text
 
 
-async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
+async def test_sign_in_without_a_required_scope_names_the_scope(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """And has no session."""
     http = http_options(real_provider.url)
     (issuer,) = http.issuers
     needs = issuer.model_copy(update={"required_scopes": frozenset({"tools.own"})})
@@ -284,7 +280,7 @@ async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
     assert "but this needs a token with the scopes 'tools.own'. Ask the" in unescape(told.text)
 
 
-async def test_a_session_ends_with_its_token(site: Site) -> None:
+async def test_session_ends_with_its_token(site: Site) -> None:
     bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
     lasting = site.sessions.admit(bearer, 0)
     ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)
@@ -298,10 +294,10 @@ async def test_a_session_ends_with_its_token(site: Site) -> None:
     assert [True, True, *[False] * 4] == ["csrf" in each.text for each in pages]
 
 
-async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
+async def test_cookies_behind_tls_are_secure_and_host_only(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """The proxy before us ends TLS: what it sends us is plain."""
+    """The proxy terminates TLS, so requests reach the gateway without TLS."""
     back = "https://tools.example/account/callback"
     site = site_of(open_gateway(), http_options(real_provider.url, redirect_uri=back))
     async with site.browser() as browser:
@@ -309,7 +305,7 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
 
     cookie_set = away.headers["set-cookie"]
     async with site.browser() as browser:
-        # As a site beside ours could put it into another browser.
+        # A sibling domain could set this cookie in another browser.
         browser.cookies.set("gateway_account", cookie_set.partition(";")[0].partition("=")[2])
         state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
         lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
@@ -321,10 +317,10 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
     assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
 
 
-async def test_no_site_beside_ours_puts_a_session_into_a_browser(
+async def test_cookie_of_a_sibling_domain_is_ignored(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """Its own one: Ada would sign in to servers for it."""
+    """Otherwise Ada would sign in to servers with the attacker's session."""
     token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
     gateway = open_gateway(options=Options(public_url="https://tools.example"))
     own = http_options(real_provider.url, redirect_uri="https://tools.example/account/callback")
@@ -344,7 +340,7 @@ async def test_no_site_beside_ours_puts_a_session_into_a_browser(
     assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
 
 
-async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
+async def test_console_session_does_not_change_pages_for_a_single_user(
     open_gateway: OpenGateway,
 ) -> None:
     site = site_of(open_gateway(), HttpOptions())
@@ -358,8 +354,7 @@ async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
     assert "password" not in pages[0].text
 
 
-async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
-    """And a page with it needs no token typed."""
+async def test_server_sign_in_from_a_session_requires_its_csrf_token(site: Site) -> None:
     session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")), 0)
     fields = {"action": "sign_in"}
     async with site.browser() as browser:

@@ -1,4 +1,4 @@
-"""What is answered at the end, and when it is over: by a clock of the test's own."""
+"""Graceful shutdown, with a manual clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ KEEP_ALIVE = {"connection": "keep-alive"}
 
 
 class Service:
-    """An application with a drain before it, a clock, and calls that last until they are let go."""
+    """An application behind `Drain`, with a clock, and calls that last until a test releases
+    them.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -63,8 +65,7 @@ async def service() -> AsyncIterator[Service]:
         yield made
 
 
-async def test_requests_are_answered_for_a_while_and_then_refused() -> None:
-    """Liveness is told to the end; each response closes its connection."""
+async def test_requests_are_refused_after_the_delay() -> None:
     async with service() as it:
         before = await it.http.get("/more")
         it.drain.begin()
@@ -86,8 +87,8 @@ async def test_requests_are_answered_for_a_while_and_then_refused() -> None:
     assert (False, True) == (was_over, it.drain.is_over)
 
 
-async def test_a_call_under_way_is_waited_for_and_its_session_may_go_on() -> None:
-    """It may wait for an answer of its client; no other session gets in."""
+async def test_running_call_and_its_session_are_waited_for() -> None:
+    """The call may wait for input from its client."""
     async with service() as it, asyncio.TaskGroup() as tasks:
         held = tasks.create_task(it.http.post("/mcp", content=b"call", headers=SESSION))
         await it.begun.wait()
@@ -105,8 +106,7 @@ async def test_a_call_under_way_is_waited_for_and_its_session_may_go_on() -> Non
     assert ("done", "close") == (done.text, done.headers["connection"])
 
 
-async def test_a_stream_is_not_waited_for_and_ends_whole() -> None:
-    """As one that its server ended, not as one that broke."""
+async def test_stream_ends_cleanly_at_shutdown() -> None:
     async with service() as it, asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(it.http.get("/mcp"))
         await it.begun.wait()

@@ -1,4 +1,4 @@
-"""What a tool asks for reaches the client whose call it is, whatever either of them speaks."""
+"""Requests of tools for input reach the client of the call, for all protocol versions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Desk:
         self.done.append((progress, total, message))
 
     def client(self, server: Server[Any], mode: str = "auto") -> Client:
-        """A client that can do all of it."""
+        """Return a client that supports all kinds of input."""
         return Client(
             server,
             mode=mode,
@@ -54,7 +54,7 @@ class Desk:
 
 
 async def refused(work: Any) -> MCPError:
-    """Await *work*, which must fail, and return its error."""
+    """Return the MCP error of *work*, which must fail."""
     with pytest.raises(MCPError) as raised:
         await work
     return raised.value
@@ -72,10 +72,9 @@ async def refused(work: Any) -> MCPError:
         ("test_input_required_result_multi_round", {}, ""),
     ],
 )
-async def test_a_tool_asks_the_client_whose_call_it_is(
+async def test_tool_asks_the_client_of_its_call(
     behind: Make, mode: str, over: str, name: str, arguments: dict[str, object], answer: str
 ) -> None:
-    """In all the ways in which clients and servers of two eras may meet."""
     async with Desk().client(mcp_server(behind(over)), mode) as client:
         result = await client.call_tool("call_tool", {"name": name, "arguments": arguments})
 
@@ -85,8 +84,7 @@ async def test_a_tool_asks_the_client_whose_call_it_is(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_prompt_may_ask_too(behind: Make, mode: str, over: str) -> None:
-    """As the protocol has it since 2026-07-28, and as servers did before."""
+async def test_prompt_asks_the_client(behind: Make, mode: str, over: str) -> None:
     async with Desk().client(mcp_server(behind(over)), mode) as client:
         (message,) = (await client.get_prompt("fixture/test_input_required_result_prompt")).messages
 
@@ -96,10 +94,9 @@ async def test_a_prompt_may_ask_too(behind: Make, mode: str, over: str) -> None:
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_progress_reaches_the_client_that_wants_it(
+async def test_progress_reaches_only_clients_that_want_it(
     behind: Make, mode: str, over: str
 ) -> None:
-    """In order, and only that one."""
     desk, call = Desk(), {"name": "test_tool_with_progress"}
     server = mcp_server(behind(over))
     async with Client(piped(server, legacy=mode == "legacy"), mode=mode) as client:
@@ -112,10 +109,9 @@ async def test_progress_reaches_the_client_that_wants_it(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("name", ["test_elicitation", "test_input_required_result_list_roots"])
-async def test_a_client_of_before_that_cannot_gets_a_clear_error(
+async def test_session_client_without_the_capability_gets_an_error(
     behind: Make, over: str, name: str
 ) -> None:
-    """And is never asked."""
     async with Client(mcp_server(behind(over)), mode="legacy") as client:
         result = await client.call_tool("call_tool", {"name": name})
 
@@ -123,8 +119,7 @@ async def test_a_client_of_before_that_cannot_gets_a_clear_error(
     assert "the client cannot do it" in text_of(result)
 
 
-async def test_a_client_of_before_hears_it_of_a_prompt_too(behind: Make) -> None:
-    """As an error of the protocol, after which its session lives."""
+async def test_session_client_without_the_capability_gets_a_prompt_error(behind: Make) -> None:
     async with Client(mcp_server(behind("object")), mode="legacy") as client:
         error = await refused(client.get_prompt("test_input_required_result_prompt"))
         await client.get_prompt("test_simple_prompt")
@@ -133,8 +128,7 @@ async def test_a_client_of_before_hears_it_of_a_prompt_too(behind: Make) -> None
     assert "elicitation" in error.error.message
 
 
-async def test_a_client_of_today_that_cannot_gets_the_protocols_error(behind: Make) -> None:
-    """With what is missing, as it would declare it."""
+async def test_stateless_client_without_the_capability_gets_an_error(behind: Make) -> None:
     async with Client(mcp_server(behind("object"))) as client:
         error = await refused(client.call_tool("call_tool", {"name": "test_sampling"}))
         of_prompt = await refused(client.get_prompt("test_input_required_result_prompt"))
@@ -144,8 +138,7 @@ async def test_a_client_of_today_that_cannot_gets_the_protocols_error(behind: Ma
     assert "elicitation" in of_prompt.error.message
 
 
-async def test_a_server_of_today_knows_what_the_client_can_do(behind: Make) -> None:
-    """It asks for no more, or refuses itself."""
+async def test_stateless_server_knows_the_capabilities_of_the_client(behind: Make) -> None:
     server = mcp_server(behind("modern"))
     async with Client(server, sampling_callback=Desk().sample) as client:
         call = {"name": "test_input_required_result_capabilities"}
@@ -163,7 +156,7 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 
 async def first_round(client: Client) -> types.InputRequiredResult:
-    """The first answer to a call that asks for something."""
+    """Return the first answer to a call that asks for input."""
     arguments = {"name": "test_elicitation", "arguments": {"message": "Who?"}}
     result = await client.session.call_tool("call_tool", arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
@@ -173,7 +166,7 @@ async def first_round(client: Client) -> types.InputRequiredResult:
 async def next_round(
     client: Client, state: str | None, responses: types.InputResponses, message: str = "Who?"
 ) -> Answer:
-    """The answer to the second try."""
+    """Return the answer to the repeated call."""
     return await client.session.call_tool(
         "call_tool",
         {"name": "test_elicitation", "arguments": {"message": message}},
@@ -184,8 +177,7 @@ async def next_round(
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_token_serves_once_and_for_its_own_call(behind: Make, over: str) -> None:
-    """Guessed, changed, used twice, or for another call: it names nothing."""
+async def test_call_token_is_valid_once_and_for_its_call(behind: Make, over: str) -> None:
     async with Desk().client(mcp_server(behind(over))) as client:
         first = await first_round(client)
         state = first.request_state
@@ -204,8 +196,7 @@ async def test_a_token_serves_once_and_for_its_own_call(behind: Make, over: str)
     assert "accept" in text_of(done)
 
 
-async def test_what_is_missing_is_asked_for_again(behind: Make) -> None:
-    """Also if something of another kind came."""
+async def test_missing_input_is_requested_again(behind: Make) -> None:
     async with Desk().client(mcp_server(behind("modern"))) as client:
         latest = await first_round(client)
         (key,) = latest.input_requests or {}
@@ -221,8 +212,7 @@ async def test_what_is_missing_is_asked_for_again(behind: Make) -> None:
     assert "accept" in text_of(done)
 
 
-async def test_a_client_that_never_comes_back_is_forgotten(open_gateway: OpenGateway) -> None:
-    """Nothing waits for it longer than `ask_timeout_s`."""
+async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
     async with Desk().client(mcp_server(gateway)) as client:
@@ -232,15 +222,14 @@ async def test_a_client_that_never_comes_back_is_forgotten(open_gateway: OpenGat
 
 
 async def try_without_end(client: Client) -> None:
-    """Try again and again, without the input."""
+    """Repeat the call without its input, until an error."""
     latest: Answer = await first_round(client)
     while isinstance(latest, types.InputRequiredResult):
         latest = await next_round(client, latest.request_state, {})
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_client_that_refuses_ends_the_call_with_an_error(behind: Make, over: str) -> None:
-    """The tool's server hears of it, or the model does."""
+async def test_refusal_of_the_client_ends_the_call(behind: Make, over: str) -> None:
 
     async def refuse(context: object, params: types.ElicitRequestParams) -> Any:
         return types.ErrorData(code=-1, message="not today")
@@ -263,10 +252,9 @@ SHELF = (
 @pytest.mark.parametrize(
     ("action", "answer"), [("accept", "called wipe"), ("decline", "'wipe' was not approved")]
 )
-async def test_a_person_at_the_client_approves_what_destroys(
+async def test_person_approves_destructive_calls(
     open_gateway: OpenGateway, mode: str, action: Any, answer: str
 ) -> None:
-    """The call tool alone does not say what it will do; a tool that says nothing just runs."""
     asked: list[str] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
@@ -284,10 +272,10 @@ async def test_a_person_at_the_client_approves_what_destroys(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_client_that_cannot_be_asked_destroys_nothing(
+async def test_client_that_cannot_be_asked_calls_nothing_destructive(
     open_gateway: OpenGateway, mode: str
 ) -> None:
-    """Unless it sees the tool with its hints, or the host allows all."""
+    """Exceptions: the client sees the tool with its hints, or the host allows all calls."""
     never = Options(chat=ChatOptions(confirm="never"))
     call = ("call_tool", {"name": "wipe"})
     async with Client(mcp_server(open_gateway(SHELF)), mode=mode) as client:
@@ -303,7 +291,7 @@ async def test_a_client_that_cannot_be_asked_destroys_nothing(
 
 
 def alone(calls: PendingCalls) -> Server[Any]:
-    """A server whose one tool asks for a name, without any other server."""
+    """Return a server with one tool that asks for a name."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
         async def work() -> types.CallToolResult:
@@ -322,16 +310,15 @@ def alone(calls: PendingCalls) -> Server[Any]:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_the_caller_may_be_on_the_same_loop(mode: str) -> None:
-    """Nothing waits for itself."""
+async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
     async with Desk().client(alone(PendingCalls()), mode) as client:
         result = await client.call_tool("ask", {})
 
     assert "Ada" in text_of(result)
 
 
-async def test_only_so_many_calls_wait() -> None:
-    """A client that begins and never comes back costs a bounded amount."""
+async def test_number_of_waiting_calls_is_limited() -> None:
+    """Clients that start calls and never return must cost a bounded amount of memory."""
     async with Desk().client(alone(PendingCalls(max_pending=2))) as client:
         for _ in range(2):
             await client.session.call_tool("ask", {}, allow_input_required=True)

@@ -1,4 +1,4 @@
-"""What no reader can see reaches no model, by whatever way it came in."""
+"""Invisible characters reach neither models nor clients."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.fakes import ListSource, tool
 
 SERVER = Path(__file__).parents[2] / "core" / "mcp" / "servers" / "unseen.py"
 WRITABLE = ODD.encode("utf-8", "ignore").decode()
-"""A request over HTTP cannot hold half of a pair."""
+"""The odd text without lone surrogates, which an HTTP request cannot contain."""
 Ask = Callable[[Gateway, Client], Awaitable[object]]
 
 
 def seen(answer: object) -> str:
-    """Return *answer* as the JSON that a client gets: it must be strict UTF-8."""
+    """Return *answer* as the JSON sent to a client, which must be strict UTF-8."""
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json", by_alias=True)
     text = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=list)
@@ -42,7 +42,7 @@ def seen(answer: object) -> str:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield all texts of JSON, keys too."""
+    """Yield all strings in JSON, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -55,7 +55,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def check(answer: object) -> None:
-    """Nothing unseen is in *answer*, and what can be seen of the odd text is."""
+    """Check that *answer* contains the visible characters of the odd text, and no others."""
     value = json.loads(seen(answer))
     texts = [*texts_in(value)]
     assert any("marked xx" in text for text in texts), seen(answer)[:500]
@@ -70,7 +70,7 @@ def check(answer: object) -> None:
 async def opened(
     open_gateway: OpenGateway, folder: Path, heard: list[object]
 ) -> AsyncIterator[tuple[Gateway, Client]]:
-    """Give a gateway before the server, and a client of it that notes what it is asked."""
+    """Yield a gateway in front of the server, and its client, which records requests for input."""
 
     async def fill_in(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         heard.append(params)
@@ -114,7 +114,7 @@ async def listed(gateway: Gateway, _client: Client) -> object:
 
 
 async def shown(gateway: Gateway, _client: Client) -> object:
-    """What a model is shown as tools, of the host's own too."""
+    """Return the tools shown to a model, including the host's own."""
     tools = await gateway.list_tools()
     return [proxy(entity, DiscoveryOptions()) for entity in tools if entity.name != "plain"]
 
@@ -149,16 +149,17 @@ CHANNELS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_no_answer_of_the_server_holds_it(
+async def test_answers_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path, channel: str
 ) -> None:
-    """Instructions hide in it, and half of a pair would end the session."""
+    """Invisible text may contain instructions, and a lone surrogate would end the session."""
     async with opened(open_gateway, tmp_path, []) as (gateway, client):
         check(await CHANNELS[channel](gateway, client))
 
 
-async def test_no_question_to_a_client_holds_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """A person reads it, or the client's model."""
+async def test_requests_to_clients_contain_no_invisible_characters(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     heard: list[Any] = []
     async with opened(open_gateway, tmp_path, heard) as (gateway, client):
         await asked(gateway, client)
@@ -167,8 +168,9 @@ async def test_no_question_to_a_client_holds_it(open_gateway: OpenGateway, tmp_p
     check(question)
 
 
-async def test_no_answer_over_http_holds_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """Neither what servers list, nor what another client wrote."""
+async def test_http_responses_contain_no_invisible_characters(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     entry = {
         "kind": "agent",
         "name": "folder",

@@ -1,4 +1,4 @@
-"""Clients of the API, without a network."""
+"""HTTP clients of the API, without a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def open_client(
     tokens: Sequence[BearerToken] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Give a client; with *scopes*, one that bears `SECRET`, the token that has these."""
+    """Yield a client. With *scopes*, it sends the token `SECRET`, which has these scopes."""
     own = (
         []
         if scopes is None
@@ -45,11 +45,11 @@ async def open_client(
 
 
 async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
-    """Ask until the answer says so."""
+    """Repeat the request until the value of *key* in the response is *value*."""
     while (await client.get(path)).json()[key] != value:  # noqa: ASYNC110  (it is the server's news)
         await asyncio.sleep(0)
 
 
 def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
-    """The ids of one group of an answer."""
+    """Return the ids in one group of a response."""
     return [each["id"] for each in answer.json()[group]]

@@ -1,4 +1,4 @@
-"""A console over 5,000 tools as a process of its own: prints its address and its launch token."""
+"""Program that serves a console for 5,000 tools, and prints its address and launch token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTITIES = 5000
 
 
 async def serve(folder: Path) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is terminated."""
     options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     async with Gateway(vector_store=MemoryVectorStore(), options=options) as gateway:
         gateway.add_source(ListSource("large", many(ENTITIES)))

@@ -1,4 +1,4 @@
-"""Findability: runs with progress, reports, and comparisons of two."""
+"""Findability page: runs, reports and comparisons."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TOKEN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN}
 
 
 def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
-    """What a request of a user's found."""
+    """Return the outcome of a user's request."""
     found = [*others]
     if place:
         found.insert(place - 1, tool)
@@ -61,7 +61,7 @@ def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
 
 
 def report(*outcomes: Outcome, **more: Any) -> EvalReport:
-    """What an evaluation of all tools that are named would report."""
+    """Return a report about all tools in *outcomes*."""
     ids = {key for each in outcomes for key in (*each.tools, *each.found)}
     summary = summarize(outcomes)
     values = {
@@ -94,42 +94,41 @@ POOR = (
 
 @dataclass(frozen=True)
 class Pipe:
-    """A file that nobody can read before somebody writes it."""
+    """Named pipe that blocks its reader until a test writes to it."""
 
     path: Path
 
     async def write(self, text: str) -> None:
-        """Let whoever reads it read this."""
+        """Send *text* to the waiting reader."""
         await asyncio.to_thread(self.path.write_text, text, "utf-8")
 
     def end(self) -> None:
-        """Let whoever reads it now find it empty."""
-        with suppress(OSError):  # Nobody reads it.
+        """Let the waiting reader find the pipe empty."""
+        with suppress(OSError):  # no reader is waiting
             os.close(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK))
 
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Pipe]:
-    """Where a run waits for its requests."""
+    """Pipe from which a run reads its requests."""
     path = tmp_path / "asked.md"
     os.mkfifo(path)
     yield Pipe(path)
-    # Nobody may wait for it any more.
+    # Releases readers that are still waiting.
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
 async def ended(served: Served, pipe: Pipe | None = None) -> Any:
-    """Return the data of the page after the end of the run, which finds *pipe* empty."""
+    """Return the data of the page after the run, which reads an empty *pipe*."""
     while (await served.data("/findability/run"))["run"]["running"]:
         if pipe is not None:
             pipe.end()
     return await served.data("/findability")
 
 
-async def test_a_run_shows_its_progress_and_its_report(
+async def test_run_shows_progress_and_report(
     small_gateway: Gateway, serve_console: Serve, visit: Open, pipe: Pipe, tmp_path: Path
 ) -> None:
-    """The page follows it; requests of the file and of rules are asked; searches go on."""
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
     page = await visit(served, "/findability")
 
@@ -158,10 +157,9 @@ async def test_a_run_shows_its_progress_and_its_report(
     assert 3 == data["counts"]["catalog"]
 
 
-async def test_one_run_goes_on_at_a_time(
+async def test_second_run_is_refused_until_the_first_is_cancelled(
     small_gateway: Gateway, serve_console: Serve, pipe: Pipe, tmp_path: Path
 ) -> None:
-    """It can be cancelled, and then another one begun."""
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
 
     async with served.signed_in() as client:
@@ -173,7 +171,7 @@ async def test_one_run_goes_on_at_a_time(
         cancelled = await served.data("/findability")
         await pipe.write("")
         await served.send(client, "/findability/run", {})
-        # A reader of the first run may still have it open: one write might reach that one alone.
+        # A reader of the first run may still be open, and could receive a single write.
         data = await ended(served, pipe)
 
     assert "The run has started." in page
@@ -184,7 +182,7 @@ async def test_one_run_goes_on_at_a_time(
     assert ("", 1) == (data["run"]["error"], len(data["reports"]))
 
 
-async def test_a_run_with_a_curve_asks_again_among_more_tools(
+async def test_run_with_a_curve_evaluates_larger_catalogs(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     served = await serve_console(small_gateway, reports=tmp_path / "reports")
@@ -211,7 +209,7 @@ async def test_a_run_with_a_curve_asks_again_among_more_tools(
         (b"x" * (8 * 1024 * 1024 + 1), "is longer than"),
     ],
 )
-async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
+async def test_run_with_an_invalid_file_of_requests_fails_with_the_reason(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path, content: bytes, error: str
 ) -> None:
     file = tmp_path / "asked.md"
@@ -229,7 +227,7 @@ async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
     assert "Start a run" in page
 
 
-async def test_without_a_folder_nothing_is_run(
+async def test_run_requires_a_folder_for_reports(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -247,7 +245,6 @@ async def test_without_a_folder_nothing_is_run(
 async def test_tools_are_sorted_searched_and_paged(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Never found ones come first; a page beyond the last is the last; most are gone by now."""
     ids = [f"large/tool_{n}" for n in range(4997)] + [f"mail/{each.name}" for each in SMALL]
     found = [outcome(f"request {n}", key, n % 5 + 1, *ids[:6]) for n, key in enumerate(ids)]
     found[3] = outcome("request 3", ids[3], None, ids[0])
@@ -275,10 +272,10 @@ async def test_tools_are_sorted_searched_and_paged(
     assert len(page) < 200_000
 
 
-async def test_calls_are_shown_where_they_are_noted(
+async def test_recorded_calls_are_shown(
     open_gateway: OpenGateway, small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """A run of its own is none of them."""
+    """Calls of an evaluation are not counted."""
     options = replace(small_gateway.options, usage=UsageOptions(record=True))
     noting = open_gateway(options=options)
     noting.add_source(ListSource("mail", SMALL))
@@ -299,7 +296,6 @@ async def test_calls_are_shown_where_they_are_noted(
 async def test_two_reports_are_compared(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """With what got better and worse by name; other catalogs and requests are told apart."""
     before, after, other, foreign = (
         save_report(each, tmp_path).name
         for each in (
@@ -334,10 +330,9 @@ async def test_two_reports_are_compared(
     assert "No longer found" in page
 
 
-async def test_a_report_is_a_file_to_keep(
+async def test_report_is_downloaded_as_a_file(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """A name is no path, and what cannot be read is named."""
     kept = save_report(report(*GOOD), tmp_path / "reports")
     (tmp_path / "reports" / "z.json").write_text(f'"{MARKUP}', "utf-8")
     (tmp_path / "other.json").write_bytes(kept.read_bytes())
@@ -359,10 +354,9 @@ async def test_a_report_is_a_file_to_keep(
     assert "there is no such report" in lost
 
 
-async def test_a_report_of_tools_that_a_caller_may_not_see_is_closed(
+async def test_report_with_hidden_tools_is_refused(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Its figures alone are listed."""
     access = Access(scopes=frozenset({"billing"}))
     small_gateway.add_source(ListSource("bank", [tool("pay", "Pay money out.")]), access=access)
     hidden = save_report(report(outcome("pay it", "bank/pay", 1)), tmp_path).name
@@ -380,10 +374,9 @@ async def test_a_report_of_tools_that_a_caller_may_not_see_is_closed(
     assert "bank/pay" not in page.text + file.text
 
 
-async def test_what_servers_call_their_tools_does_no_harm(
+async def test_hostile_names_do_not_break_the_page(
     hostile_gateway: Gateway, serve_console: Serve, visit: Open, tmp_path: Path
 ) -> None:
-    """Nor does a text of a request; every part of the page is open, and fits a phone."""
     ids = (f"hostile/{MARKUP}", f"hostile/{RIGHT_TO_LEFT}", "x" * 5000)
     bad = tuple(outcome(text, key, None, *ids[:2]) for key in ids for text in (MARKUP, "x" * 9000))
     cost = Cost(catalog=9, fixed=1, answer_p50=2, answer_p95=3, schemas_p50=4, break_even=5)

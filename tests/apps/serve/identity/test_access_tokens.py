@@ -1,4 +1,4 @@
-"""Tokens that attackers would send, made by hand, and tokens that are good."""
+"""Valid tokens, and forged tokens of attackers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ HOUR = 3600
 
 
 def encoded(value: object) -> str:
-    """JSON as a part of a token."""
+    """Return a JSON value, encoded as a part of a token."""
     text = value if isinstance(value, str) else json.dumps(value)
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
 def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
-    """A token under HMAC, which PyJWT would not make with a public key."""
+    """Return a token signed with HMAC. PyJWT refuses to use a public key for it."""
     text = f"{encoded(header)}.{encoded(provider.claims())}"
     signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
@@ -45,7 +45,7 @@ def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) ->
 
 @pytest.fixture(scope="module")
 def accepting(shared_provider: Provider) -> Authenticator:
-    """What accepts the provider, and fetches its keys once for all tests."""
+    """An authenticator that accepts the provider, with cached keys for all tests."""
     return Authenticator(shared_provider.options())
 
 
@@ -150,16 +150,15 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
     },
     "the token is too long": {"huge": with_claims(padding="x" * 20_000)},
 }
-"""By the reason that the refusal gives."""
+"""Forged tokens, keyed by the expected reason of the refusal."""
 
 
 @pytest.mark.parametrize(
     ("reason", "attack"), [(reason, attack) for reason, made in ATTACKS.items() for attack in made]
 )
-async def test_what_an_attacker_sends_is_refused(
+async def test_forged_tokens_are_refused(
     provider: Provider, accepting: Authenticator, reason: str, attack: str
 ) -> None:
-    """Always with 401 and a challenge, and for the right reason."""
     token = ATTACKS[reason][attack](provider)
 
     with pytest.raises(RefusedError) as refused:
@@ -188,17 +187,16 @@ GOOD: Mapping[str, Make] = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-async def test_what_a_provider_signs_for_us_is_accepted(
+async def test_valid_tokens_are_accepted(
     provider: Provider, accepting: Authenticator, kind: str
 ) -> None:
-    """Its user is known with the issuer; no header decides where keys come from."""
     bearer = await accepting.authenticate([f"Bearer {GOOD[kind](provider)}"])
 
     assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
 
 
-async def test_a_provider_can_be_held_to_typed_access_tokens(provider: Provider) -> None:
-    """RFC 9068: an ID token cannot pass then, whatever its claims."""
+async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> None:
+    """RFC 9068: ID tokens are then always refused, whatever their claims."""
     authenticator = Authenticator(provider.options(only_access_tokens=True))
     await authenticator.authenticate([f"Bearer {provider.token()}"])
 
@@ -206,8 +204,8 @@ async def test_a_provider_can_be_held_to_typed_access_tokens(provider: Provider)
         await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
 
 
-async def test_a_short_key_is_not_trusted(provider: Provider) -> None:
-    """An RSA key under 2048 bits can be factored."""
+async def test_short_key_is_refused(provider: Provider) -> None:
+    """RSA keys under 2048 bits can be factored."""
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505  (the point)
     provider.keys = [public_key(short, "rsa")]
     with pytest.warns(jwt.InsecureKeyLengthWarning):
@@ -217,8 +215,8 @@ async def test_a_short_key_is_not_trusted(provider: Provider) -> None:
         await Authenticator(provider.options()).authenticate([f"Bearer {token}"])
 
 
-async def test_a_required_scope_is_named_by_the_refusal(provider: Provider) -> None:
-    """A client knows then what to ask its provider for (RFC 6750, section 3.1)."""
+async def test_refusal_names_the_required_scope(provider: Provider) -> None:
+    """The client then knows which scope to request (RFC 6750, section 3.1)."""
     authenticator = Authenticator(provider.options(required_scopes=["tools.use"]))
     await authenticator.authenticate([f"Bearer {provider.token(scope='other tools.use')}"])
 
@@ -246,14 +244,14 @@ HEADERS = st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "zi
     claims=st.dictionaries(CLAIMS, JSON, max_size=4),
     signature=st.none() | st.binary(max_size=30),
 )
-def test_whatever_a_token_holds_it_is_accepted_or_refused(
+def test_any_token_is_accepted_or_refused(
     shared_provider: Provider,
     accepting: Authenticator,
     header: dict[str, Any],
     claims: dict[str, Any],
     signature: bytes | None,
 ) -> None:
-    """Also what the provider itself signs: no claim of another type breaks a request."""
+    """Claims of unexpected types must not cause other errors, even if the provider signed them."""
     good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
     text = f"{encoded(good | header)}.{encoded(shared_provider.claims() | claims)}"
     if signature is None:
