@@ -173,7 +173,7 @@ class _Exchange:
         await self._send(message)
 
     async def complete(self) -> None:
-        """End the body of a stream that received the disconnect of the shutdown."""
+        """End the response of a stream, after `receive` reported a disconnect at shutdown."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -152,7 +152,7 @@ async def _list_matching(
     *,
     scores: Mapping[str, float] | None = None,
 ) -> EntityList:
-    """List the entities that contain the text of the request, compared without case, by id.
+    """List the entities that contain the requested text, ignoring case, ordered by id.
 
     Args:
         gateway: The searched gateway.

@@ -30,7 +30,7 @@ BUILD_WAIT_S = 1.0
 
 
 class IndexStatus(models.Response):
-    """Size and state of the index. Only entities that you may see are counted, of any status."""
+    """Size and state of the index. Counts contain all entities that you may see."""
 
     generation: int
     """Number that increases with each change of the catalog."""

@@ -96,7 +96,7 @@ def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[st
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return the sizes of the index parts in *snapshot* that *caller* may see, for any status."""
+    """Return the sizes of the index parts that *caller* may see, regardless of status."""
     mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):

@@ -196,7 +196,7 @@ class AskPage:
 
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
-        """Save the query and its right tool as a test request."""
+        """Save the query as a test request, with the selected tool as the expected one."""
         from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
 
         path, text = self._options.requests, visit.form.get("q", "")

@@ -245,7 +245,7 @@ class FindabilityPage:
 
 
 def _filter_report(report: EvalReport, word: str) -> EvalReport:
-    """Return the rows of *report* that contain *word*. Outcomes are limited to missed tools."""
+    """Return *report* with only rows that contain *word*, and outcomes that missed a tool."""
 
     def fits(*texts: str) -> bool:
         return any(word in text.casefold() for text in texts)

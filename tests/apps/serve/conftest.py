@@ -52,7 +52,7 @@ SECRET = "s3cret-of-the-clients"
 
 
 @pytest.fixture
-def behind(open_gateway: OpenGateway) -> Make:
+def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
     """Create a gateway in front of the fixture server, over one of `UPSTREAMS`."""
 
     def make(over: str) -> Gateway:

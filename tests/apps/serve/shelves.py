@@ -49,8 +49,8 @@ async def list_resources(_context: object, _params: object) -> types.ListResourc
 async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
     """Return the only template."""
     text = "The data of one id."
-    one = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
-    return types.ListResourceTemplatesResult(resource_templates=[one])
+    template = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
+    return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
 async def read(
@@ -80,8 +80,8 @@ async def list_prompts(_context: object, _params: object) -> types.ListPromptsRe
                 name=name,
                 description=text,
                 arguments=[
-                    types.PromptArgument(name=each, description=each, required=True)
-                    for each in _ARGUMENTS.get(name, ())
+                    types.PromptArgument(name=item, description=item, required=True)
+                    for item in _ARGUMENTS.get(name, ())
                 ],
             )
             for name, text in _DESCRIBED.items()
@@ -110,9 +110,9 @@ def _contents(name: str, arguments: Mapping[str, str]) -> list[dict[str, Any]]:
         return [{"type": "text", "text": text}]
     if name == "test_prompt_with_embedded_resource":
         text = "Embedded resource content for testing."
-        held = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": text}
+        resource = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": text}
         return [
-            {"type": "resource", "resource": held},
+            {"type": "resource", "resource": resource},
             {"type": "text", "text": "Please process the embedded resource above."},
         ]
     if name == "test_prompt_with_image":
@@ -124,11 +124,11 @@ def _contents(name: str, arguments: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _prompted(*contents: dict[str, Any]) -> types.GetPromptResult:
-    messages = [{"role": "user", "content": each} for each in contents]
+    messages = [{"role": "user", "content": content} for content in contents]
     return types.GetPromptResult.model_validate({"messages": messages})
 
 
 async def complete(_context: object, params: types.CompleteRequestParams) -> types.CompleteResult:
     """Return completions for cities."""
-    values = [each for each in ("paris", "parma") if each.startswith(params.argument.value)]
+    values = [item for item in ("paris", "parma") if item.startswith(params.argument.value)]
     return types.CompleteResult(completion=types.Completion(values=values))

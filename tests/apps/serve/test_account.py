@@ -55,8 +55,8 @@ class Site:
 
     def browser(self) -> httpx2.AsyncClient:
         """Return a browser that keeps its cookies."""
-        here = {ROOT: httpx2.ASGITransport(self.app)}
-        return httpx2.AsyncClient(base_url=ROOT, mounts=here, trust_env=False)
+        transports = {ROOT: httpx2.ASGITransport(self.app)}
+        return httpx2.AsyncClient(base_url=ROOT, mounts=transports, trust_env=False)
 
     def begin(self, to: str = TO) -> str:
         """Return the address of a sign-in that returns to *to*."""
@@ -75,7 +75,7 @@ def site_of(gateway: Gateway, http: HttpOptions) -> Site:
         *console_routes(gateway, ConsoleOptions(), sessions),
     ]
     app = guarded(Starlette(routes=routes), http, has_console=True)
-    return Site(app, sessions, next((each.issuer for each in http.issuers), ""))
+    return Site(app, sessions, next((issuer.issuer for issuer in http.issuers), ""))
 
 
 @pytest.fixture
@@ -84,50 +84,55 @@ def site(open_gateway: OpenGateway, real_provider: RealProvider) -> Site:
 
 
 def links_of(answer: httpx2.Response) -> list[str]:
-    return [unescape(each) for each in re.findall('href="([^"#]+)"', answer.text)]
+    return [unescape(address) for address in re.findall('href="([^"#]+)"', answer.text)]
 
 
 async def test_person_signs_in_returns_and_signs_out(
     site: Site, real_provider: RealProvider
 ) -> None:
     async with site.browser() as browser:
-        asked = await browser.get(TO)
-        page = await browser.get(asked.headers["location"])
-        begin = next(each for each in links_of(page) if each.startswith("/account/"))
+        sign_in_page = await browser.get(TO)
+        page = await browser.get(sign_in_page.headers["location"])
+        begin = next(cookie for cookie in links_of(page) if cookie.startswith("/account/"))
         away = await browser.get(begin)
         back = await real_provider.sign_in(browser, away.headers["location"], "ada")
         done = await browser.get(back)
-        there = await browser.get(TO)
+        landing = await browser.get(TO)
         cookies = done.headers.get_list("set-cookie")
-        found = (site.sessions.find_by_cookie(each.value or "") for each in browser.cookies.jar)
-        session = next(filter(None, found))
+        sessions = (
+            site.sessions.find_by_cookie(cookie.value or "") for cookie in browser.cookies.jar
+        )
+        session = next(filter(None, sessions))
         upstream = await browser.get("/sign-in/srv")
         out = await browser.post("/console/sign-out", data={"csrf": session.csrf})
-        left = await browser.get(out.headers["location"])
+        signed_out_page = await browser.get(out.headers["location"])
         after = [await browser.get(TO), await browser.get("/sign-in/srv")]
 
     assert (303, 200, 303, 200) == (
-        asked.status_code,
+        sign_in_page.status_code,
         page.status_code,
         away.status_code,
         done.status_code,
     )
     assert f'content="0;url={TO.replace("&", "&amp;")}"' in done.text
-    assert (200, "Sign out") == (there.status_code, "Sign out" if "Sign out" in there.text else "")
+    assert (200, "Sign out") == (
+        landing.status_code,
+        "Sign out" if "Sign out" in landing.text else "",
+    )
     assert f"{site.issuer}#ada" == session.caller.user
     assert session.caller.holds({"catalog:write"})
     assert session.caller.token is not None
     state = parse_qs(urlsplit(back).query)
     for secret in (*state["code"], *state["state"], session.caller.token.reveal(), SECRET):
-        assert secret not in done.text + there.text + str(cookies)
+        assert secret not in done.text + landing.text + str(cookies)
     assert any(
-        each.startswith("gateway_console_") and each.endswith("; Path=/; SameSite=strict")
-        for each in cookies
+        cookie.startswith("gateway_console_") and cookie.endswith("; Path=/; SameSite=strict")
+        for cookie in cookies
     )
-    assert all("HttpOnly" in each for each in cookies)
+    assert all("HttpOnly" in cookie for cookie in cookies)
     assert "no-referrer" == done.headers["referrer-policy"]
     assert f"signed in here as {site.issuer}#ada" in upstream.text
-    assert f"{site.issuer}/session/end?client_id=browser" in links_of(left)
+    assert f"{site.issuer}/session/end?client_id=browser" in links_of(signed_out_page)
     assert (303, False) == (after[0].status_code, "signed in here" in after[1].text)
 
 
@@ -136,27 +141,29 @@ async def test_response_is_accepted_once_and_only_in_its_browser(
 ) -> None:
     """Eve sends Ada a response of the provider, or uses one of Ada's. Both sign nobody in."""
     async with site.browser() as ada, site.browser() as eve:
-        addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
+        addresses = [
+            (await response.get(site.begin())).headers["location"] for response in (ada, eve)
+        ]
         before = dict(ada.cookies)
-        own = await real_provider.sign_in(ada, addresses[0], "ada")
+        ada_redirect = await real_provider.sign_in(ada, addresses[0], "ada")
         lure = await real_provider.sign_in(eve, addresses[1], "eve")
-        code = parse_qs(urlsplit(own).query)["code"][0]
+        code = parse_qs(urlsplit(ada_redirect).query)["code"][0]
         refused = [
-            await site.browser().get(own),
+            await site.browser().get(ada_redirect),
             await ada.get(lure),
-            await eve.get(own),
-            await ada.get(own.replace("state=", "state=x")),
+            await eve.get(ada_redirect),
+            await ada.get(ada_redirect.replace("state=", "state=x")),
             await ada.get(f"/account/callback?code={code}"),
         ]
-        first = await ada.get(own)
+        first = await ada.get(ada_redirect)
         async with site.browser() as again:
             again.cookies.update(before)
-            refused += [await again.get(own), await ada.get(own)]
+            refused += [await again.get(ada_redirect), await ada.get(ada_redirect)]
 
-    assert [400] * 7 == [each.status_code for each in refused]
-    assert [False] * 7 == ["set-cookie" in each.headers for each in refused]
+    assert [400] * 7 == [response.status_code for response in refused]
+    assert [False] * 7 == ["set-cookie" in response.headers for response in refused]
     assert 200 == first.status_code
-    assert code not in "".join(each.text for each in refused)
+    assert code not in "".join(response.text for response in refused)
 
 
 async def test_replicas_with_a_host_key_share_sign_ins(
@@ -166,12 +173,12 @@ async def test_replicas_with_a_host_key_share_sign_ins(
     async with site.browser() as browser, other.browser() as moved:
         away = await browser.get(site.begin())
         back = await real_provider.sign_in(browser, away.headers["location"], "ada")
-        for each in browser.cookies.jar:
-            moved.cookies.jar.set_cookie(each)
+        for response in browser.cookies.jar:
+            moved.cookies.jar.set_cookie(response)
         done = await moved.get(back)
-        there, here = await moved.get(TO), await browser.get(back)
+        landing, transports = await moved.get(TO), await browser.get(back)
 
-    assert [200, 200, 503] == [each.status_code for each in (done, there, here)]
+    assert [200, 200, 503] == [response.status_code for response in (done, landing, transports)]
 
 
 async def test_code_is_accepted_once_and_id_token_is_not_an_access_token(
@@ -203,7 +210,7 @@ async def test_code_is_accepted_once_and_id_token_is_not_an_access_token(
         again = await browser.get(replayed)
 
     # This application has no route for /mcp.
-    assert [401, 404] == [each.status_code for each in answers]
+    assert [401, 404] == [response.status_code for response in answers]
     assert "for another audience" in answers[0].json()["detail"]
     assert (503, False) == (again.status_code, code in again.text)
 
@@ -256,7 +263,7 @@ async def test_failed_sign_in_shows_a_page_with_advice(
         unreachable = await other.get(down.begin())
 
     answers = [late, refused, unknown, unreachable]
-    assert [400, 400, 404, 503] == [each.status_code for each in answers]
+    assert [400, 400, 404, 503] == [response.status_code for response in answers]
     assert "Open the page that you want again" in late.text
     assert "did not sign you in" in refused.text
     assert "<b>" not in refused.text
@@ -291,7 +298,7 @@ async def test_session_ends_with_its_token(site: Site) -> None:
             browser.cookies.set("gateway_console_8930", session.key)
             pages += [await browser.get("/sign-in/srv"), await browser.get("/console/ask")]
 
-    assert [True, True, *[False] * 4] == ["csrf" in each.text for each in pages]
+    assert [True, True, *[False] * 4] == ["csrf" in response.text for response in pages]
 
 
 async def test_cookies_behind_tls_are_secure_and_host_only(
@@ -323,9 +330,11 @@ async def test_cookie_of_a_sibling_domain_is_ignored(
     """Otherwise Ada would sign in to servers with the attacker's session."""
     token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
     gateway = open_gateway(options=Options(public_url="https://tools.example"))
-    own = http_options(real_provider.url, redirect_uri="https://tools.example/account/callback")
+    tls_options = http_options(
+        real_provider.url, redirect_uri="https://tools.example/account/callback"
+    )
     pages, names = [], []
-    for http in (replace(own, tokens=(token,)), HttpOptions(tokens=(token,))):
+    for http in (replace(tls_options, tokens=(token,)), HttpOptions(tokens=(token,))):
         site = site_of(gateway, http)
         async with site.browser() as eve, site.browser() as ada:
             signed_in = await eve.post("/console/sign-in", data={"token": "of-eve-0123456789"})
@@ -337,7 +346,7 @@ async def test_cookie_of_a_sibling_domain_is_ignored(
             pages.append(await ada.get("/sign-in/srv", headers={"Cookie": f"{name}={value}"}))
 
     assert ["__Host-gateway_console_8930", "gateway_console_8930"] == names
-    assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
+    assert [False, True, False, False] == ["signed in here" in response.text for response in pages]
 
 
 async def test_console_session_does_not_change_pages_for_a_single_user(
@@ -363,10 +372,12 @@ async def test_server_sign_in_from_a_session_requires_its_csrf_token(site: Site)
             await browser.post("/sign-in/srv", data=fields),
             await browser.post("/sign-in/srv", data=fields | {"csrf": "x" * 43}),
         ]
-        own = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
-        left = await browser.post("/sign-in/srv", data={"action": "leave", "csrf": session.csrf})
+        response = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
+        signed_out_page = await browser.post(
+            "/sign-in/srv", data={"action": "leave", "csrf": session.csrf}
+        )
         nobody = await browser.post("/sign-in/srv", data=fields)
 
-    assert [403, 403] == [each.status_code for each in forged]
-    assert "no user signs in to" in unescape(own.text)
-    assert (303, 401) == (left.status_code, nobody.status_code)
+    assert [403, 403] == [item.status_code for item in forged]
+    assert "no user signs in to" in unescape(response.text)
+    assert (303, 401) == (signed_out_page.status_code, nobody.status_code)

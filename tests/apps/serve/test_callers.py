@@ -62,8 +62,11 @@ async def test_callers_are_notified_only_of_visible_changes(open_gateway: OpenGa
         for client in (clerk, guest):
             await client.list_tools()
             await client.list_prompts()
-        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
-        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as all_others:
+        notifications: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        async with (
+            clerk.listen(**notifications) as few,
+            guest.listen(**notifications) as all_others,
+        ):
             gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
             first = await anext(few)
             gateway.add_source(Shop("more", thing("prompt", "p")))
@@ -103,15 +106,17 @@ async def test_waiting_call_is_resumed_only_by_its_caller(open_gateway: OpenGate
     gateway = open_gateway((tool("wipe", hints=Hints(destructive=True)),))
     wipe: dict[str, object] = {"name": "wipe"}
     async with served(gateway, OPTIONS) as url:
-        asked = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
-        answers = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
-        more = {"requestState": asked["requestState"], "inputResponses": answers}
-        stolen, own = [
+        first_answer = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
+        answers = {
+            key: {"action": "accept", "content": {}} for key in first_answer["inputRequests"]
+        }
+        more = {"requestState": first_answer["requestState"], "inputResponses": answers}
+        stolen, own_response = [
             await call(url, who, "call_tool", wipe, **more) for who in ("guest", "clerk")
         ]
 
     assert "does not belong to a waiting call" in stolen.text
-    assert "called wipe" in own.text
+    assert "called wipe" in own_response.text
 
 
 async def test_headers_are_checked_only_against_visible_tools(open_gateway: OpenGateway) -> None:
@@ -128,7 +133,7 @@ async def test_headers_are_checked_only_against_visible_tools(open_gateway: Open
     gateway = open_gateway((tool("a"),))
     gateway.add_source(ListSource("bank", [secret]), access=PAID)
     async with served(gateway, OPTIONS, expose="all") as url, client_of(url, "clerk") as clerk:
-        listed = [each.name for each in (await clerk.list_tools()).tools]
+        listed = [item.name for item in (await clerk.list_tools()).tools]
         mine, others = [await call(url, who, "pay", {"account": "7"}) for who in SECRETS]
 
     assert ["a", "pay"] == listed
@@ -152,17 +157,17 @@ async def test_token_identifies_the_caller_in_mcp_and_the_api(
         client_of(url, who) as client,
         httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
     ):
-        tools = [each.name for each in (await client.list_tools()).tools]
+        tools = [item.name for item in (await client.list_tools()).tools]
         called = await client.call_tool("pay", {})
         body = {"query": "pay a bill"}
-        found = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
+        response = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
         unknown = await http.get(
             url.replace("/mcp", "/api/search/tags"), headers={"Authorization": ""}
         )
 
     may = who == "clerk"
     assert (["pay"] if may else []) == tools
-    assert may == (not called.is_error) == ("bank/pay" in found.text)
+    assert may == (not called.is_error) == ("bank/pay" in response.text)
     assert 401 == unknown.status_code
     assert [True] * may == [bool(line["tenant"]) for line in gateway.usage.call_log.lines()]
 
@@ -183,9 +188,9 @@ async def test_each_caller_gets_the_digest_of_its_own_catalog(open_gateway: Open
                 texts[who].append(search.description or "")
 
         await note()
-        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        notifications: Any = {"tools_list_changed": True, "prompts_list_changed": True}
         await guest.list_prompts()
-        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as others:
+        async with clerk.listen(**notifications) as few, guest.listen(**notifications) as others:
             gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
             heard = [await anext(few)]
             gateway.add_source(Shop("more", thing("prompt", "p")))

@@ -25,7 +25,7 @@ MISSING: Mapping[str, frozenset[str]] = {
 }
 
 
-def checked(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
+def run_suite(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
     """Run the suite. Return the status of each check by scenario, and the output."""
     ran = subprocess.run(
         [
@@ -38,12 +38,12 @@ def checked(conformance: Script, url: str, folder: Path, *arguments: str) -> tup
         timeout=300,
         check=False,
     )
-    found: dict[str, dict[str, str]] = {}
+    statuses: dict[str, dict[str, str]] = {}
     for written in folder.rglob("checks.json"):
         scenario = STAMP.sub("", written.parent.name.removeprefix("server-"))
         checks = json.loads(written.read_text(encoding="utf-8"))
-        found[scenario] = {each["id"]: each["status"] for each in checks}
-    return found, ran.stdout
+        statuses[scenario] = {check["id"]: check["status"] for check in checks}
+    return statuses, ran.stdout
 
 
 @pytest.mark.parametrize("version", list(MISSING))
@@ -51,12 +51,12 @@ def test_conformance_suite_passes(
     conformance: Script, url: str, tmp_path: Path, version: str
 ) -> None:
     """All scenarios of the version, except those listed above with their reason."""
-    found, printed = checked(
+    statuses, printed = run_suite(
         conformance, url, tmp_path, "--suite", "all", "--spec-version", version
     )
 
-    assert len(found) >= 30, printed
-    failed = {name for name, checks in found.items() if "FAILURE" in checks.values()}
+    assert len(statuses) >= 30, printed
+    failed = {name for name, checks in statuses.items() if "FAILURE" in checks.values()}
     assert MISSING[version] == failed, printed
 
 
@@ -65,10 +65,10 @@ def test_conformance_suite_for_skills_passes(
     conformance: Script, url: str, tmp_path: Path, scenario: str
 ) -> None:
     """The suites of protocol versions do not include extensions."""
-    found, printed = checked(
+    statuses, printed = run_suite(
         conformance, url, tmp_path, "--scenario", f"sep-2640-skills-{scenario}"
     )
 
-    (checks,) = found.values()
+    (checks,) = statuses.values()
     assert "SUCCESS" in checks.values(), printed
     assert "FAILURE" not in checks.values(), printed

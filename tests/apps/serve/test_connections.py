@@ -30,7 +30,7 @@ PATIENCE_S = 60
 
 
 @asynccontextmanager
-async def half_sent(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
+async def send_incomplete(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
     """Send *data* over a new connection, and yield its reader."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -54,14 +54,14 @@ async def test_incomplete_request_closes_its_connection(
     open_gateway: OpenGateway, data: bytes
 ) -> None:
     options = HttpOptions(port=0, request_timeout_s=0.05)
-    async with served(open_gateway(), options) as url, half_sent(url, data) as reader:
+    async with served(open_gateway(), options) as url, send_incomplete(url, data) as reader:
         await ended(reader)
 
 
 async def test_incomplete_requests_do_not_block_other_clients(open_gateway: OpenGateway) -> None:
     options = HttpOptions(port=0, max_connections=5, request_timeout_s=600)
     async with served(open_gateway(), options) as url, AsyncExitStack() as stack:
-        readers = [await stack.enter_async_context(half_sent(url, HALF)) for _ in range(20)]
+        readers = [await stack.enter_async_context(send_incomplete(url, HALF)) for _ in range(20)]
         for _ in range(8):
             client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False))
             assert 400 == (await client.post(url, json={})).status_code
@@ -90,8 +90,8 @@ class Party:
     async def statuses(self, *sessions: dict[str, str]) -> list[int]:
         """Send a ping in each session, and return the statuses."""
         return [
-            (await self.client.post(self.url, json=PING, headers=each)).status_code
-            for each in sessions
+            (await self.client.post(self.url, json=PING, headers=response)).status_code
+            for response in sessions
         ]
 
 
@@ -114,14 +114,15 @@ async def parties(
             )
             for token in TOKENS
         ]
-        a, b, c = [Party(url, await stack.enter_async_context(each)) for each in clients]
+        a, b, c = [Party(url, await stack.enter_async_context(client)) for client in clients]
         yield a, b, c
 
 
 async def test_surplus_session_is_refused_until_another_ends(open_gateway: OpenGateway) -> None:
-    async with parties(open_gateway(), 2, session_idle_s=0.5) as (one, two, three):
+    async with parties(open_gateway(), 2, session_idle_s=0.5) as (first_party, two, three):
         started = [
-            (await each.client.post(each.url, json=HELLO)).status_code for each in (one, two, three)
+            (await response.client.post(response.url, json=HELLO)).status_code
+            for response in (first_party, two, three)
         ]
         async with asyncio.timeout(PATIENCE_S):
             while (await three.client.post(three.url, json=HELLO)).status_code != 200:

@@ -48,11 +48,11 @@ async def test_discover_describes_the_catalog(
 ) -> None:
     async with client_of(open_gateway(catalog), "discover") as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        found = await client.call_tool("discover", {"intent": "weather forecast", "limit": 2})
+        answer = await client.call_tool("discover", {"intent": "weather forecast", "limit": 2})
         everything = structured(await client.call_tool("discover", {}))
         searched = await client.call_tool("search_tools", {"query": "weather forecast"})
 
-    first = structured(found)["tools"][0]
+    first = structured(answer)["tools"][0]
     assert ["search_tools", "call_tool", "discover"] == names
     assert ("get_weather", "object") == (first["name"], first["schema"]["type"])
     assert first["confidence"] > 0.5
@@ -71,19 +71,19 @@ async def test_discover_hides_texts_of_suspicious_tools(open_gateway: OpenGatewa
     }
     odd = ToolDefinition(name="odd", title=attack, description=attack, input_schema=schema)
     async with client_of(open_gateway([suspicious(odd)]), "discover") as client:
-        found = await client.call_tool("discover", {"intent": "odd"})
+        answer = await client.call_tool("discover", {"intent": "odd"})
 
-    (row,) = structured(found)["tools"]
+    (row,) = structured(answer)["tools"]
     assert ("odd", True, ["city"]) == (row["name"], row["suspicious"], row["needs"])
-    assert attack not in text_of(found)
+    assert attack not in text_of(answer)
 
 
 async def test_discover_counts_omitted_schemas(open_gateway: OpenGateway) -> None:
     tools = [tool(f"t{number}", "x" * 7000) for number in range(20)]
     async with client_of(open_gateway(tools), "discover") as client:
-        found = structured(await client.call_tool("discover", {}))
+        answer = structured(await client.call_tool("discover", {}))
 
-    assert (8, 12) == (len(found["tools"]), found["omitted"])
+    assert (8, 12) == (len(answer["tools"]), answer["omitted"])
 
 
 @pytest.mark.parametrize(

@@ -68,26 +68,26 @@ async def served(
 async def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, mode: str) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     async with served(gateway, HttpOptions(port=0)) as url, Client(url, mode=mode) as client:
-        found = await client.call_tool("search_tools", {"query": "weather"})
+        answer = await client.call_tool("search_tools", {"query": "weather"})
         version = client.protocol_version
 
-    assert "get_weather" == found.structured_content["tools"][0]["name"]
+    assert "get_weather" == answer.structured_content["tools"][0]["name"]
     assert (version >= "2026") == (mode == "auto")
 
 
 async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGateway) -> None:
     """A cancelled server must not leave a listener whose file descriptor the next one reuses."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
-    shown: list[str] = []
+    tool_names: list[str] = []
     async with asyncio.timeout(30):
         for mode in ERAS:
             async with (
                 served(gateway, HttpOptions(port=0)) as url,
                 Client(url, mode=mode) as client,
             ):
-                shown += [each.name for each in (await client.list_tools()).tools]
+                tool_names += [item.name for item in (await client.list_tools()).tools]
 
-    assert ["search_tools", "call_tool"] * len(ERAS) == shown
+    assert ["search_tools", "call_tool"] * len(ERAS) == tool_names
 
 
 async def answer(
@@ -135,7 +135,7 @@ async def test_request_with_the_token_is_answered(open_gateway: OpenGateway) -> 
         httpx2.AsyncClient(headers=headers, trust_env=False) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
-        names = [each.name for each in (await client.list_tools()).tools]
+        names = [item.name for item in (await client.list_tools()).tools]
 
     assert ["search_tools", "call_tool"] == names
 
@@ -161,12 +161,12 @@ async def test_session_belongs_to_the_token_that_started_it(open_gateway: OpenGa
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
     async with served(open_gateway(), options) as url, httpx2.AsyncClient(trust_env=False) as http:
-        own = accept | {"Authorization": f"Bearer {TOKEN}"}
-        began = await http.post(url, json=HELLO, headers=own)
+        own_headers = accept | {"Authorization": f"Bearer {TOKEN}"}
+        began = await http.post(url, json=HELLO, headers=own_headers)
         session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
         statuses = [
             (await http.post(url, json=ping, headers=accept | session | bearer)).status_code
-            for bearer in (own, {"Authorization": f"Bearer {other}"})
+            for bearer in (own_headers, {"Authorization": f"Bearer {other}"})
         ]
 
     assert [200, 404] == statuses

@@ -44,7 +44,7 @@ COMBINATIONS = [
 """Combinations of options, API and metrics."""
 
 
-def made(
+def build_app(
     gateway: Gateway, options: HttpOptions, *, with_api: bool = True, with_metrics: bool = True
 ) -> Guard:
     """Return the application that `gateway serve` would serve, with an additional route."""
@@ -68,7 +68,7 @@ async def client_of(app: Guard) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-def walked(app: Guard) -> Iterator[tuple[str, str]]:
+def all_requests(app: Guard) -> Iterator[tuple[str, str]]:
     """Yield all methods with all paths of the routing table, and with some unknown paths."""
     paths = [str(getattr(route, "path", "")) for route in app.app.routes]
     assert "/mcp" in paths
@@ -80,10 +80,10 @@ def walked(app: Guard) -> Iterator[tuple[str, str]]:
 async def test_every_route_except_liveness_requires_a_credential(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
-    app = made(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
+    app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
     answered = set[tuple[str, str]]()
     async with client_of(app) as client:
-        for method, path in walked(app):
+        for method, path in all_requests(app):
             for credential in WRONG:
                 headers = {"Authorization": credential} if credential else {}
                 answer = await client.request(method, path, headers=headers)
@@ -99,30 +99,30 @@ async def test_every_route_except_liveness_requires_a_credential(
 async def test_valid_credential_is_accepted_everywhere(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
-    app = made(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
+    app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
     headers = {"Authorization": f"Bearer {OPERATOR}"}
     async with client_of(app) as client:
         answers = [
             (method, path, (await client.request(method, path, headers=headers)).status_code)
-            for method, path in walked(app)
+            for method, path in all_requests(app)
         ]
 
-    assert [] == [each for each in answers if each[2] in {401, 403, 421}]
+    assert [] == [answer for answer in answers if answer[2] in {401, 403, 421}]
     assert with_metrics == (("GET", "/metrics", 200) in answers)
 
 
 async def test_credential_without_rights_is_refused_where_rights_are_needed(
     open_gateway: OpenGateway,
 ) -> None:
-    app = made(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
+    app = build_app(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
     headers = {"Authorization": f"Bearer {TENANT}"}
     async with client_of(app) as client:
         answers = [
             (method, path, (await client.request(method, path, headers=headers)).status_code)
-            for method, path in walked(app)
+            for method, path in all_requests(app)
         ]
 
-    assert [] == [each for each in answers if each[2] == 401]
+    assert [] == [answer for answer in answers if answer[2] == 401]
     assert {
         ("GET", "/metrics"),
         ("HEAD", "/metrics"),
@@ -149,7 +149,7 @@ async def test_host_with_the_right_beginning_is_refused(
     open_gateway: OpenGateway, host: str
 ) -> None:
     """The header is parsed into a name and a numeric port."""
-    app = made(open_gateway(), HttpOptions(hosts=("gw.example:8930", "listed.example:80")))
+    app = build_app(open_gateway(), HttpOptions(hosts=("gw.example:8930", "listed.example:80")))
     async with client_of(app) as client:
         for path in ("/mcp", "/metrics", "/api/health", "/more", "/nothing"):
             assert (
@@ -171,7 +171,7 @@ async def test_origins_of_other_ports_and_names_are_refused(
 ) -> None:
     """This includes other ports of this machine, where other programs may serve pages."""
     options = HttpOptions(hosts=("gw.example",), origins=("https://app.example",))
-    app = made(open_gateway(), options)
+    app = build_app(open_gateway(), options)
     async with client_of(app) as client:
         for path in ("/mcp", "/metrics", "/api/health", "/more", "/nothing"):
             assert 403 == (await client.get(path, headers={"Origin": origin})).status_code
@@ -192,7 +192,7 @@ async def test_own_and_listed_origins_are_accepted(
 ) -> None:
     """The port of the Host header may differ, because it may be mapped to the server's port."""
     listed = ("https://app.example", "http://localhost:5173")
-    app = made(open_gateway(), HttpOptions(hosts=("gw.example",), origins=listed))
+    app = build_app(open_gateway(), HttpOptions(hosts=("gw.example",), origins=listed))
     async with client_of(app) as client:
         for path in ("/metrics", "/api/health", "/more"):
             answer = await client.get(path, headers={"Host": host, "Origin": origin})

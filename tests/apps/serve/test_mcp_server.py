@@ -45,8 +45,8 @@ async def test_meta_tools_find_and_call_a_tool(
 ) -> None:
     async with Client(mcp_server(open_gateway(catalog))) as client:
         tools = (await client.list_tools()).tools
-        found = await client.call_tool("search_tools", {"query": "weather forecast"})
-        first = found.structured_content["tools"][0]
+        answer = await client.call_tool("search_tools", {"query": "weather forecast"})
+        first = answer.structured_content["tools"][0]
         called = await client.call_tool("call_tool", {"name": first["name"], "arguments": {}})
 
     assert ["search_tools", "call_tool"] == [tool.name for tool in tools]
@@ -54,7 +54,7 @@ async def test_meta_tools_find_and_call_a_tool(
     hints = [tool.annotations for tool in tools]
     assert [True, False] == [hint.read_only_hint for hint in hints if hint is not None]
     assert ("get_weather", "match") == (first["name"], first["kind"])
-    assert "parameters" in json.loads(text_of(found))["tools"][0]
+    assert "parameters" in json.loads(text_of(answer))["tools"][0]
     assert "called get_weather" == text_of(called)
 
 
@@ -70,13 +70,13 @@ async def test_digest_changes_only_with_the_catalog(open_gateway: OpenGateway) -
         lists.append((await client.list_tools()).model_dump_json())
         gateway.add_tool(find_invoice)
         lists.append((await client.list_tools()).model_dump_json())
-        found = await client.call_tool("search_tools", {"query": "find an invoice"})
+        answer = await client.call_tool("search_tools", {"query": "find an invoice"})
         await gateway.remove_server("local")
         lists.append((await client.list_tools()).model_dump_json())
 
     assert lists[0] == lists[1] == lists[3]
     assert "local (1: find, invoice)" in lists[2]
-    assert "find_invoice" == found.structured_content["tools"][0]["name"]
+    assert "find_invoice" == answer.structured_content["tools"][0]["name"]
 
 
 def find_invoice(customer: str) -> str:
@@ -116,12 +116,12 @@ async def test_meta_tools_correct_or_refuse_unknown_arguments(open_gateway: Open
     async with Client(mcp_server(gateway)) as client:
         passed = await client.call_tool("call_tool", {"name": "purge", "args": {"folder": "tmp"}})
         refused = await client.call_tool("call_tool", {"name": "purge", "fodler": "tmp"})
-        found = await client.call_tool("search_tools", {"q": "remove files"})
+        answer = await client.call_tool("search_tools", {"q": "remove files"})
 
     assert "removed tmp" == text_of(passed)
     assert refused.is_error
     assert '"additionalProperties": false' in text_of(refused)
-    assert ["purge"] == [each["name"] for each in found.structured_content["tools"]]
+    assert ["purge"] == [tool["name"] for tool in answer.structured_content["tools"]]
 
 
 async def test_suspicious_tool_is_not_listed_but_can_be_called(open_gateway: OpenGateway) -> None:
@@ -171,11 +171,11 @@ async def test_lone_surrogates_do_not_break_answers(
     gateway.add_source(ListSource("odd", [odd], trusted=True))
     async with Client(mcp_server(gateway, expose=expose)) as client:
         listed = (await client.list_tools()).tools
-        found = await client.call_tool("search_tools", {"query": "fold a letter"})
+        answer = await client.call_tool("search_tools", {"query": "fold a letter"})
 
-    assert (expose == "all") == ("Fold a letter ?." in [each.description for each in listed])
+    assert (expose == "all") == ("Fold a letter ?." in [item.description for item in listed])
     assert (expose == "all") == ("size?" in str(listed[0].input_schema))
-    assert (expose == "all") == found.is_error
+    assert (expose == "all") == answer.is_error
 
 
 class Pictures(ListSource):
@@ -198,7 +198,7 @@ def blocks() -> Iterable[dict[str, object]]:
     yield {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "inner"}}
 
 
-async def drawn(open_gateway: OpenGateway, result: InvokeResult) -> types.CallToolResult:
+async def call_result(open_gateway: OpenGateway, result: InvokeResult) -> types.CallToolResult:
     """Return the call result of a client for *result*."""
     gateway = open_gateway()
     gateway.add_source(Pictures(result))
@@ -209,7 +209,7 @@ async def drawn(open_gateway: OpenGateway, result: InvokeResult) -> types.CallTo
 async def test_all_content_blocks_are_passed_through(open_gateway: OpenGateway) -> None:
     sent = list(blocks())
     content = tuple(Content(type=str(block["type"]), text="", data=block) for block in sent)
-    result = await drawn(
+    result = await call_result(
         open_gateway, InvokeResult(tool_id="pictures/draw", content=content, structured={"n": 1})
     )
 
@@ -223,7 +223,7 @@ async def test_unknown_content_block_becomes_text(open_gateway: OpenGateway) -> 
     """Clients would reject the whole result."""
     sent: list[JsonObject] = [{"type": "hologram"}, {"type": ["text"]}, {"type": "text"}]
     content = tuple(Content(type="", text="", data=block) for block in sent)
-    result = await drawn(open_gateway, InvokeResult(tool_id="pictures/draw", content=content))
+    result = await call_result(open_gateway, InvokeResult(tool_id="pictures/draw", content=content))
 
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     assert sent == [json.loads(text) for text in texts]
@@ -272,12 +272,12 @@ async def test_additional_tools_are_listed_after_the_meta_tools(open_gateway: Op
     ]
     async with Client(mcp_server(gateway, extras=extras)) as client:
         drawn = await client.call_tool("draw_graph", {"what": "it"})
-        found = await client.call_tool("search_tools", {"query": "weather"})
+        answer = await client.call_tool("search_tools", {"query": "weather"})
         listed = await names_of(client)
     async with Client(mcp_server(gateway, expose="all", extras=extras)) as client:
         every = await names_of(client)
 
     assert ["search_tools", "call_tool", "draw_graph"] == listed
     assert "drew it" == text_of(drawn)
-    assert "get_weather" == found.structured_content["tools"][0]["name"]
+    assert "get_weather" == answer.structured_content["tools"][0]["name"]
     assert ["get_weather"] == every

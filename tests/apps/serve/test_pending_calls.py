@@ -53,7 +53,7 @@ class Desk:
         )
 
 
-async def refused(work: Any) -> MCPError:
+async def error_of(work: Any) -> MCPError:
     """Return the MCP error of *work*, which must fail."""
     with pytest.raises(MCPError) as raised:
         await work
@@ -73,9 +73,14 @@ async def refused(work: Any) -> MCPError:
     ],
 )
 async def test_tool_asks_the_client_of_its_call(
-    behind: Make, mode: str, over: str, name: str, arguments: dict[str, object], answer: str
+    open_fixture_gateway: Make,
+    mode: str,
+    over: str,
+    name: str,
+    arguments: dict[str, object],
+    answer: str,
 ) -> None:
-    async with Desk().client(mcp_server(behind(over)), mode) as client:
+    async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         result = await client.call_tool("call_tool", {"name": name, "arguments": arguments})
 
     assert not result.is_error, text_of(result)
@@ -84,8 +89,8 @@ async def test_tool_asks_the_client_of_its_call(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_prompt_asks_the_client(behind: Make, mode: str, over: str) -> None:
-    async with Desk().client(mcp_server(behind(over)), mode) as client:
+async def test_prompt_asks_the_client(open_fixture_gateway: Make, mode: str, over: str) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         (message,) = (await client.get_prompt("fixture/test_input_required_result_prompt")).messages
 
     assert isinstance(message.content, types.TextContent)
@@ -95,10 +100,10 @@ async def test_prompt_asks_the_client(behind: Make, mode: str, over: str) -> Non
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
 async def test_progress_reaches_only_clients_that_want_it(
-    behind: Make, mode: str, over: str
+    open_fixture_gateway: Make, mode: str, over: str
 ) -> None:
     desk, call = Desk(), {"name": "test_tool_with_progress"}
-    server = mcp_server(behind(over))
+    server = mcp_server(open_fixture_gateway(over))
     async with Client(piped(server, legacy=mode == "legacy"), mode=mode) as client:
         await client.call_tool("call_tool", call)
         assert [] == desk.done
@@ -110,41 +115,47 @@ async def test_progress_reaches_only_clients_that_want_it(
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("name", ["test_elicitation", "test_input_required_result_list_roots"])
 async def test_session_client_without_the_capability_gets_an_error(
-    behind: Make, over: str, name: str
+    open_fixture_gateway: Make, over: str, name: str
 ) -> None:
-    async with Client(mcp_server(behind(over)), mode="legacy") as client:
+    async with Client(mcp_server(open_fixture_gateway(over)), mode="legacy") as client:
         result = await client.call_tool("call_tool", {"name": name})
 
     assert result.is_error
     assert "the client cannot do it" in text_of(result)
 
 
-async def test_session_client_without_the_capability_gets_a_prompt_error(behind: Make) -> None:
-    async with Client(mcp_server(behind("object")), mode="legacy") as client:
-        error = await refused(client.get_prompt("test_input_required_result_prompt"))
+async def test_session_client_without_the_capability_gets_a_prompt_error(
+    open_fixture_gateway: Make,
+) -> None:
+    async with Client(mcp_server(open_fixture_gateway("object")), mode="legacy") as client:
+        error = await error_of(client.get_prompt("test_input_required_result_prompt"))
         await client.get_prompt("test_simple_prompt")
 
     assert types.INVALID_PARAMS == error.error.code
     assert "elicitation" in error.error.message
 
 
-async def test_stateless_client_without_the_capability_gets_an_error(behind: Make) -> None:
-    async with Client(mcp_server(behind("object"))) as client:
-        error = await refused(client.call_tool("call_tool", {"name": "test_sampling"}))
-        of_prompt = await refused(client.get_prompt("test_input_required_result_prompt"))
+async def test_stateless_client_without_the_capability_gets_an_error(
+    open_fixture_gateway: Make,
+) -> None:
+    async with Client(mcp_server(open_fixture_gateway("object"))) as client:
+        error = await error_of(client.call_tool("call_tool", {"name": "test_sampling"}))
+        of_prompt = await error_of(client.get_prompt("test_input_required_result_prompt"))
 
     assert types.MISSING_REQUIRED_CLIENT_CAPABILITY == error.error.code
     assert {"requiredCapabilities": {"sampling": {}}} == error.error.data
     assert "elicitation" in of_prompt.error.message
 
 
-async def test_stateless_server_knows_the_capabilities_of_the_client(behind: Make) -> None:
-    server = mcp_server(behind("modern"))
+async def test_stateless_server_knows_the_capabilities_of_the_client(
+    open_fixture_gateway: Make,
+) -> None:
+    server = mcp_server(open_fixture_gateway("modern"))
     async with Client(server, sampling_callback=Desk().sample) as client:
         call = {"name": "test_input_required_result_capabilities"}
         answer = await client.call_tool("call_tool", call)
     async with Client(server) as client:
-        error = await refused(client.call_tool("call_tool", {"name": "test_missing_capability"}))
+        error = await error_of(client.call_tool("call_tool", {"name": "test_missing_capability"}))
 
     assert text_of(answer).startswith("model: the model on")
     assert "person" not in text_of(answer)
@@ -177,27 +188,29 @@ async def next_round(
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_call_token_is_valid_once_and_for_its_call(behind: Make, over: str) -> None:
-    async with Desk().client(mcp_server(behind(over))) as client:
+async def test_call_token_is_valid_once_and_for_its_call(
+    open_fixture_gateway: Make, over: str
+) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway(over))) as client:
         first = await first_round(client)
         state = first.request_state
         (key,) = first.input_requests or {}
         responses: types.InputResponses = {key: ACCEPTED}
         refusals = [
-            await refused(next_round(client, "guessed", responses)),
-            await refused(next_round(client, f"{state}x", responses)),
-            await refused(next_round(client, state, responses, "Who else?")),
+            await error_of(next_round(client, "guessed", responses)),
+            await error_of(next_round(client, f"{state}x", responses)),
+            await error_of(next_round(client, state, responses, "Who else?")),
         ]
         done = await next_round(client, state, responses)
-        refusals.append(await refused(next_round(client, state, responses)))
+        refusals.append(await error_of(next_round(client, state, responses)))
 
     assert [types.INVALID_PARAMS] * 4 == [error.error.code for error in refusals]
     assert isinstance(done, types.CallToolResult)
     assert "accept" in text_of(done)
 
 
-async def test_missing_input_is_requested_again(behind: Make) -> None:
-    async with Desk().client(mcp_server(behind("modern"))) as client:
+async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway("modern"))) as client:
         latest = await first_round(client)
         (key,) = latest.input_requests or {}
         for responses in ({}, {key: types.ListRootsResult(roots=[])}, {"other": ACCEPTED}):
@@ -216,7 +229,7 @@ async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> Non
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
     async with Desk().client(mcp_server(gateway)) as client:
-        error = await refused(try_without_end(client))
+        error = await error_of(try_without_end(client))
 
     assert types.INVALID_PARAMS == error.error.code
 
@@ -229,12 +242,12 @@ async def try_without_end(client: Client) -> None:
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_refusal_of_the_client_ends_the_call(behind: Make, over: str) -> None:
+async def test_refusal_of_the_client_ends_the_call(open_fixture_gateway: Make, over: str) -> None:
 
     async def refuse(context: object, params: types.ElicitRequestParams) -> Any:
         return types.ErrorData(code=-1, message="not today")
 
-    server = mcp_server(behind(over))
+    server = mcp_server(open_fixture_gateway(over))
     async with Client(server, mode="legacy", elicitation_callback=refuse) as client:
         result = await client.call_tool("call_tool", {"name": "test_elicitation"})
 
@@ -255,10 +268,10 @@ SHELF = (
 async def test_person_approves_destructive_calls(
     open_gateway: OpenGateway, mode: str, action: Any, answer: str
 ) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
-        asked.append(params.message)
+        questions.append(params.message)
         return types.ElicitResult(action=action, content={} if action == "accept" else None)
 
     server = mcp_server(open_gateway(SHELF))
@@ -268,7 +281,7 @@ async def test_person_approves_destructive_calls(
         silent = await client.call_tool("call_tool", {"name": "stay_silent"})
 
     assert (True, "called stay_silent") == (text_of(wiped).find(answer) >= 0, text_of(silent))
-    assert ['May the model call shelf/wipe with {"disk": "C:"}?'] == asked
+    assert ['May the model call shelf/wipe with {"disk": "C:"}?'] == questions
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -290,7 +303,7 @@ async def test_client_that_cannot_be_asked_calls_nothing_destructive(
     assert ["called wipe"] * 2 == [text_of(listed), text_of(allowed)]
 
 
-def alone(calls: PendingCalls) -> Server[Any]:
+def standalone_server(calls: PendingCalls) -> Server[Any]:
     """Return a server with one tool that asks for a name."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
@@ -311,7 +324,7 @@ def alone(calls: PendingCalls) -> Server[Any]:
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
-    async with Desk().client(alone(PendingCalls()), mode) as client:
+    async with Desk().client(standalone_server(PendingCalls()), mode) as client:
         result = await client.call_tool("ask", {})
 
     assert "Ada" in text_of(result)
@@ -319,9 +332,9 @@ async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
 
 async def test_number_of_waiting_calls_is_limited() -> None:
     """Clients that start calls and never return must cost a bounded amount of memory."""
-    async with Desk().client(alone(PendingCalls(max_pending=2))) as client:
+    async with Desk().client(standalone_server(PendingCalls(max_pending=2))) as client:
         for _ in range(2):
             await client.session.call_tool("ask", {}, allow_input_required=True)
-        error = await refused(client.session.call_tool("ask", {}, allow_input_required=True))
+        error = await error_of(client.session.call_tool("ask", {}, allow_input_required=True))
 
     assert "too many" in error.error.message

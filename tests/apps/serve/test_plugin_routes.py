@@ -53,7 +53,7 @@ async def test_plugin_route_requires_the_token_and_gets_the_caller(
         missing = await requests.get("/plugins/other/count", headers=headers)
 
     assert (401, 421, 200, 404) == (
-        *(each.status_code for each in (refused, foreign, answer, missing)),
+        *(response.status_code for response in (refused, foreign, answer, missing)),
     )
     assert answer.text.endswith(f": {len(catalog)}")
 

@@ -21,7 +21,7 @@ FOREIGN = {"Host": "10.1.2.3:8930", "Origin": "https://evil.example"}
 
 
 @asynccontextmanager
-async def probing(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+async def probe_client(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client without a token, for a server that requires one."""
     options = HttpOptions(host="0.0.0.0", token="s3cret-of-the-test")
     app = http_app(mcp_server(gateway), options, routes=probe_routes(gateway))
@@ -34,7 +34,7 @@ async def probing(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
 
 async def test_readiness_follows_the_first_index(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         alive, first = await http.get("/livez"), await http.get("/readyz")
         await gateway.report()
         later, head = await http.get("/readyz"), await http.head("/readyz")
@@ -52,7 +52,7 @@ async def test_failed_server_makes_readiness_partial(open_gateway: OpenGateway) 
     """The other servers work. Names of servers are not shown without a token."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     gateway.add_server("secret", command="no-such-program")
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         await gateway.report()
         answer = await http.get("/readyz")
 
@@ -68,7 +68,7 @@ async def test_failed_store_leaves_the_replica_ready(open_gateway: OpenGateway) 
         embedder=HashingEmbedder(),
         vector_store=BrokenStore(),
     )
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         await gateway.report()
         answer = await http.get("/readyz")
 

@@ -36,7 +36,7 @@ class RoundRobin:
 
 
 @asynccontextmanager
-async def balanced(
+async def balanced_replicas(
     open_gateway: OpenGateway,
 ) -> AsyncIterator[tuple[RoundRobin, httpx2.AsyncClient]]:
     """Yield a load balancer for two replicas with the same catalog, and its client."""
@@ -55,25 +55,25 @@ async def balanced(
 async def test_stateless_client_may_reach_any_replica(open_gateway: OpenGateway) -> None:
     url = "http://127.0.0.1:8930/mcp"
     async with (
-        balanced(open_gateway) as (balancer, http),
+        balanced_replicas(open_gateway) as (balancer, http),
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
-        names = [each.name for each in (await client.list_tools()).tools]
-        found = [
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        answer = [
             await client.call_tool("search_tools", {"query": f"weather {number}"})
             for number in range(4)
         ]
 
     assert ["search_tools", "call_tool"] == names
     assert ["get_weather"] * 4 == [
-        (each.structured_content or {})["tools"][0]["name"] for each in found
+        (tool.structured_content or {})["tools"][0]["name"] for tool in answer
     ]
     assert {0, 1} == {*balancer.used}
 
 
 async def test_session_exists_in_one_replica(open_gateway: OpenGateway) -> None:
     """Another replica answers 404, and the protocol then requires a new session."""
-    async with balanced(open_gateway) as (_, http):
+    async with balanced_replicas(open_gateway) as (_, http):
         began = await http.post("http://127.0.0.1:8930/mcp", json=HELLO, headers=ACCEPT)
         session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
         ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}

@@ -57,7 +57,7 @@ async def test_suspicious_resources_are_not_listed_but_can_be_read(
     """Clients give the texts of a list to their model."""
     things = [thing("resource", "a://x"), thing("resource", "a://{id}"), thing("prompt", "p")]
     things[1] = replace(things[1], details={"template": True})
-    odd = [suspicious(replace(each, name=f"odd-{each.name}")) for each in things]
+    odd = [suspicious(replace(item, name=f"odd-{item.name}")) for item in things]
     shop = Shop("shop", *things, *odd)
     shop.answer = {**filled({"type": "text", "text": "Hello."}), "contents": []}
     gateway = open_gateway()
@@ -122,9 +122,9 @@ async def test_links_in_prompts_and_tools_are_rewritten(fixture: Gateway) -> Non
         )
         called = await client.call_tool("call_tool", {"name": "test_embedded_resource"})
 
-    held = [prompt.messages[0].content, called.content[0]]
+    held_call = [prompt.messages[0].content, called.content[0]]
     assert ["gateway:/fixture/test://static-text", "gateway:/fixture/test://embedded-resource"] == [
-        block.resource.uri for block in held if isinstance(block, types.EmbeddedResource)
+        block.resource.uri for block in held_call if isinstance(block, types.EmbeddedResource)
     ]
 
 
@@ -266,7 +266,7 @@ async def test_resource_is_read_under_its_alias(fixture: Gateway, mode: str) -> 
     )
     addresses = ["gateway:/work/docs:today", "gateway:/work/docs:7/data", "test://static-text"]
     async with Client(mcp_server(fixture), mode=mode) as client:
-        listed = {each.uri for each in (await client.list_resources()).resources}
+        listed = {resource.uri for resource in (await client.list_resources()).resources}
         templates = (await client.list_resource_templates()).resource_templates
         read = [(await client.read_resource(uri)).contents[0].uri for uri in addresses]
         with pytest.raises(MCPError, match="virtual server 'work' has no resource"):
@@ -276,7 +276,7 @@ async def test_resource_is_read_under_its_alias(fixture: Gateway, mode: str) -> 
         (block,) = (await client.call_tool("call_tool", call)).content
 
     assert addresses[0] in listed
-    assert "gateway:/work/docs:{id}/data" in {each.uri_template for each in templates}
+    assert "gateway:/work/docs:{id}/data" in {resource.uri_template for resource in templates}
     assert addresses == read
     assert 1 == len(prompt.messages)
     assert isinstance(block, types.EmbeddedResource)

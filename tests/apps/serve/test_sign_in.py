@@ -95,14 +95,14 @@ class Team:
 @pytest.fixture
 async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]:
     bridge = Bridge("giver")
-    own = replace(OPTIONS, catalog_store_path=tmp_path / "catalog.sqlite3")
+    options = replace(OPTIONS, catalog_store_path=tmp_path / "catalog.sqlite3")
     async with signing_place(bridge, Authority(), tmp_path / "record", tmp_path / "x") as place:
-        gateways = open_gateway(options=own), open_gateway(options=own)
+        gateways = open_gateway(options=options), open_gateway(options=options)
         target = HttpServer(place.url, auth=OAuth(per_user=True))
         for gateway in gateways:
             gateway.add_server("srv", server=target, access=Access(scopes=USE))
         # The server's own sign-in lists its tools.
-        auth = with_token_store("srv", target, open_tokens(own, gateways[0].store)).auth
+        auth = with_token_store("srv", target, open_tokens(options, gateways[0].store)).auth
         assert isinstance(auth, OAuth)
         await replace(place, tokens=auth.tokens).sign_in()  # type: ignore[arg-type]  # it has some
         place.authority.seen.clear()
@@ -111,10 +111,10 @@ async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]
 
 
 async def test_users_sign_in_and_out_at_any_replica(team: Team) -> None:
-    with pytest.raises(SignInRequiredError) as asked:
+    with pytest.raises(SignInRequiredError) as form_page:
         await team.echo(ADA)
     browser, other = team.browser(), team.browser(1)
-    page = await browser.get(asked.value.address)
+    page = await browser.get(form_page.value.address)
     back = await team.begin(browser)
     other.cookies = browser.cookies
     done = await other.get(back)
@@ -125,7 +125,7 @@ async def test_users_sign_in_and_out_at_any_replica(team: Team) -> None:
     with pytest.raises(SignInRequiredError):
         await team.echo(ADA)
 
-    assert PAGE == asked.value.address
+    assert PAGE == form_page.value.address
     assert "Sign in to srv" in page.text
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert (200, True) == (done.status_code, "ada is signed in to srv" in done.text)
@@ -155,9 +155,9 @@ async def test_sign_in_cannot_be_completed_in_another_browser(team: Team) -> Non
     """
     eve, ada = team.browser(), team.browser()
     lure = await team.begin(eve, "token-of-eve")
-    own = await team.begin(ada)
+    ada_redirect = await team.begin(ada)
     state = parse_qs(urlsplit(lure).query)["state"][0]
-    own_code = parse_qs(urlsplit(own).query)["code"][0]
+    own_code = parse_qs(urlsplit(ada_redirect).query)["code"][0]
 
     refused = [
         await team.browser().get(lure),
@@ -170,12 +170,12 @@ async def test_sign_in_cannot_be_completed_in_another_browser(team: Team) -> Non
         with pytest.raises(SignInRequiredError):
             await team.echo(caller)
 
-    assert [400] * 5 == [each.status_code for each in refused]
+    assert [400] * 5 == [response.status_code for response in refused]
     assert "exchanged" not in team.place.authority.seen
-    assert 200 == (await ada.get(own)).status_code
+    assert 200 == (await ada.get(ada_redirect)).status_code
     assert "hi" == await team.echo(ADA)
     # A response is accepted only once.
-    assert 400 == (await ada.get(own)).status_code
+    assert 400 == (await ada.get(ada_redirect)).status_code
 
 
 @pytest.mark.parametrize(
@@ -226,11 +226,11 @@ async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
 @pytest.mark.parametrize("mode", ["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
 async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, mode: str) -> None:
     """The call then continues. Other clients get the address in an error."""
-    shown: list[types.ElicitRequestURLParams] = []
+    opened_addresses: list[types.ElicitRequestURLParams] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
         assert isinstance(params, types.ElicitRequestURLParams)
-        shown.append(params)
+        opened_addresses.append(params)
         browser = team.browser()
         assert 200 == (await browser.get(await team.begin(browser))).status_code
         return types.ElicitResult(action="accept")
@@ -243,7 +243,7 @@ async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, 
 
     assert PAGE in str(refused.content)
     assert "hi" in str(answer.content)
-    assert [PAGE] == [each.url for each in shown]
+    assert [PAGE] == [item.url for item in opened_addresses]
 
 
 @pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])

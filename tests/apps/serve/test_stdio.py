@@ -22,7 +22,7 @@ def read(line: str) -> Item:
         return error
 
 
-async def through(*items: Item) -> list[Item]:
+async def repair_all(*items: Item) -> list[Item]:
     """Return the items after `repair`."""
 
     async def incoming() -> AsyncIterator[Item]:
@@ -46,7 +46,7 @@ async def test_lone_surrogates_are_repaired(written: str, received: str) -> None
     refused = read(REQUEST % written)
     assert isinstance(refused, ValidationError)
 
-    (item,) = await through(refused)
+    (item,) = await repair_all(refused)
 
     assert isinstance(item, SessionMessage)
     assert isinstance(item.message, JSONRPCRequest)
@@ -57,4 +57,4 @@ async def test_other_items_are_unchanged() -> None:
     good = read(REQUEST % "mail")
     items = (good, read("garbage"), read(r'{"id": "\ud800"}'), read("[]"), OSError("gone"))
 
-    assert list(items) == await through(*items)
+    assert list(items) == await repair_all(*items)

@@ -63,12 +63,12 @@ async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[C
             yield client
 
 
-def streaming(gateway: Gateway, expose: Expose = "all") -> Client:
+def stream_client(gateway: Gateway, expose: Expose = "all") -> Client:
     """Return a client that opens streams for notifications."""
     return Client(mcp_server(gateway, expose=expose), cache=None)
 
 
-async def listed(client: Client) -> dict[str, list[str]]:
+async def list_all(client: Client) -> dict[str, list[str]]:
     """Return all lists, keyed by kind."""
     return {
         "tool": [tool.name for tool in (await client.list_tools()).tools],
@@ -80,16 +80,16 @@ async def listed(client: Client) -> dict[str, list[str]]:
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
 async def test_stateless_client_is_notified_of_a_list_on_its_stream(
-    behind: Make, over: str, kind: str
+    open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
-    async with streaming(behind(over)) as client:
-        before = await listed(client)
+    async with stream_client(open_fixture_gateway(over)) as client:
+        before = await list_all(client)
         async with client.listen(
             tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
         ) as events:
             await client.call_tool(f"test_trigger_{kind}_change")
             event = await anext(events)
-        after = await listed(client)
+        after = await list_all(client)
 
     assert CHANGES[kind][1] == event
     assert [kind] == [name for name in before if before[name] != after[name]]
@@ -98,10 +98,12 @@ async def test_stateless_client_is_notified_of_a_list_on_its_stream(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_session_client_is_notified_of_a_list(behind: Make, over: str, kind: str) -> None:
+async def test_session_client_is_notified_of_a_list(
+    open_fixture_gateway: Make, over: str, kind: str
+) -> None:
     listener = Listener()
-    async with session(behind(over), listener) as client:
-        await listed(client)
+    async with session(open_fixture_gateway(over), listener) as client:
+        await list_all(client)
         await client.call_tool(f"test_trigger_{kind}_change")
         heard, can = await listener.heard.get(), client.server_capabilities.tools
 
@@ -115,8 +117,8 @@ async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -
     gateway = open_gateway((tool("a"),))
     shop = ListSource("shop", [suspicious(tool("b"))])
     gateway.add_source(shop)
-    async with streaming(gateway) as client:
-        await listed(client)
+    async with stream_client(gateway) as client:
+        await list_all(client)
         async with client.listen(tools_list_changed=True, prompts_list_changed=True) as events:
             shop.tools = [suspicious(tool("b", "Anew."))]
             gateway.add_source(Shop("more", thing("prompt", "p")))
@@ -125,7 +127,7 @@ async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -
             shop.tools = [tool("b")]
             await gateway.refresh()
             heard.append(await anext(events))
-        tools = (await listed(client))["tool"]
+        tools = (await list_all(client))["tool"]
 
     assert [PromptsListChanged(), ToolsListChanged()] == heard
     assert ["a", "b"] == tools
@@ -133,9 +135,9 @@ async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -
 
 async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, streaming(gateway, "meta") as other:
-        await listed(client)
-        await listed(other)
+    async with stream_client(gateway) as client, stream_client(gateway, "meta") as other:
+        await list_all(client)
+        await list_all(other)
         async with (
             client.listen(tools_list_changed=True) as events,
             other.listen(tools_list_changed=True, prompts_list_changed=True) as others,
@@ -150,7 +152,7 @@ async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> N
 async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> None:
     """Clients that never requested the list have nothing to invalidate."""
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+    async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         gateway.add_source(ListSource("one", [tool("b")]))
         await client.list_tools()
         gateway.add_source(ListSource("empty", []))
@@ -161,7 +163,7 @@ async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> 
 
 async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+    async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         await client.list_tools()
         gateway.add_source(ListSource("late", [tool("b")]))
         # Closed in the same turn of the loop, so that the watcher finds a closed gateway.
@@ -173,10 +175,10 @@ async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGatew
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("address", [PLACED, WATCHED])
 async def test_stateless_client_is_notified_of_a_resource_on_its_stream(
-    behind: Make, over: str, address: str
+    open_fixture_gateway: Make, over: str, address: str
 ) -> None:
     async with (
-        streaming(behind(over)) as client,
+        stream_client(open_fixture_gateway(over)) as client,
         client.listen(resource_subscriptions=[address, "test://no-such"]) as events,
     ):
         await client.call_tool("test_touch", {"uri": "test://static-text"})
@@ -190,9 +192,9 @@ async def test_stateless_client_is_notified_of_a_resource_on_its_stream(
     ("over", "part"), [("object", ""), ("modern", ""), ("legacy", ""), ("legacy", "/part")]
 )
 async def test_session_client_is_notified_of_its_watched_resources(
-    behind: Make, over: str, part: str
+    open_fixture_gateway: Make, over: str, part: str
 ) -> None:
-    listener, other, gateway = Listener(), Listener(), behind(over)
+    listener, other, gateway = Listener(), Listener(), open_fixture_gateway(over)
     async with session(gateway, listener) as client, session(gateway, other) as bystander:
         await bystander.subscribe_resource("test://static-text")
         for _ in range(2):
@@ -209,9 +211,9 @@ async def test_session_client_is_notified_of_its_watched_resources(
     assert can.subscribe
 
 
-async def test_clients_of_both_eras_are_notified_over_http(behind: Make) -> None:
+async def test_clients_of_both_eras_are_notified_over_http(open_fixture_gateway: Make) -> None:
     listener, touch = Listener(), {"name": "fixture/test_touch", "arguments": {}}
-    async with served(behind("modern"), HttpOptions(port=0)) as url:
+    async with served(open_fixture_gateway("modern"), HttpOptions(port=0)) as url:
         async with session(url, listener) as client:
             await client.subscribe_resource(PLACED)
             await client.call_tool("call_tool", touch)
@@ -234,21 +236,21 @@ async def wait_until_watched(client: Client, watched: str) -> None:
     raise AssertionError(watched)
 
 
-async def test_unwatched_resources_are_unsubscribed_upstream(behind: Make) -> None:
-    gateway = behind("legacy")
-    async with session(gateway, Listener()) as one:
+async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gateway: Make) -> None:
+    gateway = open_fixture_gateway("legacy")
+    async with session(gateway, Listener()) as first_client:
         async with session(gateway, Listener()) as other:
-            await one.subscribe_resource(PLACED)
+            await first_client.subscribe_resource(PLACED)
             await other.subscribe_resource(PLACED)
-            await one.unsubscribe_resource(PLACED)
-            await one.unsubscribe_resource(PLACED)
-            await wait_until_watched(one, WATCHED)
-        await wait_until_watched(one, "")
+            await first_client.unsubscribe_resource(PLACED)
+            await first_client.unsubscribe_resource(PLACED)
+            await wait_until_watched(first_client, WATCHED)
+        await wait_until_watched(first_client, "")
 
 
 @pytest.mark.parametrize("uri", ["test://static-binary", "test://no-such", "gateway:/no/x:y"])
-async def test_unwatchable_resource_is_refused(behind: Make, uri: str) -> None:
-    async with session(behind("legacy"), Listener()) as client:
+async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: str) -> None:
+    async with session(open_fixture_gateway("legacy"), Listener()) as client:
         with pytest.raises(MCPError) as refused:
             await client.subscribe_resource(uri)
 
@@ -279,7 +281,7 @@ async def test_upstream_is_subscribed_once_for_all_watchers(open_gateway: OpenGa
     source, address = Reporting(), "gateway:/reporting/a:b"
     gateway = open_gateway()
     gateway.add_source(source)
-    async with streaming(gateway) as client:
+    async with stream_client(gateway) as client:
         async with client.listen(resource_subscriptions=[address]) as events:
             callbacks = await source.watched.get()
             async with client.listen(resource_subscriptions=[address]):
@@ -317,7 +319,7 @@ async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway)
     gateway.add_source(source)
     addresses = [f"gateway:/reporting/{path}" for path in paths]
     async with (
-        streaming(gateway) as client,
+        stream_client(gateway) as client,
         client.listen(resource_subscriptions=addresses) as events,
     ):
         by_start = [await source.watched.get() for _ in paths]
@@ -369,7 +371,7 @@ async def test_slow_client_gets_one_notification_for_many_changes(
     for _ in range(100):
         callbacks.on_change()
         await asyncio.sleep(0)
-        await asyncio.gather(*(each for each in asyncio.all_tasks() if "publish" in str(each)))
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if "publish" in str(task)))
     slow.door.set()
     for _ in range(1000):
         await asyncio.sleep(0)

@@ -32,7 +32,7 @@ WRITABLE = ODD.encode("utf-8", "ignore").decode()
 Ask = Callable[[Gateway, Client], Awaitable[object]]
 
 
-def seen(answer: object) -> str:
+def sent_json(answer: object) -> str:
     """Return *answer* as the JSON sent to a client, which must be strict UTF-8."""
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json", by_alias=True)
@@ -56,9 +56,9 @@ def texts_in(value: object) -> Iterator[str]:
 
 def check(answer: object) -> None:
     """Check that *answer* contains the visible characters of the odd text, and no others."""
-    value = json.loads(seen(answer))
+    value = json.loads(sent_json(answer))
     texts = [*texts_in(value)]
-    assert any("marked xx" in text for text in texts), seen(answer)[:500]
+    assert any("marked xx" in text for text in texts), sent_json(answer)[:500]
     unseen = {char for text in texts for char in text if char in KINDS}
     assert set() == unseen
     assert {"Cc", "Cf", "Cs", "Co"}.isdisjoint(
@@ -67,7 +67,7 @@ def check(answer: object) -> None:
 
 
 @asynccontextmanager
-async def opened(
+async def open_session(
     open_gateway: OpenGateway, folder: Path, heard: list[object]
 ) -> AsyncIterator[tuple[Gateway, Client]]:
     """Yield a gateway in front of the server, and its client, which records requests for input."""
@@ -81,8 +81,8 @@ async def opened(
         graph=documents, options=replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     )
     gateway.add_server("unseen", server=StdioServer(sys.executable, (str(SERVER),)))
-    own = replace(tool("fold_letter", f"Fold a letter {ODD}."), input_schema=SCHEMA)
-    gateway.add_source(ListSource("own", [own], trusted=True))
+    own_tool = replace(tool("fold_letter", f"Fold a letter {ODD}."), input_schema=SCHEMA)
+    gateway.add_source(ListSource("own", [own_tool], trusted=True))
     gateway.add_tool(lambda: {ODD: [ODD, float("nan")]}, name="answer", description="Answer.")
     gateway.add_tool(fail, name="fail", description="Fail.")
     server = mcp_server(gateway)
@@ -105,15 +105,15 @@ def calling(name: str) -> Ask:
 async def listed(gateway: Gateway, _client: Client) -> object:
     page = await gateway.catalog.list()
     entities = [entity for entity in page.entities if entity.server == "unseen"]
-    assert {"odd_key", "odd_out", "odd\ufe01name"}.isdisjoint(each.name for each in entities)
-    assert {"tool", "resource", "prompt", "server"} == {each.kind for each in entities}
+    assert {"odd_key", "odd_out", "odd\ufe01name"}.isdisjoint(item.name for item in entities)
+    assert {"tool", "resource", "prompt", "server"} == {item.kind for item in entities}
     for entity in entities:
         if entity.name != "plain":
             check(asdict(entity.definition))
     return [asdict(entity) for entity in entities]
 
 
-async def shown(gateway: Gateway, _client: Client) -> object:
+async def model_tools(gateway: Gateway, _client: Client) -> object:
     """Return the tools shown to a model, including the host's own."""
     tools = await gateway.list_tools()
     return [proxy(entity, DiscoveryOptions()) for entity in tools if entity.name != "plain"]
@@ -133,7 +133,7 @@ async def asked(_gateway: Gateway, client: Client) -> object:
 
 CHANNELS: dict[str, Ask] = {
     "definitions": listed,
-    "tools of a model": shown,
+    "tools of a model": model_tools,
     "search": lambda _, client: client.call_tool("search_tools", {"query": "fold a letter"}),
     "result": calling("call"),
     "refusal": calling("refuse"),
@@ -153,7 +153,7 @@ async def test_answers_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path, channel: str
 ) -> None:
     """Invisible text may contain instructions, and a lone surrogate would end the session."""
-    async with opened(open_gateway, tmp_path, []) as (gateway, client):
+    async with open_session(open_gateway, tmp_path, []) as (gateway, client):
         check(await CHANNELS[channel](gateway, client))
 
 
@@ -161,7 +161,7 @@ async def test_requests_to_clients_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     heard: list[Any] = []
-    async with opened(open_gateway, tmp_path, heard) as (gateway, client):
+    async with open_session(open_gateway, tmp_path, heard) as (gateway, client):
         await asked(gateway, client)
 
     (question,) = heard
@@ -180,16 +180,16 @@ async def test_http_responses_contain_no_invisible_characters(
         "metadata": {"a": {WRITABLE: [WRITABLE]}},
     }
     async with (
-        opened(open_gateway, tmp_path, []) as (gateway, _),
+        open_session(open_gateway, tmp_path, []) as (gateway, _),
         open_client(gateway, scopes=(ALL_SCOPES,)) as client,
     ):
-        made = await client.post("/api/entities", json=entry)
-        assert 201 == made.status_code, made.text
+        response = await client.post("/api/entities", json=entry)
+        assert 201 == response.status_code, response.text
         tagged = await client.patch("/api/entities/unseen/plain", json={"tags": [WRITABLE[:60]]})
         kinds = ["a2a_agent", "tool", "mcp_server", "resource", "prompt"]
         search = {"query": "fold a letter marked", "entity_types": kinds, "max_results": 50}
         answers = [
-            made,
+            response,
             tagged,
             await client.post("/api/search/semantic", json=search),
             await client.get("/api/entities", params={"limit": 500}),

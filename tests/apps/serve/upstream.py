@@ -152,7 +152,7 @@ class Fixture:
         if params.name == "test_touch":
             uri = str((params.arguments or {}).get("uri", WATCHED))
             await self.bus.publish(ResourceUpdated(uri=uri))
-            if not asking.modern(context):
+            if not asking.is_stateless(context):
                 await context.session.send_resource_updated(uri)
         return ", ".join(sorted(self.watched))
 
@@ -176,7 +176,7 @@ class Fixture:
         """Add an entity of the kind *what*, and send a notification."""
         kind = what.split("_")[2]
         self.newer[kind].append(f"newer_{kind}_{len(self.newer[kind])}")
-        if asking.modern(context):
+        if asking.is_stateless(context):
             await self.bus.publish(CHANGES[what])
         else:
             await context.session.send_notification(event_to_notification(CHANGES[what], {}))

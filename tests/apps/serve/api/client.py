@@ -31,13 +31,13 @@ async def open_client(
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client. With *scopes*, it sends the token `SECRET`, which has these scopes."""
-    own = (
+    own_tokens = (
         []
         if scopes is None
         else [BearerToken.from_secret("me", SECRET, Caller(scopes=frozenset(scopes)))]
     )
-    app = api_app(gateway, replace(http, tokens=(*tokens, *own)), **options)
-    headers = {"Authorization": f"Bearer {SECRET}"} if own else {}
+    app = api_app(gateway, replace(http, tokens=(*tokens, *own_tokens)), **options)
+    headers = {"Authorization": f"Bearer {SECRET}"} if own_tokens else {}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app), base_url=URL, headers=headers
     ) as client:
@@ -52,4 +52,4 @@ async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) 
 
 def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
     """Return the ids in one group of a response."""
-    return [each["id"] for each in answer.json()[group]]
+    return [item["id"] for item in answer.json()[group]]

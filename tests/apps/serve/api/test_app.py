@@ -106,7 +106,7 @@ async def test_requests_without_a_valid_token_are_refused(
     assert (401, "token_unknown") == code(wrong)
     assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
     assert "guess" not in wrong.text
-    assert [200, 401] == [each.status_code for each in public]
+    assert [200, 401] == [response.status_code for response in public]
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ async def test_token_allows_the_operations_of_its_scopes(
         ]
         await until(client, "/api/index", "rebuilding", value=False)
 
-    assert expected == [each.status_code for each in answers]
-    refused = [each for each in answers if each.status_code == 403]
-    assert all(code(each) == (403, "scope_missing") for each in refused)
-    assert all("insufficient_scope" in each.headers["www-authenticate"] for each in refused)
+    assert expected == [response.status_code for response in answers]
+    refused = [response for response in answers if response.status_code == 403]
+    assert all(code(response) == (403, "scope_missing") for response in refused)
+    assert all("insufficient_scope" in response.headers["www-authenticate"] for response in refused)
 
 
 @pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
@@ -236,7 +236,7 @@ async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
     async with open_client(gateway) as client:
         answers = [await client.get("/api/health"), await client.get("/api/search/tags")]
 
-    assert [(503, "closed")] * 2 == [code(each) for each in answers]
+    assert [(503, "closed")] * 2 == [code(answer) for answer in answers]
 
 
 @pytest.mark.parametrize(

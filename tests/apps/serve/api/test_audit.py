@@ -36,12 +36,12 @@ async def test_audit_log_is_read_in_pages_with_the_scope(
         await client.delete("/api/entities/agent:catalog/planner")
         refused = await client.get("/api/audit")
         first = (await client.get("/api/audit?limit=4", headers=AUDITOR)).json()
-        rest = (await client.get(f"/api/audit?after={first['next']}", headers=AUDITOR)).json()
+        response = (await client.get(f"/api/audit?after={first['next']}", headers=AUDITOR)).json()
         later = await client.get("/api/audit?since=2999-01-01T00:00:00", headers=AUDITOR)
 
     assert (403, "scope_missing") == (refused.status_code, refused.json()["code"])
-    rows = [*first["rows"], *rest["rows"]]
-    assert (4, 2) == (len(first["rows"]), len(rest["rows"]))
+    rows = [*first["rows"], *response["rows"]]
+    assert (4, 2) == (len(first["rows"]), len(response["rows"]))
     assert ["allowed", "ok"] * 3 == [row["decision"] for row in rows]
     assert ["catalog.put", "catalog.change", "catalog.remove"] == [
         row["action"] for row in rows[::2]
@@ -76,9 +76,9 @@ async def test_caller_with_a_tenant_reads_only_its_rows(
             for name in readers
         }
 
-    found = {name: [row["tenant"] for row in page["rows"]] for name, page in pages.items()}
-    assert ["acme"] * 3 == found["acme"]
-    assert ["acme", "acme", "globex"] == found["both"] == found["host"]
+    tenants = {name: [row["tenant"] for row in page["rows"]] for name, page in pages.items()}
+    assert ["acme"] * 3 == tenants["acme"]
+    assert ["acme", "acme", "globex"] == tenants["both"] == tenants["host"]
 
 
 async def test_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:

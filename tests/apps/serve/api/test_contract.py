@@ -111,7 +111,7 @@ def _resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[
 
 
 def _by_name(parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {f"{each['in']}:{each['name']}": each for each in parameters}
+    return {f"{parameter['in']}:{parameter['name']}": parameter for parameter in parameters}
 
 
 async def test_document_keeps_its_contract(open_gateway: OpenGateway) -> None:

@@ -65,43 +65,45 @@ async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIter
 
 
 async def test_entity_is_added_changed_and_removed(writer: AsyncClient) -> None:
-    made = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
-    place = made.headers["location"]
+    created = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
+    place = created.headers["location"]
     again = await writer.post(ROOT, json={"kind": "agent", "name": "night owl"})
     read = await writer.get(place)
     bare = await writer.get(f"{ROOT}/agent:catalog/night owl")
     changed = await writer.patch(place, json={"status": "active", "enabled": True})
     same = await writer.patch(place, json={})
-    found = await writer.get("/api/agents", params={"query": "night"})
+    response = await writer.get("/api/agents", params={"query": "night"})
     replaced = await writer.put(place, json={"description": "Sleeps."})
     gone = await writer.delete(place)
     absent = [await writer.get(place), await writer.delete(place)]
 
-    assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (made.status_code, place)
+    assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (created.status_code, place)
     assert (409, "taken") == (again.status_code, again.json()["code"])
-    assert made.json() == read.json() == bare.json()
+    assert created.json() == read.json() == bare.json()
     assert WHOLE.items() <= read.json().items()
     assert ("active", True) == (changed.json()["status"], changed.json()["enabled"])
     assert changed.json() == same.json()
-    assert ["agent:catalog/night owl"] == ids(found, "entities")
+    assert ["agent:catalog/night owl"] == ids(response, "entities")
     assert (200, "", "active") == (
         replaced.status_code,
         replaced.json()["title"],
         replaced.json()["status"],
     )
     assert (204, b"") == (gone.status_code, gone.content)
-    assert [404, 404] == [each.status_code for each in absent]
+    assert [404, 404] == [item.status_code for item in absent]
 
 
 async def test_put_adds_a_missing_entity(writer: AsyncClient) -> None:
-    made = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
+    created = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
     odd = [
         await writer.put(f"{ROOT}/{key}", json={})
         for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
     ]
 
-    assert (201, "kitchen") == (made.status_code, made.json()["namespace"])
-    assert {(404, "unknown_entity")} == {(each.status_code, each.json()["code"]) for each in odd}
+    assert (201, "kitchen") == (created.status_code, created.json()["namespace"])
+    assert {(404, "unknown_entity")} == {
+        (response.status_code, response.json()["code"]) for response in odd
+    }
 
 
 async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient) -> None:
@@ -115,22 +117,24 @@ async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient
 
     assert (True, "server:mail") == (tool.json()["listed"], tool.json()["parent"])
     assert server.json()["listed"]
-    assert {(409, "listed")} == {(each.status_code, each.json()["code"]) for each in refused}
+    assert {(409, "listed")} == {
+        (response.status_code, response.json()["code"]) for response in refused
+    }
 
 
 async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
     """Changes apply at once and after a restart. Other tools stay unchanged."""
-    one = f"{ROOT}/mail/send_email"
+    entity_path = f"{ROOT}/mail/send_email"
     async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
-        first = await client.patch(one, json={"status": "deprecated", "tags": ["old"]})
-        more = await client.patch(one, json={"scopes": ["billing"], "enabled": False})
-        closed = await client.patch(one, json={"scopes": ["vault"]})
-        again = await client.patch(one, json={"enabled": True, "status": "active"})
+        first = await client.patch(entity_path, json={"status": "deprecated", "tags": ["old"]})
+        more = await client.patch(entity_path, json={"scopes": ["billing"], "enabled": False})
+        closed = await client.patch(entity_path, json={"scopes": ["vault"]})
+        again = await client.patch(entity_path, json={"enabled": True, "status": "active"})
     async with open_client(mixed(), scopes=(WRITE,)) as other:
-        hidden = await other.get(one)
+        hidden = await other.get(entity_path)
         near = await other.get(f"{ROOT}/mail/read_email")
     async with open_client(mixed(), scopes=("billing",)) as holder:
-        seen = (await holder.get(one)).json()
+        response = (await holder.get(entity_path)).json()
 
     assert ("deprecated", ["old"]) == (first.json()["status"], first.json()["hints"]["tags"])
     assert (["billing"], False) == (more.json()["scopes"], more.json()["enabled"])
@@ -139,55 +143,57 @@ async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
         again.json()[key] for key in ("status", "scopes", "enabled")
     )
     assert (404, 200, []) == (hidden.status_code, near.status_code, near.json()["scopes"])
-    assert (["old"], ["billing"]) == (seen["hints"]["tags"], seen["scopes"])
+    assert (["old"], ["billing"]) == (response["hints"]["tags"], response["scopes"])
 
 
 async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
-    wanted = {"query": "freezing", "ranking": "lexical"}
+    search_body = {"query": "freezing", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
-            said = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
+            patched = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
         async with open_client(mixed(), scopes=(WRITE,)) as client:
-            found = await client.post("/api/search/semantic", json=wanted)
+            response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"examples": []})
-            lost = await client.post("/api/search/semantic", json=wanted)
+            lost = await client.post("/api/search/semantic", json=search_body)
 
-        assert ["it is freezing"] == said.json()["hints"]["examples"]
+        assert ["it is freezing"] == patched.json()["hints"]["examples"]
         assert [] == taken.json()["hints"]["examples"]
-        assert key.rpartition("/")[2] in found.text
+        assert key.rpartition("/")[2] in response.text
         assert key.rpartition("/")[2] not in lost.text
 
 
 async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
-    wanted = {"query": "thermostat", "ranking": "lexical"}
+    search_body = {"query": "thermostat", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
-            said = await client.patch(f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."})
+            patched = await client.patch(
+                f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."}
+            )
             long = await client.patch(f"{ROOT}/{key}", json={"search_text": "x" * 2001})
         async with open_client(mixed(), scopes=(WRITE,)) as client:
-            found = await client.post("/api/search/semantic", json=wanted)
+            response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"search_text": ""})
-            lost = await client.post("/api/search/semantic", json=wanted)
+            lost = await client.post("/api/search/semantic", json=search_body)
 
-        assert "Thermostat, zephyr." == said.json()["hints"]["search_text"]
-        assert said.json()["description"]
+        assert "Thermostat, zephyr." == patched.json()["hints"]["search_text"]
+        assert patched.json()["description"]
         assert 422 == long.status_code
-        assert key.rpartition("/")[2] in found.text
-        assert "zephyr" not in found.text
+        assert key.rpartition("/")[2] in response.text
+        assert "zephyr" not in response.text
         assert "" == taken.json()["hints"]["search_text"]
         assert key.rpartition("/")[2] not in lost.text
 
 
 async def test_patch_replaces_only_the_given_fields_of_an_entry(full: Gateway) -> None:
-    one = f"{ROOT}/agent:catalog/courier"
+    entity_path = f"{ROOT}/agent:catalog/courier"
     async with open_client(full, scopes=(WRITE, "billing")) as client:
-        tagged = (await client.patch(one, json={"tags": ["post"]})).json()
-        scoped = (await client.patch(one, json={"scopes": ["billing"]})).json()
-        opened = (await client.patch(one, json={"scopes": []})).json()
+        tagged = (await client.patch(entity_path, json={"tags": ["post"]})).json()
+        scoped = (await client.patch(entity_path, json={"scopes": ["billing"]})).json()
+        opened = (await client.patch(entity_path, json={"scopes": []})).json()
 
     assert (["post"], []) == (tagged["hints"]["tags"], tagged["scopes"])
     assert (["post"], ["billing"]) == (scoped["hints"]["tags"], scoped["scopes"])
@@ -196,14 +202,14 @@ async def test_patch_replaces_only_the_given_fields_of_an_entry(full: Gateway) -
 
 async def test_entity_pages_contain_each_entity_once(client: AsyncClient) -> None:
     everything = {"include_draft": True, "include_deprecated": True, "include_disabled": True}
-    seen = [key for page in [p async for p in pages(client, ROOT, limit=2)] for key in page]
+    listed_ids = [key for page in [p async for p in pages(client, ROOT, limit=2)] for key in page]
     agents = await client.get(ROOT, params={"kind": "agent", **everything})
     named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
     tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
 
-    assert sorted(seen) == seen
-    assert "agent:catalog/courier" in seen
-    assert not {"agent:catalog/drafted", "agent:catalog/accountant"} & set(seen)
+    assert sorted(listed_ids) == listed_ids
+    assert "agent:catalog/courier" in listed_ids
+    assert not {"agent:catalog/drafted", "agent:catalog/accountant"} & set(listed_ids)
     assert 5 == len(agents.json()["entities"])
     assert agents.json() == named.json()
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
@@ -241,12 +247,12 @@ async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -
         await full.catalog.put(Entry(kind="skill", name="z", description="Behind: of Ada."))
         await full.catalog.remove(whole[1])
         cursor = first.json()["metadata"]["nextCursor"]
-        rest = await client.get(
+        response = await client.get(
             "/api/skills/search", params={"q": "ada", "cursor": cursor, "limit": 50}
         )
 
     assert whole[:2] == ids(first, "entities")
-    assert {*whole[2:], "skill:catalog/z"} == {*ids(rest, "entities")}
+    assert {*whole[2:], "skill:catalog/z"} == {*ids(response, "entities")}
 
 
 @pytest.mark.parametrize("path", [ROOT, "/api/servers", "/api/agents", "/api/skills/search?q=a"])
@@ -259,8 +265,8 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
         page = await client.get(f"{base}limit=1")
         of_this = page.json()["metadata"]["nextCursor"] or of_another
         refused = [
-            await client.get(f"{base}cursor={quote(each)}")
-            for each in (
+            await client.get(f"{base}cursor={quote(response)}")
+            for response in (
                 "?",
                 "server:mail",
                 "AAAA",
@@ -273,7 +279,7 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
         ]
 
     assert {(404, "unknown_cursor")} == {
-        (each.status_code, each.json()["code"]) for each in refused
+        (response.status_code, response.json()["code"]) for response in refused
     }
     assert ["?cursor"] == [fault["where"] for fault in refused[0].json()["errors"]]
 
@@ -304,12 +310,12 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
 async def test_lists_match_the_text_literally(
     client: AsyncClient, asked: str, expected: list[str]
 ) -> None:
-    found = await client.get(f"/api/{asked}")
+    response = await client.get(f"/api/{asked}")
 
     total = 2 if "limit" in asked else len(expected)
-    assert (expected, total) == (ids(found, "entities"), found.json()["total"])
+    assert (expected, total) == (ids(response, "entities"), response.json()["total"])
     mode = "lexical-only" if "q" in asked else "browse"
-    assert mode == found.json()["search_mode"]
+    assert mode == response.json()["search_mode"]
 
 
 async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
@@ -320,7 +326,7 @@ async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
         Entry(kind="skill", name="odes", description="Of ADA.", metadata={"by": "ada"}),
     )
     async with open_client(full) as client:
-        found = await client.get("/api/skills/search", params={"q": "Ada"})
+        response = await client.get("/api/skills/search", params={"q": "Ada"})
         unasked = await client.get("/api/skills/search")
 
     assert [
@@ -329,7 +335,7 @@ async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
         ("sums", 0.3),
         # Only the author matches.
         ("letter-writing", 0.1),
-    ] == [(each["name"], each["relevance_score"]) for each in found.json()["entities"]]
+    ] == [(entity["name"], entity["relevance_score"]) for entity in response.json()["entities"]]
     assert 422 == unasked.status_code
 
 
@@ -345,7 +351,7 @@ async def test_callers_cannot_write_entities_that_they_could_not_read(
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
         gone = await client.delete(secret)
 
-    statuses = [each.status_code for each in (read, put, new, gone)]
+    statuses = [response.status_code for response in (read, put, new, gone)]
     assert statuses == ([200, 200, 201, 204] if allowed else [404, 403, 403, 404])
     if not allowed:
         assert put.content == new.content
@@ -362,7 +368,7 @@ async def test_writing_requires_the_scope(full: Gateway) -> None:
         ]
 
     assert 200 == read.status_code
-    assert {403} == {each.status_code for each in refused}
+    assert {403} == {response.status_code for response in refused}
 
 
 async def test_concurrent_changes_are_both_applied(client: AsyncClient) -> None:
@@ -378,12 +384,12 @@ async def test_concurrent_changes_are_both_applied(client: AsyncClient) -> None:
 async def test_beta_entities_are_listed_and_found(client: AsyncClient) -> None:
     changed = (await client.patch(COURIER, json={"status": "beta"})).json()
     listed = await client.get("/api/agents")
-    found = await client.post("/api/search/semantic", json={"query": "sends e-mail for you"})
+    response = await client.post("/api/search/semantic", json={"query": "sends e-mail for you"})
     document = (await client.get("/openapi.json")).json()
 
     assert "beta" == changed["status"]
     assert "agent:catalog/courier" in ids(listed, "entities")
-    assert "agent:catalog/courier" in ids(found, "agents")
+    assert "agent:catalog/courier" in ids(response, "agents")
     assert "beta" in document["components"]["schemas"]["EntityView"]["properties"]["status"]["enum"]
 
 
@@ -408,7 +414,7 @@ listed tool and server; a described tool."""
 NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
 
 
-def unlike(key: str) -> st.SearchStrategy[str]:
+def unused_ids(key: str) -> st.SearchStrategy[str]:
     """Generate unused ids of the same form, in namespaces of hidden entities or in unused ones."""
     head, slash, _ = key.rpartition("/")
     kind, colon, _ = head.rpartition(":")
@@ -423,8 +429,8 @@ async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequen
     """Return the responses to each kind of request for an id, without the id in validation
     errors.
     """
-    kind, _, rest = key.partition(":")
-    namespace, _, name = rest.partition("/")
+    kind, _, remainder = key.partition(":")
+    namespace, _, name = remainder.partition("/")
     path = f"{ROOT}/{key}"
     new = {"kind": kind, "namespace": namespace or "x", "name": name or "x", **body}
     answers: list[Response] = [
@@ -436,11 +442,13 @@ async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequen
     ]
     return [
         (
-            each.status_code,
-            each.text.replace(repr(name), "NAME"),
-            sorted(set(each.headers.items()) - {("content-length", str(len(each.content)))}),
+            response.status_code,
+            response.text.replace(repr(name), "NAME"),
+            sorted(
+                set(response.headers.items()) - {("content-length", str(len(response.content)))}
+            ),
         )
-        for each in answers
+        for response in answers
     ]
 
 
@@ -468,7 +476,9 @@ def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
     )
 
     @settings(max_examples=25)
-    @given(pair=st.sampled_from(HIDDEN).flatmap(lambda key: st.tuples(st.just(key), unlike(key))))
+    @given(
+        pair=st.sampled_from(HIDDEN).flatmap(lambda key: st.tuples(st.just(key), unused_ids(key)))
+    )
     def compare(pair: tuple[str, str]) -> None:
         async def answers(key: str) -> Sequence[object]:
             async with open_client(gateway, scopes=(WRITE,)) as client:
@@ -479,8 +489,8 @@ def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
 
     asyncio.run(gateway.catalog.put(*entries))
     compare()
-    left = {entry.id: entry for entry in asyncio.run(gateway.catalog.entries())}
-    assert {entry.id: entry for entry in entries} == left
+    stored = {entry.id: entry for entry in asyncio.run(gateway.catalog.entries())}
+    assert {entry.id: entry for entry in entries} == stored
 
 
 async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -> None:
@@ -496,7 +506,7 @@ async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -
         await full.catalog.remove("agent:catalog/accountant")
         late = await guest.put(f"{ROOT}/recipe:garden/stew", json={})
 
-    assert [201, 403, 403, 200] == [each.status_code for each in answers]
+    assert [201, 403, 403, 200] == [response.status_code for response in answers]
     assert "namespace_closed" == closed["code"]
     assert 201 == late.status_code
 
@@ -510,10 +520,10 @@ async def test_patch_keeps_metadata_that_a_rule_hides(full: Gateway) -> None:
     async with open_client(full, scopes=(WRITE,)) as client:
         changed = await client.patch(f"{ROOT}/{entry.id}", json={"tags": ["new"]})
         read = await client.get(f"{ROOT}/{entry.id}")
-    kept = await full.catalog.entry(entry.id)
+    stored = await full.catalog.entry(entry.id)
 
     assert changed.json() == read.json()
     assert {"tools": [{"name": "send_letter"}]} == read.json()["metadata"]
     assert ["new", "ruled"] == read.json()["hints"]["tags"]
-    assert replace(entry, hints=Hints(tags=("new",))) == kept
+    assert replace(entry, hints=Hints(tags=("new",))) == stored
     assert await full.catalog.entry("server:catalog/none") is None

@@ -68,7 +68,7 @@ async def test_index_status_shows_a_build_in_progress(
         whole = (await client.get("/api/index")).json()
 
     assert (80, {"tool": 80}, 0, "") == tuple(
-        status[each] for each in ("entities", "by_kind", "vectors", "model")
+        status[item] for item in ("entities", "by_kind", "vectors", "model")
     )
     assert [{"stage": "embed", "code": "index_building"}] == status["diagnostics"]
     assert status["rebuilding"]
@@ -86,7 +86,7 @@ async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) ->
         mine = (await client.get("/api/index")).json()
         more = await client.get("/api/index", headers={"Authorization": f"Bearer {SECRET * 2}"})
 
-    assert ["source_load_failed"] == [each["code"] for each in mine["diagnostics"]]
+    assert ["source_load_failed"] == [diagnostic["code"] for diagnostic in mine["diagnostics"]]
     assert [] == mine["details"]
     assert more.json()["details"][0].startswith("source_load_failed: ")
 
@@ -98,7 +98,7 @@ async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
         answers = [await client.post("/api/index/rebuild") for _ in range(3)]
         await until(client, "/api/index", "rebuilding", value=False)
 
-    assert [202] * 3 == [each.status_code for each in answers]
+    assert [202] * 3 == [response.status_code for response in answers]
     assert "/api/index" == answers[0].headers["location"]
     assert gateway.index_builds > before
 

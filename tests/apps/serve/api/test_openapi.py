@@ -25,13 +25,13 @@ async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[
 async def test_document_resolves_every_reference(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(spec)))
-    every = [each for path in spec["paths"].values() for each in path.values()]
+    every = [operation for path in spec["paths"].values() for operation in path.values()]
 
     assert spec["openapi"].startswith("3.1")
     assert names == set(spec["components"]["schemas"])
-    assert len(every) == len({each["operationId"] for each in every})
-    assert all(each["summary"].endswith(".") for each in every)
-    assert all("503" in each["responses"] for each in every)
+    assert len(every) == len({operation["operationId"] for operation in every})
+    assert all(operation["summary"].endswith(".") for operation in every)
+    assert all("503" in operation["responses"] for operation in every)
 
 
 async def test_document_requires_a_token_only_if_the_server_does(open_gateway: OpenGateway) -> None:
@@ -48,7 +48,7 @@ async def test_document_requires_a_token_only_if_the_server_does(open_gateway: O
 async def test_documentation_lists_every_operation(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     offered = {
-        f"{method.upper()} {path}" for path, each in spec["paths"].items() for method in each
+        f"{method.upper()} {path}" for path, item in spec["paths"].items() for method in item
     }
 
     assert offered == set(re.findall(r"^\| `([A-Z]+ /api/[^`]+)` \|", PAGE, re.MULTILINE))

@@ -66,7 +66,7 @@ async def test_validation_errors_name_the_field_without_its_value(
     answer = await empty.post(SEARCH, json=body)
 
     assert 422 == answer.status_code
-    assert [where] == [each["where"] for each in answer.json()["errors"]]
+    assert [where] == [error["where"] for error in answer.json()["errors"]]
     assert "where" not in answer.json()["errors"][0]["detail"]
 
 
@@ -79,7 +79,7 @@ async def test_integer_may_be_written_as_a_float(empty: AsyncClient) -> None:
 
 
 async def test_number_of_validation_errors_is_limited(empty: AsyncClient) -> None:
-    answer = await empty.post(SEARCH, json={f"a{each}": 1 for each in range(100)})
+    answer = await empty.post(SEARCH, json={f"a{number}": 1 for number in range(100)})
 
     assert 20 == len(answer.json()["errors"])
 

@@ -42,7 +42,7 @@ async def found(
 
 def ids(answer: Any, group: str = "results") -> list[str]:
     """Return the ids in one group of a response."""
-    return [each["id"] for each in answer[group]]
+    return [item["id"] for item in answer[group]]
 
 
 async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
@@ -51,12 +51,12 @@ async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
     assert "mail/send_email" == ids(answer)[0]
     assert {"agent:catalog/courier", "server:mail"} <= set(ids(answer))
     assert list(range(1, len(answer["results"]) + 1)) == [
-        each["rank"] for each in answer["results"]
+        result["rank"] for result in answer["results"]
     ]
-    scores = [each["score"] for each in answer["results"]]
+    scores = [result["score"] for result in answer["results"]]
     assert sorted(scores, reverse=True) == scores
     assert 1.0 == answer["results"][0]["relevance_score"]
-    assert answer["confidence"] == max(each["confidence"] for each in answer["results"])
+    assert answer["confidence"] == max(result["confidence"] for result in answer["results"])
     grouped = [key for group in GROUPS for key in ids(answer, group)]
     assert set(ids(answer)) <= set(grouped)
     assert all(answer[f"total_{group}"] == len(answer[group]) for group in GROUPS)
@@ -65,7 +65,7 @@ async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
 
 async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
     answer = await found(full, {"query": "e-mail courier letter writing server"})
-    courier = next(each for each in answer["agents"] if each["agent_name"] == "Courier")
+    courier = next(agent for agent in answer["agents"] if agent["agent_name"] == "Courier")
     letter = answer["skills"][0]
 
     assert "/agents/courier-one" == courier["path"]
@@ -83,7 +83,7 @@ async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
 
 async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
     answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
-    cards = {each["agent_name"]: each["agent_card"] for each in answer["agents"]}
+    cards = {agent["agent_name"]: agent["agent_card"] for agent in answer["agents"]}
 
     assert cards["Rail Planner"] == {
         "name": "Rail Planner",
@@ -99,13 +99,13 @@ async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> 
     server = answer["servers"][0]
 
     assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
-    named = [each["tool_name"] for each in server["matching_tools"]]
+    named = [matching_tool["tool_name"] for matching_tool in server["matching_tools"]]
     assert {"read_email", "send_email"} == set(named)
-    scores = [each["relevance_score"] for each in server["matching_tools"]]
+    scores = [matching_tool["relevance_score"] for matching_tool in server["matching_tools"]]
     assert sorted(scores, reverse=True) == scores
-    lifted = [each for each in answer["tools"] if each["lifted"]]
-    assert all(each["confidence"] is None for each in lifted)
-    assert len({each["id"] for each in answer["tools"]}) == len(answer["tools"])
+    lifted = [matching_tool for matching_tool in answer["tools"] if matching_tool["lifted"]]
+    assert all(matching_tool["confidence"] is None for matching_tool in lifted)
+    assert len({matching_tool["id"] for matching_tool in answer["tools"]}) == len(answer["tools"])
 
 
 async def test_described_server_adds_its_tools(full: Gateway) -> None:
@@ -118,7 +118,7 @@ async def test_described_server_adds_its_tools(full: Gateway) -> None:
 
     row = servers["servers"][0]
     assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
-    assert ["open_issue"] == [each["tool_name"] for each in row["matching_tools"]]
+    assert ["open_issue"] == [matching_tool["tool_name"] for matching_tool in row["matching_tools"]]
     assert "hub/open_issue" == ids(tools)[0]
     assert ({"type": "object"}, "/hub") == (
         tools["tools"][0]["inputSchema"],
@@ -147,7 +147,7 @@ async def test_search_keeps_weak_candidates_while_all_fit(
     )
 
     assert count == answer["discovery_receipt"]["eligible"] == len(answer["results"])
-    scores = {each["relevance_score"] for each in answer["results"]}
+    scores = {result["relevance_score"] for result in answer["results"]}
     assert 0.0 in scores or {1.0} == scores
 
 
@@ -175,7 +175,7 @@ async def test_search_keeps_weak_candidates_with_enough_confidence(
 
     answer = await found(gateway, body)
 
-    scores = [each["relevance_score"] for each in answer["results"]]
+    scores = [result["relevance_score"] for result in answer["results"]]
     assert is_full == (9 == len(scores))
     assert is_full == (scores[-1] < 0.2)
 
@@ -204,8 +204,8 @@ async def test_kinds_are_accepted_under_both_names(
     body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
     answer = await found(full, body)
 
-    assert expected == {each["kind"] for each in answer["results"]}
-    assert all(each["entity_type"] == "recipe" for each in answer["custom"])
+    assert expected == {result["kind"] for result in answer["results"]}
+    assert all(result["entity_type"] == "recipe" for result in answer["custom"])
 
 
 @pytest.mark.parametrize(
@@ -351,29 +351,31 @@ async def test_search_without_vectors_is_lexical(mixed: Mixed) -> None:
     answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
 
     assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
-    assert {None} == {each["similarity_score"] for each in answer["results"]}
+    assert {None} == {result["similarity_score"] for result in answer["results"]}
 
 
 async def test_search_falls_back_to_words_if_embedding_fails(mixed: Mixed) -> None:
     answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
 
     assert "lexical-only" == answer["search_mode"]
-    assert {"embed"} == {each["stage"] for each in answer["diagnostics"]}
+    assert {"embed"} == {diagnostic["stage"] for diagnostic in answer["diagnostics"]}
 
 
 async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
     queries = ("send an e-mail", "send an e-mail", "soup")
-    answers = [(await client.post(SEARCH, json={"query": each})).json() for each in queries]
-    one, two, three = (each["discovery_receipt"] for each in answers)
+    answers = [(await client.post(SEARCH, json={"query": query})).json() for query in queries]
+    first, two, three = (query["discovery_receipt"] for query in answers)
 
-    assert "mail" not in json.dumps(one)
-    assert one["id"] != two["id"]
-    assert one["request_hash"] == two["request_hash"] != three["request_hash"]
-    assert one["result_hash"] == two["result_hash"]
-    assert len(answers[0]["results"]) == one["returned"] == sum(one["returned_by_kind"].values())
-    assert one["eligible"] >= one["returned"]
-    assert "results_returned" == one["stop_reason"]
-    assert datetime.fromisoformat(one["time"]).utcoffset() is not None
+    assert "mail" not in json.dumps(first)
+    assert first["id"] != two["id"]
+    assert first["request_hash"] == two["request_hash"] != three["request_hash"]
+    assert first["result_hash"] == two["result_hash"]
+    assert (
+        len(answers[0]["results"]) == first["returned"] == sum(first["returned_by_kind"].values())
+    )
+    assert first["eligible"] >= first["returned"]
+    assert "results_returned" == first["stop_reason"]
+    assert datetime.fromisoformat(first["time"]).utcoffset() is not None
 
 
 async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
@@ -411,15 +413,17 @@ async def test_explain_adds_the_scoring(full: Gateway) -> None:
     plain = await found(full, body)
     answer = await found(full, {**body, "explain": True})
 
-    assert {(None, None)} == {(each["rrf_score"], each["scoring"]) for each in plain["results"]}
-    for each in answer["results"]:
-        ranks = [each["scoring"][name] for name in ("vector_rank", "keyword_rank")]
-        assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == each["rrf_score"]
-        assert pytest.approx(each["similarity_score"], abs=1e-3) == each["scoring"]["vector"]
+    assert {(None, None)} == {
+        (result["rrf_score"], result["scoring"]) for result in plain["results"]
+    }
+    for result in answer["results"]:
+        ranks = [result["scoring"][name] for name in ("vector_rank", "keyword_rank")]
+        assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == result["rrf_score"]
+        assert pytest.approx(result["similarity_score"], abs=1e-3) == result["scoring"]["vector"]
     # 5 for its path and 3 for its name, which contain both words, and 2 for its description.
     assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
     added = await found(full, {**body, "ranking": "legacy", "explain": True})
-    for each in added["results"]:
-        scoring = each["scoring"]
+    for result in added["results"]:
+        scoring = result["scoring"]
         by_hand = (scoring["vector"] + 1) / 2 + 0.1 * scoring["text_boost"]
-        assert (None, pytest.approx(min(1.0, by_hand))) == (each["rrf_score"], scoring["score"])
+        assert (None, pytest.approx(min(1.0, by_hand))) == (result["rrf_score"], scoring["score"])

@@ -32,7 +32,7 @@ async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
         httpx2.AsyncClient(trust_env=False) as http,
         Client(url) as client,
     ):
-        tools = [each.name for each in (await client.list_tools()).tools]
+        tools = [tool.name for tool in (await client.list_tools()).tools]
         body = {"query": "send an e-mail"}
         answer = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
         head = await http.head(url.replace("/mcp", "/api/health"))

@@ -75,8 +75,8 @@ class Served:
         self, client: httpx2.AsyncClient, path: str, fields: dict[str, Any]
     ) -> httpx2.Response:
         """Submit a form with the session of *client*."""
-        found = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
-        session = next(each for each in found if each is not None)
+        findings = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
+        session = next(item for item in findings if item is not None)
         return await client.post(path, data={**fields, "csrf": session.csrf})
 
 
@@ -86,9 +86,9 @@ Open = Callable[..., Awaitable[Page]]
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Run these tests on one event loop, so that they share one Chromium."""
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and is_async_test(item):
+        if folder in item.path.parents and is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -227,10 +227,11 @@ async def check_access(page: Page) -> None:
     """Fail if axe finds accessibility faults in *page*."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     await page.evaluate(axe)
-    found = await page.evaluate("axe.run()")
+    findings = await page.evaluate("axe.run()")
     serious = [
-        f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes'][:3]]}"
-        for each in found["violations"]
-        if each["impact"] in SERIOUS
+        f"{violation['id']}: {violation['help']}: "
+        f"{[node['html'][:200] for node in violation['nodes'][:3]]}"
+        for violation in findings["violations"]
+        if violation["impact"] in SERIOUS
     ]
     assert [] == serious

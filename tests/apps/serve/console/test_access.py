@@ -109,21 +109,21 @@ async def test_token_in_the_address_does_not_sign_in(
         answers = [await client.get(path, params={"token": SECRET}) for path in ("", "/")]
 
     assert [(303, "/console/ask")] * 2 == [
-        (each.status_code, each.headers["location"]) for each in answers
+        (response.status_code, response.headers["location"]) for response in answers
     ]
-    assert [False, False] == ["set-cookie" in each.headers for each in answers]
+    assert [False, False] == ["set-cookie" in response.headers for response in answers]
 
 
 async def test_many_sign_ins_end_only_sessions_of_the_same_caller() -> None:
     other = BearerToken.from_secret("other", "x" * 20, Caller(user="ada"))
     sessions = Sessions(HttpOptions(tokens=(READER, other)))
-    first, own = await sessions.begin("x" * 20), await sessions.begin(SECRET)
+    first, other_session = await sessions.begin("x" * 20), await sessions.begin(SECRET)
 
     for _ in range(MAX_SESSIONS):
         await sessions.begin(SECRET)
 
     assert first is sessions.find_by_cookie(first.key)
-    assert None is sessions.find_by_cookie(own.key)
+    assert None is sessions.find_by_cookie(other_session.key)
 
 
 async def test_oversized_forms_are_refused(empty_gateway: Gateway, serve_console: Serve) -> None:
@@ -139,7 +139,7 @@ async def test_oversized_forms_are_refused(empty_gateway: Gateway, serve_console
         ]
 
     assert 413 == long.status_code
-    assert [403, 413] == [each.status_code for each in many]
+    assert [403, 413] == [response.status_code for response in many]
 
 
 async def test_security_headers_forbid_foreign_content_and_frames(

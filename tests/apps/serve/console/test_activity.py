@@ -65,22 +65,22 @@ def search(key: str, **values: Any) -> SpanRecord:
 
 def test_trees_are_ordered_newest_root_first() -> None:
     later = [span("call", "root", trace="u", start=NOW + 9), span("root", trace="u", start=NOW + 8)]
-    found = [
-        [(level, one.trace + " " + one.id) for level, one in tree]
+    result = [
+        [(level, record.trace + " " + record.id) for level, record in tree]
         for tree in trees([*failing_call(), *later])
     ]
 
     assert [
         [(0, "u root"), (1, "u call")],
         [(0, "t root"), (1, "t meta"), (2, "t call"), (3, "t sent")],
-    ] == found
+    ] == result
 
 
 def test_spans_without_their_parent_are_roots() -> None:
     first, second = trees([*failing_call()[:2], search("lone", start=NOW + 5)])
 
-    assert ["lone"] == [one.id for _, one in first]
-    assert [(0, "call"), (1, "sent")] == [(level, one.id) for level, one in second]
+    assert ["lone"] == [record.id for _, record in first]
+    assert [(0, "call"), (1, "sent")] == [(level, record.id) for level, record in second]
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_trace_is_represented_by_the_matching_span(
     wanted: TraceFilter, subjects: list[str]
 ) -> None:
     spans = [*failing_call(), search("quick", start=NOW + 100)]
-    found = select(trees(spans), wanted, NOW + 120)
+    result = select(trees(spans), wanted, NOW + 120)
 
-    assert subjects == [summary.span.id for summary, _ in found]
+    assert subjects == [summary.span.id for summary, _ in result]
 
 
 def test_summary_counts_all_spans_of_the_trace() -> None:
@@ -114,7 +114,7 @@ def test_summary_counts_all_spans_of_the_trace() -> None:
 
 
 def model(key: str, name: str, **usage: int) -> SpanRecord:
-    tokens = {f"gen_ai.usage.{each.replace('__', '.')}": count for each, count in usage.items()}
+    tokens = {f"gen_ai.usage.{item.replace('__', '.')}": count for item, count in usage.items()}
     return span(key, kind="model", name=name, attributes=tokens)
 
 
@@ -133,23 +133,23 @@ def test_totals_count_searches_calls_tokens_and_failures() -> None:
         *(first, second, model("m3", "embeddings e", input_tokens=7)),
         span("a", kind="conversation", attributes=conversation),
     ]
-    found = totals(spans, NOW)
+    result = totals(spans, NOW)
 
-    assert (15, 5.0) == (found.spans, found.age_s)
-    assert (3, 1 / 3, 2) == (found.searches, found.cached_share, found.calls)
-    assert (3, 900) == (found.turns, found.saved_tokens)
+    assert (15, 5.0) == (result.spans, result.age_s)
+    assert (3, 1 / 3, 2) == (result.searches, result.cached_share, result.calls)
+    assert (3, 900) == (result.turns, result.saved_tokens)
     assert {
         "chat m": {"requests": 2, "input": 30, "cached": 6, "output": 9, "reasoning": 2},
         "embeddings e": {"requests": 1, "input": 7, "cached": 0, "output": 0, "reasoning": 0},
-    } == found.models
-    assert {"clock": {"tool_error": 2}, "search": {"IndexFailedError": 1}} == found.failures
+    } == result.models
+    assert {"clock": {"tool_error": 2}, "search": {"IndexFailedError": 1}} == result.failures
 
 
 def test_totals_of_no_spans_are_zero() -> None:
-    found = totals([], NOW)
+    result = totals([], NOW)
 
-    assert (0, 0.0, 0, None) == (found.spans, found.age_s, found.searches, found.cached_share)
-    assert ({}, {}, []) == (found.models, found.failures, trees([]))
+    assert (0, 0.0, 0, None) == (result.spans, result.age_s, result.searches, result.cached_share)
+    assert ({}, {}, []) == (result.models, result.failures, trees([]))
 
 
 class Watched(NamedTuple):
@@ -183,14 +183,14 @@ async def test_page_shows_traces_and_totals(watched: Watched) -> None:
     await watched.work()
     data = await watched.served.data("/activity")
 
-    shown = [
+    bar = [
         (
-            each["span"]["kind"],
-            each["span"]["target"],
-            each["span"]["server"],
-            each["span"]["error"],
+            item["span"]["kind"],
+            item["span"]["target"],
+            item["span"]["server"],
+            item["span"]["error"],
         )
-        for each in data["traces"][:4]
+        for item in data["traces"][:4]
     ]
     assert ([], True) == (before["traces"], before["is_recorded"])
     assert [
@@ -198,7 +198,7 @@ async def test_page_shows_traces_and_totals(watched: Watched) -> None:
         ("call", "read_email", "mail", ""),
         ("search", "graph", "", ""),
         ("search", "graph", "", ""),
-    ] == shown
+    ] == bar
     assert (2, 0.5, 2) == tuple(
         data["totals"][key] for key in ("searches", "cached_share", "calls")
     )
@@ -208,14 +208,14 @@ async def test_page_shows_traces_and_totals(watched: Watched) -> None:
 
 async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
     await watched.work()
-    wanted = {"kind": "call", "outcome": "failed", "text": "MAIL", "minutes": "5"}
-    data = await watched.served.data("/activity", **wanted)
+    filters = {"kind": "call", "outcome": "failed", "text": "MAIL", "minutes": "5"}
+    data = await watched.served.data("/activity", **filters)
     async with watched.served.client() as client:
         export = await client.get(data["export"].removeprefix("/console"))
-        page = await client.get("/activity", params=wanted)
+        page = await client.get("/activity", params=filters)
 
     lines = [json.loads(line) for line in export.text.splitlines()]
-    assert ["fail"] == [each["span"]["target"] for each in data["traces"]]
+    assert ["fail"] == [trace["span"]["target"] for trace in data["traces"]]
     assert 2 == data["totals"]["searches"]
     assert {data["traces"][0]["span"]["trace"]} == {line["trace"] for line in lines}
     assert "attachment" in export.headers["content-disposition"]
@@ -224,9 +224,9 @@ async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
 
 def test_span_bar_ends_within_its_trace() -> None:
     """For 1.38, `100 * ms / ms` is more than 100 because of rounding."""
-    (shown,) = timeline([span("root", ms=1.38)]).spans
+    (bar,) = timeline([span("root", ms=1.38)]).spans
 
-    assert (0, 100) == (shown.offset, shown.width)
+    assert (0, 100) == (bar.offset, bar.width)
 
 
 async def test_trace_page_shows_a_tree(watched: Watched) -> None:
@@ -240,9 +240,9 @@ async def test_trace_page_shows_a_tree(watched: Watched) -> None:
         missing = await client.get("/activity/0af7651916cd43dd8448eb211c80319c")
 
     assert [(0, "meta_tool"), (1, "call")] == [
-        (each["level"], each["span"]["kind"]) for each in data["spans"]
+        (span["level"], span["span"]["kind"]) for span in data["spans"]
     ]
-    assert all(0 <= each["offset"] <= 100 >= each["width"] > 0 for each in data["spans"])
+    assert all(0 <= span["offset"] <= 100 >= span["width"] > 0 for span in data["spans"])
     assert 404 == missing.status_code
 
 
@@ -290,12 +290,12 @@ async def test_page_says_if_no_spans_are_recorded(
 async def test_streams_per_caller_are_limited(watched: Watched) -> None:
     async with watched.served.client() as client, AsyncExitStack() as stack:
         opened = [client.stream("GET", "/activity/events") for _ in range(MAX_STREAMS)]
-        first, *others = [await stack.enter_async_context(each) for each in opened]
+        first, *others = [await stack.enter_async_context(line) for line in opened]
         lines = first.aiter_lines()
-        assert {":"} == {await anext(each) for each in (lines, *(o.aiter_lines() for o in others))}
+        assert {":"} == {await anext(line) for line in (lines, *(o.aiter_lines() for o in others))}
         refused = await client.get("/activity/events")
         await watched.gateway.invoke("read_email")
-        event = await anext(json.loads(each[6:]) async for each in lines if "read_email" in each)
+        event = await anext(json.loads(line[6:]) async for line in lines if "read_email" in line)
         await first.aclose()
         status = refused.status_code
         async with asyncio.timeout(60):

@@ -85,7 +85,7 @@ def matched(data: Mapping[str, Any], column: int = 0) -> list[str]:
 
 
 def left_out(data: Mapping[str, Any], column: int = 0) -> dict[str, list[str]]:
-    return {each["id"]: each["filters"] for each in data["answers"][column]["filtered"]}
+    return {item["id"]: item["filters"] for item in data["answers"][column]["filtered"]}
 
 
 async def test_search_shows_matches_with_explanations(
@@ -129,7 +129,7 @@ async def test_search_compares_two_settings(letters: Gateway, serve_console: Ser
     both = await served.data("/ask", q="delete a letter", **other)
 
     assert (1, 2) == (len(alone["answers"]), len(both["answers"]))
-    assert ["graph", "lexical"] == [each["mode"] for each in both["answers"]]
+    assert ["graph", "lexical"] == [answer["mode"] for answer in both["answers"]]
     assert (matched(alone), ["desk/delete_letter"]) == (matched(both), matched(both, 1))
     assert ("lexical", 1, "the seal") == tuple(both["other"][key] for key in other)
 
@@ -147,15 +147,15 @@ async def test_search_as_another_caller_requires_the_scope(
     closed = await serve_console(letters, http=HttpOptions(port=0, tokens=tokens), token=SECRET)
     async with closed.client() as client:
         refused = await client.get("/ask", params=as_nobody)
-        own = await client.get("/ask", params={"q": "a letter"})
+        own_page = await client.get("/ask", params={"q": "a letter"})
 
     assert "vault/seal_letter" not in matched(sealer)
     assert "vault/seal_letter" in matched(sealer, 1)
     assert ["scope"] == left_out(nobody, 1)["vault/seal_letter"]
-    assert (403, 200) == (refused.status_code, own.status_code)
-    assert "vault/seal_letter" in own.text
+    assert (403, 200) == (refused.status_code, own_page.status_code)
+    assert "vault/seal_letter" in own_page.text
     for offered in ('name="user"', "This one is right", "/console/call/"):
-        assert offered not in own.text
+        assert offered not in own_page.text
 
 
 async def test_match_is_saved_as_a_test_request(
@@ -173,7 +173,7 @@ async def test_match_is_saved_as_a_test_request(
         hidden = await served.send(client, "/ask/save", {**fields, "id": "vault/seal_letter"})
 
     assert "This one is right" in page.text
-    assert [303, 303, 404] == [each.status_code for each in (saved, again, hidden)]
+    assert [303, 303, 404] == [response.status_code for response in (saved, again, hidden)]
     assert "/console/ask?q=burn&limit=3" == saved.headers["location"]
     assert "saved for desk/delete_letter" in notes.text
     request = EvalRequest(text="burn | it", wanted=(("desk/delete_letter",),))
@@ -205,13 +205,13 @@ async def test_call_that_may_change_data_requires_confirmation(
         sure = await served.send(client, "/call/desk/delete_letter", {**typed, "confirm": "1"})
         read = await served.send(client, "/call/desk/read_letter", {"arg.number": "4"})
 
-    assert [422, 200, 200] == [each.status_code for each in (unsure, sure, read)]
+    assert [422, 200, 200] == [response.status_code for response in (unsure, sure, read)]
     assert [] == before
     assert "The tool was not called." in unsure.text
     assert "Confirm the call." in unsure.text
     assert "&lt;old&gt;" in unsure.text
-    given = {"number": 3, "reason": "<old>", "tone": "cold"}
-    assert [("delete_letter", given), ("read_letter", {"number": 4})] == desk.calls
+    values = {"number": 3, "reason": "<old>", "tone": "cold"}
+    assert [("delete_letter", values), ("read_letter", {"number": 4})] == desk.calls
     assert 'name="confirm"' not in read.text
 
 
@@ -255,13 +255,13 @@ async def test_answer_is_shown_as_escaped_text(letters: Gateway, serve_console: 
     served = await serve_console(letters)
 
     async with served.signed_in() as client:
-        shown = (await served.send(client, "/call/desk/read_letter", {"arg.number": "4"})).text
+        page_text = (await served.send(client, "/call/desk/read_letter", {"arg.number": "4"})).text
         data = await served.send(client, "/call/desk/read_letter?format=json", {"arg.number": "4"})
 
-    assert "&lt;script&gt;window.broken=1" in shown
-    assert "&#34;src&#34;: &#34;//x.example/y&#34;" in shown
-    assert "&#34;left&#34;: 3" in shown
-    assert "<img" not in shown
+    assert "&lt;script&gt;window.broken=1" in page_text
+    assert "&#34;src&#34;: &#34;//x.example/y&#34;" in page_text
+    assert "&#34;left&#34;: 3" in page_text
+    assert "<img" not in page_text
     assert {"left": 3} == data.json()["result"]["structured"]
 
 
@@ -317,7 +317,7 @@ async def test_hidden_tools_have_no_call_form(letters: Gateway, serve_console: S
         unknown = await client.get("/call/vault/no?format=json")
         refused = await other.get("/call/desk/read_letter")
 
-    assert [404, 404, 403] == [each.status_code for each in (hidden, unknown, refused)]
+    assert [404, 404, 403] == [response.status_code for response in (hidden, unknown, refused)]
     assert {"unknown_tool"} == {hidden.json()["code"], unknown.json()["code"]}
 
 

@@ -31,9 +31,9 @@ ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({A
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
     """Event loop of the upstream servers."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    upstream_bridge = Bridge("upstream")
+    yield upstream_bridge
+    upstream_bridge.close()
 
 
 async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
@@ -61,20 +61,20 @@ async def test_changed_definition_is_shown_and_approved(
         served = await serve_console(gateway, config=tmp_path / "mcp.json")
         page = await visit(served, "/attention?kind=waiting")
         await check_access(page)
-        shown = await page.locator("pre").inner_text()
+        difference = await page.locator("pre").inner_text()
         command = await page.get_by_text("gateway approve srv/add").count()
         await page.get_by_role("button", name="Approve").click()
         note = await page.get_by_role("status").inner_text()
-        rest = await page.locator("article").count()
+        remaining = await page.locator("article").count()
         broken = await page.evaluate("window.broken")
-        found = await gateway.search("add three numbers")
+        result = await gateway.search("add three numbers")
 
-    assert "-" == shown.splitlines()[1][0]
-    assert "<script>window.broken=1</script>" in shown
+    assert "-" == difference.splitlines()[1][0]
+    assert "<script>window.broken=1</script>" in difference
     assert 1 == command
     assert "Approved srv/add" in note
-    assert (0, None) == (rest, broken)
-    assert "srv/add" == found.matches[0].id
+    assert (0, None) == (remaining, broken)
+    assert "srv/add" == result.matches[0].id
 
 
 async def test_failed_server_is_retried(
@@ -127,7 +127,7 @@ async def test_disabling_an_entity_requires_the_scope(
         gateway, http=HttpOptions(port=0, tokens=(ONLY_ADMIN,)), token=SECRET
     )
     async with limited.signed_in() as client:
-        shown = await client.get("/attention")
+        difference = await client.get("/attention")
         refused = await limited.send(client, "/attention/disable", {"id": "srv/poison"})
     served = await serve_console(gateway)
     before = await kinds(served)
@@ -135,7 +135,7 @@ async def test_disabling_an_entity_requires_the_scope(
     after = await kinds(served)
 
     assert [("suspicious", "srv/poison")] == before
-    assert ("srv/poison" in shown.text, "Disable" in shown.text) == (True, False)
+    assert ("srv/poison" in difference.text, "Disable" in difference.text) == (True, False)
     assert 403 == refused.status_code
     assert [] == after
 

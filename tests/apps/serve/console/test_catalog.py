@@ -17,7 +17,7 @@ from gateway.options import UsageOptions
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller, Hints
-from tests.apps.serve.console.catalogs import SMALL, many
+from tests.apps.serve.console.catalogs import SMALL, many_tools
 from tests.apps.serve.console.conftest import Open, Serve, check_access
 from tests.apps.serve.console.test_pages import OVERFLOW
 from tests.conftest import PATIENT, OpenGateway
@@ -35,14 +35,14 @@ async def test_text_and_facets_select_entities(
 ) -> None:
     served = await serve_console(small_gateway)
     whole = await served.data("/catalog")
-    found = await served.data("/catalog", text="E-MAIL", kind="tool")
-    kinds = {each["value"]: each for each in found["facets"][0]["values"]}
+    data = await served.data("/catalog", text="E-MAIL", kind="tool")
+    kinds = {value["value"]: value for value in data["facets"][0]["values"]}
     none = await served.data("/catalog", status="lost")
 
-    assert ["mail/read_email", MAIL] == ids(found)
-    assert (7, 2, 0) == (whole["total"], found["total"], none["total"])
+    assert ["mail/read_email", MAIL] == ids(data)
+    assert (7, 2, 0) == (whole["total"], data["total"], none["total"])
     assert {"tool": (2, True), "agent": (2, False)} == {
-        name: (each["count"], each["selected"]) for name, each in kinds.items()
+        name: (value["count"], value["selected"]) for name, value in kinds.items()
     }
     assert ("text=E-MAIL", "text=E-MAIL&kind=agent") == (
         kinds["tool"]["query"],
@@ -51,7 +51,7 @@ async def test_text_and_facets_select_entities(
 
 
 async def test_pages_keep_the_selection(open_gateway: OpenGateway, serve_console: Serve) -> None:
-    served = await serve_console(open_gateway(many(120)))
+    served = await serve_console(open_gateway(many_tools(120)))
     first = await served.data("/catalog", chosen="shelf/send_invoice_0")
     async with served.client() as client:
         next_page = await client.get(f"/catalog?{first['next']}{first['chosen_query']}&format=json")
@@ -79,7 +79,7 @@ async def test_actions_change_chosen_or_all_selected_entities(
     changed = await served.data("/catalog", tag="post")
     off = await served.data("/catalog", enabled="false")
 
-    assert [303] * 3 == [each.status_code for each in (tagged, disabled, none)]
+    assert [303] * 3 == [response.status_code for response in (tagged, disabled, none)]
     assert "text=mail&kind=tool&chosen=mail%2Fsend_email&chosen=mail%2Fnothing" in str(page.url)
     assert "1 changed. Not changed: mail/nothing: nothing has this id." in page.text
     assert "Nothing was changed: enter tags" in note.text
@@ -132,16 +132,17 @@ async def test_client_configuration_contains_no_token(
     secret = "s3cret-of-the-test"
     reader = BearerToken.from_secret("reader", secret, Caller())
     http = HttpOptions(port=0, tokens=(reader,))
-    own = await (await serve_console(small_gateway, config=config)).data("/catalog/clients")
+    admin_data = await (await serve_console(small_gateway, config=config)).data("/catalog/clients")
     served = await serve_console(small_gateway, http=http, token=secret, config=config)
     other = await served.data("/catalog/clients")
 
     assert [4, 4] == [
-        [each["transport"] for each in own["snippets"]].count(way) for way in ("stdio", "http")
+        [snippet["transport"] for snippet in admin_data["snippets"]].count(way)
+        for way in ("stdio", "http")
     ]
-    assert {"http"} == {each["transport"] for each in other["snippets"]}
-    assert all(f"{served.url}/mcp" in each["text"] for each in other["snippets"])
-    assert not any("TOKEN" in each["text"] for each in own["snippets"])
+    assert {"http"} == {snippet["transport"] for snippet in other["snippets"]}
+    assert all(f"{served.url}/mcp" in snippet["text"] for snippet in other["snippets"])
+    assert not any("TOKEN" in snippet["text"] for snippet in admin_data["snippets"])
     assert secret not in json.dumps(other)
     assert "${GATEWAY_TOKEN}" in other["snippets"][0]["text"]
 
@@ -165,7 +166,7 @@ async def test_entity_page_shows_definition_approval_and_usage(
     )
     assert (1, 0, 1) == tuple(tool["calls"][name] for name in ("succeeded", "failed", "found"))
     assert ("active", "") == (tool["server_state"], tool["approved"])
-    assert ["mail/play_music", "mail/read_email", MAIL] == [each["id"] for each in server["tools"]]
+    assert ["mail/play_music", "mail/read_email", MAIL] == [item["id"] for item in server["tools"]]
 
 
 async def test_entity_form_changes_only_edited_fields(
@@ -230,7 +231,7 @@ async def test_hidden_entities_are_neither_shown_nor_changed(
         unseen = await served["writer"].send(client, "/catalog?do=disable", {"chosen": [hidden.id]})
         note = await client.get(served["writer"].url + unseen.headers["location"])
 
-    assert [403, 200, 404] == [each.status_code for each in (refused, page, gone)]
+    assert [403, 200, 404] == [response.status_code for response in (refused, page, gone)]
     assert "Save" not in page.text
     assert "nothing has this id" in note.text
     entry = await small_gateway.catalog.get(hidden.id)

@@ -66,42 +66,42 @@ def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
     return {field.name: field for field in fields}
 
 
-def written(field: FormField, value: object) -> str | None:
+def to_text(field: FormField, value: object) -> str | None:
     """Return the text to type for *value*, or None if *field* cannot express it."""
     if field.control in ("choice", "json"):
         text = json.dumps(value)
     elif field.control == "lines" and isinstance(value, list):
-        text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in value)
+        text = "\n".join(item if isinstance(item, str) else json.dumps(item) for item in value)
     else:
         text = value if isinstance(value, str) else json.dumps(value)
     try:
-        found = read_value(field, text)
+        parsed = read_value(field, text)
     except ValueError:
         return None
     # Compared as JSON, because True equals 1 in Python.
-    is_same = "\r" not in text and json.dumps(found) == json.dumps(value)
+    is_same = "\r" not in text and json.dumps(parsed) == json.dumps(value)
     return text if text.strip() and is_same else None
 
 
-def typed(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
+def fill_form(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
     """Return the form for *arguments*. Values that fields cannot express go into the last field."""
-    named, form, rest = by_name(fields), {}, {}
+    named, form, additional = by_name(fields), {}, {}
     for name, value in arguments.items():
         field = named.get(name) if name else None
-        text = None if field is None else written(field, value)
+        text = None if field is None else to_text(field, value)
         if field is None or text is None:
-            rest[name] = value
+            additional[name] = value
         else:
             form[field.key] = text
-    return {**form, REST: json.dumps(rest)} if rest else form
+    return {**form, REST: json.dumps(additional)} if additional else form
 
 
 def test_schema_becomes_form_fields() -> None:
     fields = form_fields(SCHEMA)
     named = by_name(fields)
 
-    assert ["city", "unit", "kind"] == [each.name for each in fields if each.required]
-    assert ["city", "unit", "kind", "note"] == [each.name for each in fields[:4]]
+    assert ["city", "unit", "kind"] == [item.name for item in fields if item.required]
+    assert ["city", "unit", "kind", "note"] == [item.name for item in fields[:4]]
     assert (REST, "json") == (fields[-1].key, fields[-1].control)
     assert {
         "note": "text",
@@ -218,7 +218,7 @@ def test_every_argument_can_be_entered_for_any_schema(
     fields = form_fields(schema)
     needed = {field.name for field in fields if field.required}
 
-    read, filled = read_form(fields, typed(fields, arguments))
+    read, filled = read_form(fields, fill_form(fields, arguments))
 
     # A required list is sent as empty if its field is blank.
     sent = {name: value for name, value in read.items() if name in arguments or value != []}

@@ -12,7 +12,7 @@ from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
-from tests.apps.serve.console.catalogs import SMALL, many
+from tests.apps.serve.console.catalogs import SMALL, many_tools
 from tests.apps.serve.console.conftest import Open, Serve, check_access
 from tests.apps.serve.console.test_access import READER, SECRET
 from tests.apps.serve.console.test_pages import check_layout
@@ -85,24 +85,24 @@ async def test_decision_is_written_after_its_difference_was_shown(
         await served.send(client, DECIDE, accepted)
         first = file.read_text("utf-8")
         changed = await served.send(client, DECIDE, rejected)
-        shown = await client.get(served.url + changed.headers["location"])
-        fresh = re.findall(r'name="revision" value="(\w+)"', shown.text)[0]
+        response = await client.get(served.url + changed.headers["location"])
+        fresh = re.findall(r'name="revision" value="(\w+)"', response.text)[0]
         is_same = first == file.read_text("utf-8")
         done = await served.send(client, DECIDE, {**rejected, "revision": fresh})
         page = await client.get(served.url + done.headers["location"])
 
     after = (await served.data("/graph/mail/send_email"))["around"]["edges"]
-    said = {key: edge for edge in after if (key := tuple(edge[each] for each in EDGE))}
+    edges_by_key = {key: edge for edge in after if (key := tuple(edge[item] for item in EDGE))}
     assert (False, True) == (is_written, is_same)
     assert f'+  - {{subject: "{EDGE["subject"]}"' in accepted["diff"]
     assert (303, 303) == (changed.status_code, done.status_code)
-    assert "has changed since" in shown.text
+    assert "has changed since" in response.text
     assert "rejected: " in page.text
     assert ("declared", "reviewed/mail.md:5") == (
-        said[tuple(EDGE.values())]["origin"],
-        said[tuple(EDGE.values())]["source"],
+        edges_by_key[tuple(EDGE.values())]["origin"],
+        edges_by_key[tuple(EDGE.values())]["source"],
     )
-    assert tuple(other.values()) not in said
+    assert tuple(other.values()) not in edges_by_key
     assert [] == (await served.data("/graph"))["proposed"]
 
 
@@ -154,7 +154,7 @@ async def test_graph_is_drawn_and_navigated(
 def crowded_gateway(open_gateway: OpenGateway) -> Gateway:
     """A gateway whose groups have more members than the drawing can show."""
     gateway = open_gateway()
-    gateway.add_source(ListSource("large", many(600)))
+    gateway.add_source(ListSource("large", many_tools(600)))
     return gateway
 
 
@@ -164,10 +164,10 @@ async def test_node_pages_are_accessible_on_every_catalog(
 ) -> None:
     gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
     served = await serve_console(gateway)
-    found = (await served.data("/graph"))["found"][0]["id"]
-    data = await served.data(f"/graph/{quote(found)}", hops="3")
+    first_node = (await served.data("/graph"))["found"][0]["id"]
+    data = await served.data(f"/graph/{quote(first_node)}", hops="3")
 
-    page = await visit(served, f"/graph/{quote(found)}?hops=2&to=nothing")
+    page = await visit(served, f"/graph/{quote(first_node)}?hops=2&to=nothing")
     await page.locator("#graph canvas").first.wait_for()
     await check_access(page)
     await check_layout(page)
@@ -193,8 +193,8 @@ async def test_upstream_names_are_escaped(
         done = await served.send(client, DECIDE, data)
         page = await client.get(served.url + done.headers["location"])
 
-    assert ["<b>" in each.text for each in (looked, page)] == [False, False]
-    assert [200, 303, 200] == [each.status_code for each in (looked, done, page)]
+    assert ["<b>" in response.text for response in (looked, page)] == [False, False]
+    assert [200, 303, 200] == [response.status_code for response in (looked, done, page)]
     around = (await served.data(f"/graph/{quote(ids[0])}"))["around"]["edges"]
     assert ("declared", *ids) == (around[0]["origin"], around[0]["subject"], around[0]["object"])
 

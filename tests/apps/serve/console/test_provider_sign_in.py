@@ -32,7 +32,7 @@ async def test_browser_returns_signed_in_to_each_page(
     console = await page.content()
     await page.get_by_role("button", name="Sign out").click()
     await page.wait_for_url("**/account/signed-out**")
-    there = await page.get_by_role("link", name="too").get_attribute("href")
+    provider_link = await page.get_by_role("link", name="too").get_attribute("href")
 
     await page.goto(f"{served.url}/sign-in/srv")
     # The provider knows the browser already, and only asks for consent.
@@ -45,6 +45,6 @@ async def test_browser_returns_signed_in_to_each_page(
     told = page.get_by_text("no user signs in to 'srv'")
 
     assert "Sign out" in console
-    assert f"{real_provider.url}/session/end?client_id=browser" == there
+    assert f"{real_provider.url}/session/end?client_id=browser" == provider_link
     assert f"{real_provider.url}#ada" in upstream
     assert await told.is_visible()

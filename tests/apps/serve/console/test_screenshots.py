@@ -56,9 +56,9 @@ def documents(tmp_path: Path) -> Path:
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
     """Event loop of the upstream servers."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    upstream_bridge = Bridge("upstream")
+    yield upstream_bridge
+    upstream_bridge.close()
 
 
 async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:

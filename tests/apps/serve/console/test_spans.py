@@ -110,24 +110,24 @@ def test_sdk_spans_are_recorded_without_messages_and_client_names() -> None:
         span.record_exception(ValueError("secret"))
         span.set_status(trace.StatusCode.ERROR, "secret")
 
-    (held,) = ring.spans
-    assert ("request", "tools/call", "tool_error") == (held.kind, held.name, held.error)
-    assert "secret" not in str(held)
+    (record,) = ring.spans
+    assert ("request", "tools/call", "tool_error") == (record.kind, record.name, record.error)
+    assert "secret" not in str(record)
 
 
-async def following(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
+async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
     """Read *count* events, as (name, data)."""
-    found: list[tuple[str, object]] = []
+    events: list[tuple[str, object]] = []
     async for text in stream:
         for event in filter(lambda part: part.startswith("event:"), text.split("\n\n")):
             name, data = event.split("\n")
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-        if len(found) >= count:
+            events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+        if len(events) >= count:
             break
-    return found
+    return events
 
 
-async def opened(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
+async def open_stream(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
     """Open a stream and skip its first comment."""
     stream = ring.stream(owner)
     assert ":\n\n" == await anext(stream)
@@ -138,11 +138,11 @@ async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) ->
     """Spans end on another thread than the reader's."""
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
     await gateway.refresh()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     await gateway.search("numbers")
     await gateway.invoke("divide", {"a": 4, "b": 2})
 
-    events = await following(stream, 2)
+    events = await read_events(stream, 2)
     kinds = [
         (name, data["kind"], data["attributes"]) for name, data in events if isinstance(data, dict)
     ]
@@ -152,23 +152,23 @@ async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) ->
 async def test_root_may_have_a_remote_parent() -> None:
     """The parent is a span of a client, whose trace the gateway continues."""
     ring = SpanRing()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     tracer = provider_of(ring).get_tracer(SCOPE)
     remote = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     context = trace.set_span_in_context(NonRecordingSpan(remote))
     with tracer.start_as_current_span("root", context=context):
         tracer.start_span("below").end()
 
-    events = await following(stream, 1)
+    events = await read_events(stream, 1)
     assert ["root"] == [data["name"] for _, data in events if isinstance(data, dict)]
 
 
 async def test_slow_reader_gets_the_number_of_missed_events() -> None:
     ring = SpanRing()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     record(ring, *(f"span {number}" for number in range(MAX_EVENTS + 7)))
 
-    events = await following(stream, MAX_EVENTS + 1)
+    events = await read_events(stream, MAX_EVENTS + 1)
     spans = [data["name"] for _, data in events if isinstance(data, dict)]
     assert ("missed", 7) == events[0]
     assert ("span 7", f"span {MAX_EVENTS + 6}", MAX_EVENTS) == (spans[0], spans[-1], len(spans))
@@ -176,7 +176,7 @@ async def test_slow_reader_gets_the_number_of_missed_events() -> None:
 
 async def test_streams_per_owner_are_limited() -> None:
     ring = SpanRing()
-    streams = [await opened(ring, "a") for _ in range(MAX_STREAMS)]
+    streams = [await open_stream(ring, "a") for _ in range(MAX_STREAMS)]
     before = ring.has_room("a"), ring.has_room("b")
     for stream in streams[:1]:
         await stream.aclose()  # type: ignore[attr-defined]
@@ -189,21 +189,21 @@ async def test_surplus_stream_ends_at_once() -> None:
     """Several streams that start together may all find room before the first one counts."""
     ring = SpanRing()
     streams = [ring.stream("a") for _ in range(MAX_STREAMS + 2)]
-    begun = [await anext(each, "") for each in streams]
+    begun = [await anext(stream, "") for stream in streams]
 
     assert [":\n\n"] * MAX_STREAMS + ["", ""] == begun
 
 
 async def test_streams_end_at_shutdown() -> None:
     ring = SpanRing()
-    stream = await opened(ring)
-    ending = asyncio.create_task(following(stream, 1))
+    stream = await open_stream(ring)
+    ending = asyncio.create_task(read_events(stream, 1))
     await asyncio.sleep(0)
     ring.shutdown()
 
     assert [] == await ending
     with pytest.raises(StopAsyncIteration):
-        await anext(await opened(ring))
+        await anext(await open_stream(ring))
     record(ring, "late")
     assert ["late"] == [span.name for span in ring.spans]
 
@@ -211,10 +211,10 @@ async def test_streams_end_at_shutdown() -> None:
 def test_reader_of_a_closed_loop_is_skipped() -> None:
     """Ending a span must never raise an error."""
     ring = SpanRing()
-    left = []
+    streams = []
 
     async def leave() -> None:
-        left.append(await opened(ring))
+        streams.append(await open_stream(ring))
 
     loop = asyncio.new_event_loop()
     loop.run_until_complete(leave())

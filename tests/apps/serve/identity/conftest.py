@@ -64,13 +64,13 @@ class Provider:
         )
 
     async def _tell(self, _request: Request) -> Response:
-        own = {
+        header = {
             "issuer": self.url,
             "jwks_uri": f"{self.url}/jwks",
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
         }
-        return JSONResponse(own | self.metadata)
+        return JSONResponse(header | self.metadata)
 
     async def _give(self, request: Request) -> Response:
         form = parse_qs((await request.body()).decode())
@@ -98,8 +98,8 @@ class Provider:
 
     def token(self, /, *, headers: Mapping[str, Any] | None = None, **changes: Any) -> str:
         """Return a token with changed claims, signed with the RSA key."""
-        own = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
-        return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=own)
+        header = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
+        return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=header)
 
     def id_token(self, /, nonce: str, **changes: Any) -> str:
         """Return an ID token for the client ``browser``, with changed claims."""

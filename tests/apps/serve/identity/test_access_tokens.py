@@ -30,7 +30,7 @@ NOW = int(time.time())
 HOUR = 3600
 
 
-def encoded(value: object) -> str:
+def encode_part(value: object) -> str:
     """Return a JSON value, encoded as a part of a token."""
     text = value if isinstance(value, str) else json.dumps(value)
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
@@ -38,21 +38,24 @@ def encoded(value: object) -> str:
 
 def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
     """Return a token signed with HMAC. PyJWT refuses to use a public key for it."""
-    text = f"{encoded(header)}.{encoded(provider.claims())}"
+    text = f"{encode_part(header)}.{encode_part(provider.claims())}"
     signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 
 @pytest.fixture(scope="module")
-def accepting(shared_provider: Provider) -> Authenticator:
+def accepting_authenticator(shared_provider: Provider) -> Authenticator:
     """An authenticator that accepts the provider, with cached keys for all tests."""
     return Authenticator(shared_provider.options())
 
 
 def with_header(key: Any = RSA_KEY, algorithm: str = "RS256", /, **header: object) -> Make:
-    own = {"kid": "rsa", "typ": "at+jwt", **header}
+    token_header = {"kid": "rsa", "typ": "at+jwt", **header}
     return lambda provider: jwt.encode(
-        provider.claims(), key, algorithm, headers={k: v for k, v in own.items() if v is not None}
+        provider.claims(),
+        key,
+        algorithm,
+        headers={k: v for k, v in token_header.items() if v is not None},
     )
 
 
@@ -63,10 +66,10 @@ def with_claims(**claims: Any) -> Make:
 ATTACKS: Mapping[str, Mapping[str, Make]] = {
     "the signature algorithm of the token is not accepted": {
         "no algorithm": lambda p: (
-            f"{encoded({'alg': 'none', 'kid': 'rsa'})}.{encoded(p.claims())}."
+            f"{encode_part({'alg': 'none', 'kid': 'rsa'})}.{encode_part(p.claims())}."
         ),
         "no algorithm, other letters": lambda p: (
-            f"{encoded({'alg': 'nOnE', 'kid': 'rsa'})}.{encoded(p.claims())}."
+            f"{encode_part({'alg': 'nOnE', 'kid': 'rsa'})}.{encode_part(p.claims())}."
         ),
         "public key as HMAC secret": lambda p: signed_by_hand(
             p, {"alg": "HS256", "kid": "rsa"}, PEM
@@ -79,7 +82,7 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
     "the signature of the token is wrong": {
         "no signature": lambda p: p.token().rpartition(".")[0] + ".",
         "changed claims": lambda p: ".".join(
-            [(t := p.token().split("."))[0], encoded(p.claims(sub="root")), t[2]]
+            [(t := p.token().split("."))[0], encode_part(p.claims(sub="root")), t[2]]
         ),
         "another key": with_header(STRANGER),
         "another key, embedded": with_header(STRANGER, jwk=public_key(STRANGER, "rsa")),
@@ -100,7 +103,7 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
     "this bearer token is unknown": {
         "critical header": with_header(crit=["exp"], exp=NOW + HOUR),
         "detached payload": with_header(b64=False),
-        "deeply nested header": lambda p: f"{encoded('[' * 9000)}.{encoded(p.claims())}.x",
+        "deeply nested header": lambda p: f"{encode_part('[' * 9000)}.{encode_part(p.claims())}.x",
         "no base64": lambda p: "a.b!.c",
         "not three parts": lambda p: "aaaa.bbbb",
         "not ASCII": lambda p: "ä.ö.ü",
@@ -154,15 +157,16 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
 
 
 @pytest.mark.parametrize(
-    ("reason", "attack"), [(reason, attack) for reason, made in ATTACKS.items() for attack in made]
+    ("reason", "attack"),
+    [(reason, attack) for reason, attacks in ATTACKS.items() for attack in attacks],
 )
 async def test_forged_tokens_are_refused(
-    provider: Provider, accepting: Authenticator, reason: str, attack: str
+    provider: Provider, accepting_authenticator: Authenticator, reason: str, attack: str
 ) -> None:
     token = ATTACKS[reason][attack](provider)
 
     with pytest.raises(RefusedError) as refused:
-        await accepting.authenticate([f"Bearer {token}"])
+        await accepting_authenticator.authenticate([f"Bearer {token}"])
 
     assert (401, reason) == (refused.value.status, str(refused.value))
     assert 'error="invalid_token"' in (refused.value.headers or {})["WWW-Authenticate"]
@@ -188,9 +192,9 @@ GOOD: Mapping[str, Make] = {
 
 @pytest.mark.parametrize("kind", GOOD)
 async def test_valid_tokens_are_accepted(
-    provider: Provider, accepting: Authenticator, kind: str
+    provider: Provider, accepting_authenticator: Authenticator, kind: str
 ) -> None:
-    bearer = await accepting.authenticate([f"Bearer {GOOD[kind](provider)}"])
+    bearer = await accepting_authenticator.authenticate([f"Bearer {GOOD[kind](provider)}"])
 
     assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
 
@@ -246,19 +250,19 @@ HEADERS = st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "zi
 )
 def test_any_token_is_accepted_or_refused(
     shared_provider: Provider,
-    accepting: Authenticator,
+    accepting_authenticator: Authenticator,
     header: dict[str, Any],
     claims: dict[str, Any],
     signature: bytes | None,
 ) -> None:
     """Claims of unexpected types must not cause other errors, even if the provider signed them."""
     good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
-    text = f"{encoded(good | header)}.{encoded(shared_provider.claims() | claims)}"
+    text = f"{encode_part(good | header)}.{encode_part(shared_provider.claims() | claims)}"
     if signature is None:
         signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(text.encode(), RSA_KEY)
     token = f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
-    named = asyncio.run(attempt(accepting.authenticate([f"Bearer {token}"])))
+    named = asyncio.run(attempt(accepting_authenticator.authenticate([f"Bearer {token}"])))
 
     if isinstance(named, Failed):
         assert isinstance(named.error, RefusedError), named

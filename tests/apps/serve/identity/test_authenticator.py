@@ -61,11 +61,11 @@ async def test_resource_metadata_needs_no_token(
     """Clients try two addresses (RFC 9728)."""
     options = provider.options(scopes={"bills.read": ["billing"]}, required_scopes=["use"])
     async with client_of(open_gateway, options) as client:
-        found = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
+        responses = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
         others = [await client.get(f"{METADATA}/other"), await client.post(METADATA)]
         foreign = await client.get(METADATA, headers={"Host": "evil.example"})
 
-    assert [200, 200] == [each.status_code for each in found]
+    assert [200, 200] == [response.status_code for response in responses]
     assert (
         {
             "resource": RESOURCE,
@@ -73,10 +73,10 @@ async def test_resource_metadata_needs_no_token(
             "bearer_methods_supported": ["header"],
             "scopes_supported": ["bills.read", "use"],
         }
-        == found[0].json()
-        == found[1].json()
+        == responses[0].json()
+        == responses[1].json()
     )
-    assert [401, 401] == [each.status_code for each in others]
+    assert [401, 401] == [response.status_code for response in others]
     assert 421 == foreign.status_code
 
 
@@ -92,12 +92,12 @@ async def test_refusals_link_to_the_resource_metadata(
         metrics = await client.get("/metrics", headers=bearer)
 
     end = f'resource_metadata="{URL}{METADATA}/mcp"'
-    assert [401, 403, 403] == [each.status_code for each in (missing, lacking, metrics)]
+    assert [401, 403, 403] == [response.status_code for response in (missing, lacking, metrics)]
     assert [
         f'Bearer realm="gateway", scope="use", {end}',
         f'Bearer realm="gateway", error="insufficient_scope", scope="gw.write", {end}',
         f'Bearer realm="gateway", error="insufficient_scope", {end}',
-    ] == [each.headers["www-authenticate"] for each in (missing, lacking, metrics)]
+    ] == [response.headers["www-authenticate"] for response in (missing, lacking, metrics)]
     assert token not in lacking.text
 
 
@@ -132,8 +132,8 @@ async def test_accepted_tokens_can_be_replaced_while_serving(
         async def statuses() -> list[int]:
             tokens = (STATIC, provider.token())
             bearers = [{"Authorization": f"Bearer {token}"} for token in tokens]
-            found = [await client.get("/api/search/tags", headers=each) for each in bearers]
-            return [each.status_code for each in found]
+            responses = [await client.get("/api/search/tags", headers=bearer) for bearer in bearers]
+            return [bearer.status_code for bearer in responses]
 
         before = await statuses()
         authenticator.replace(replace(options, tokens=()))

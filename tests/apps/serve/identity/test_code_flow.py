@@ -26,13 +26,15 @@ def sign_in_at(provider: Provider, /, **settings: Any) -> ProviderSignIn:
     """Return a browser sign-in at *provider*, with settings of the issuer and, as ``own``, of its
     sign-in.
     """
-    own = {"client_id": "browser", **settings.pop("own", {})}
-    issuer = provider.issuer(sign_in=own, groups={"platform": ["catalog:write"]}, **settings)
+    sign_in_settings = {"client_id": "browser", **settings.pop("own", {})}
+    issuer = provider.issuer(
+        sign_in=sign_in_settings, groups={"platform": ["catalog:write"]}, **settings
+    )
     options = HttpOptions(issuers=(issuer,), resource=RESOURCE)
     return Authenticator(options).sign_ins[provider.url]
 
 
-async def completed(
+async def complete_sign_in(
     provider: Provider, sign_in: ProviderSignIn, changes: Mapping[str, Any], **access: Any
 ) -> Any:
     """Complete a sign-in. The ID token has *changes*, the access token has *access*."""
@@ -51,7 +53,7 @@ async def test_sign_in_returns_the_caller_of_the_access_token(
     """The caller has the token itself, for upstream servers that exchange it."""
     caplog.set_level(logging.DEBUG)
     until = int(time.time()) + 60
-    bearer = await completed(
+    bearer = await complete_sign_in(
         provider, sign_in_at(provider), {"sub": "pairwise"}, exp=until, groups=["platform"]
     )
 
@@ -64,14 +66,18 @@ async def test_sign_in_returns_the_caller_of_the_access_token(
 
 async def test_sign_in_can_return_the_caller_of_the_id_token(provider: Provider) -> None:
     """An ID token is not an access token: it is not exchanged, and the API refuses it."""
-    own = {"caller_from": "id_token"}
-    sign_in = sign_in_at(provider, own=own)
-    bearer = await completed(provider, sign_in, {"groups": ["platform"]}, aud="another API")
-    authenticator = Authenticator(provider.options(sign_in={"client_id": "browser", **own}))
+    sign_in_settings = {"caller_from": "id_token"}
+    sign_in = sign_in_at(provider, own=sign_in_settings)
+    bearer = await complete_sign_in(provider, sign_in, {"groups": ["platform"]}, aud="another API")
+    authenticator = Authenticator(
+        provider.options(sign_in={"client_id": "browser", **sign_in_settings})
+    )
     with pytest.raises(RefusedError) as refused:
         await authenticator.authenticate([f"Bearer {provider.answer['id_token']}"])
     with pytest.raises(RefusedError) as lacking:
-        await completed(provider, sign_in_at(provider, own=own, required_scopes=["use"]), {})
+        await complete_sign_in(
+            provider, sign_in_at(provider, own=sign_in_settings, required_scopes=["use"]), {}
+        )
 
     assert f"{provider.url}#ada" == bearer.caller.user
     assert (frozenset({"catalog:write"}), None) == (bearer.caller.scopes, bearer.caller.token)
@@ -96,14 +102,14 @@ async def test_id_token_of_another_sign_in_is_refused(
     provider: Provider, changes: Settings, reason: str
 ) -> None:
     with pytest.raises(RefusedError, match=reason) as refused:
-        await completed(provider, sign_in_at(provider), changes)
+        await complete_sign_in(provider, sign_in_at(provider), changes)
 
     assert 401 == refused.value.status
 
 
 async def test_access_token_for_another_audience_is_refused(provider: Provider) -> None:
     with pytest.raises(RefusedError, match="for another audience"):
-        await completed(provider, sign_in_at(provider), {}, aud="https://other.example")
+        await complete_sign_in(provider, sign_in_at(provider), {}, aud="https://other.example")
 
 
 async def test_access_token_of_another_provider_is_refused(provider: Provider) -> None:
@@ -113,7 +119,7 @@ async def test_access_token_of_another_provider_is_refused(provider: Provider) -
     options = HttpOptions(issuers=(sign_in, other), resource=RESOURCE)
     sign_ins = Authenticator(options).sign_ins
     with pytest.raises(RefusedError, match="from another issuer"):
-        await completed(provider, sign_ins[provider.url], {}, iss=other.issuer)
+        await complete_sign_in(provider, sign_ins[provider.url], {}, iss=other.issuer)
 
 
 @pytest.mark.parametrize(("issuer", "says_issuer"), [("https://evil.example", False), (None, True)])
@@ -146,18 +152,18 @@ async def test_code_is_redeemed_with_client_and_verifier(
         provider.metadata["token_endpoint_auth_methods_supported"] = methods
     sign_in = sign_in_at(provider, own=own, scopes={"billing.read": ["billing"]})
     url, _ = await sign_in.begin()
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-    await completed(provider, sign_in, {})
+    query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    await complete_sign_in(provider, sign_in, {})
 
     form = provider.redeemed[-1]
     assert ("code", "browser", "S256") == (
-        asked["response_type"],
-        asked["client_id"],
-        asked["code_challenge_method"],
+        query["response_type"],
+        query["client_id"],
+        query["code_challenge_method"],
     )
-    assert ("openid billing.read", RESOURCE) == (asked["scope"], asked["resource"])
-    assert asked["redirect_uri"] == "http://127.0.0.1:8930/account/callback"
-    assert ([CODE], [asked["redirect_uri"]], [RESOURCE]) == (
+    assert ("openid billing.read", RESOURCE) == (query["scope"], query["resource"])
+    assert query["redirect_uri"] == "http://127.0.0.1:8930/account/callback"
+    assert ([CODE], [query["redirect_uri"]], [RESOURCE]) == (
         form["code"],
         form["redirect_uri"],
         form["resource"],

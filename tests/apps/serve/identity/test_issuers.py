@@ -16,8 +16,8 @@ URL = "https://idp.example/team"
 
 
 def issuer(**settings: object) -> Issuer:
-    made: Issuer = read_value(Issuer, {"issuer": URL, **settings}, where="issuer")
-    return made
+    parsed: Issuer = read_value(Issuer, {"issuer": URL, **settings}, where="issuer")
+    return parsed
 
 
 def scopes(claims: dict[str, Any], **settings: object) -> set[str]:
@@ -68,7 +68,7 @@ def test_nested_claims_are_read() -> None:
 
 
 def test_users_of_two_issuers_are_always_distinct() -> None:
-    found = {
+    result = {
         (bearer.caller.user, bearer.caller.tenant, bearer.name)
         for url, subject in (
             ("https://a.example", "ada"),
@@ -83,7 +83,9 @@ def test_users_of_two_issuers_are_always_distinct() -> None:
             )
         ]
     }
-    assert 5 == len(found) == len({user for user, _, _ in found}) == len({t for _, t, _ in found})
+    assert (
+        5 == len(result) == len({user for user, _, _ in result}) == len({t for _, t, _ in result})
+    )
 
 
 def test_claim_of_the_user_is_required() -> None:

@@ -93,13 +93,13 @@ async def test_unused_keys_are_refreshed_before_use(provider: Provider) -> None:
 
 
 async def test_keys_are_kept_for_a_day_while_the_provider_is_down() -> None:
-    """After that the answer is 503 instead of 401, so that the client tries again."""
+    """Unknown and expired keys cause 503 instead of 401, so that the client tries again."""
     time = Time()
     with running() as provider:
         options = provider.options()
         authenticator = Authenticator(options, clock=time)
-        known, unknown = provider.token(), provider.token(headers={"kid": "new"})
-        await authenticator.authenticate([f"Bearer {known}"])
+        known_token, unknown = provider.token(), provider.token(headers={"kid": "new"})
+        await authenticator.authenticate([f"Bearer {known_token}"])
 
     async def status(token: str, asked: Authenticator = authenticator) -> tuple[int, Any]:
         try:
@@ -109,11 +109,11 @@ async def test_keys_are_kept_for_a_day_while_the_provider_is_down() -> None:
         return 200, None
 
     time.now += MAX_AGE_S - 1
-    assert (200, None) == await status(known)
+    assert (200, None) == await status(known_token)
     assert (503, "10") == await status(unknown)
-    assert (503, "10") == await status(known, Authenticator(options, clock=time))
+    assert (503, "10") == await status(known_token, Authenticator(options, clock=time))
     time.now += RETRY_S
-    assert (503, "10") == await status(known)
+    assert (503, "10") == await status(known_token)
 
 
 async def test_cancelled_request_does_not_cancel_the_shared_fetch(provider: Provider) -> None:
@@ -154,7 +154,7 @@ DOCUMENTS: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"), [*(({"metadata": each}, why) for each, why in METADATA), *DOCUMENTS]
+    ("changes", "message"), [*(({"metadata": item}, why) for item, why in METADATA), *DOCUMENTS]
 )
 async def test_invalid_provider_responses_are_reported(
     provider: Provider, changes: dict[str, Any], message: str

@@ -84,7 +84,7 @@ async def test_client_discovers_the_provider_and_gets_a_token(
             httpx2.AsyncClient(auth=auth, trust_env=False) as http,
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
-            tools = [each.name for each in (await client.list_tools()).tools]
+            tools = [tool.name for tool in (await client.list_tools()).tools]
             called = await client.call_tool("pay", {})
             api = url.replace("/mcp", "/api/entities")
             put = await http.put(f"{api}/skill:catalog/fold", json={"description": "Folds."})
@@ -140,7 +140,9 @@ async def test_session_belongs_to_one_subject_of_one_issuer(
             assert began.is_success, began.text
             session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
             ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            headers = [ACCEPT | session | {"Authorization": f"Bearer {each}"} for each in tokens]
-            answers = [await http.post(url, json=ping, headers=each) for each in headers]
+            headers = [
+                ACCEPT | session | {"Authorization": f"Bearer {response}"} for response in tokens
+            ]
+            answers = [await http.post(url, json=ping, headers=response) for response in headers]
 
-    assert [200, 200, 404, 404, 404] == [each.status_code for each in answers]
+    assert [200, 200, 404, 404, 404] == [response.status_code for response in answers]

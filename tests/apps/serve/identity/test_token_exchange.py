@@ -78,6 +78,6 @@ async def test_token_of_each_user_is_exchanged_for_its_own_calls(
 
     assert not any(answer.is_error for answer in answers)
     assert "came without one of the identity provider" in str(refused.content)
-    wanted = sorted((f"{user}/{number}", user) for user in ("ada", "eve") for number in range(3))
-    assert wanted == sorted(delegation.calls)
+    expected = sorted((f"{user}/{number}", user) for user in ("ada", "eve") for number in range(3))
+    assert expected == sorted(delegation.calls)
     assert {"ada", "eve"} == {subject(form["subject_token"]) for form in delegation.forms}
