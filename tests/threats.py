@@ -52,7 +52,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "scanner_flags_no_honest_definitions",
                 "core/runtime/test_text.py": "cleaned_text_is_short_and_visible "
                 "ten_thousand_cleaned_texts_are_visible",
-                "apps/serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
+                "apps/serve/test_unseen_text.py": "answers_contain_no_invisible_characters",
                 "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
         ),
@@ -177,10 +177,10 @@ THREATS: Mapping[str, Threat] = dict(
             "Host, Origin and token are checked on every path.",
             "16 of 16 foreign hosts and 12 of 12 foreign origins refused on 5 paths",
             {
-                "apps/serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
-                "pages_of_other_ports_and_names_are_refused "
-                "nothing_but_liveness_answers_without_a_credential",
-                "apps/serve/test_http.py": "a_web_page_cannot_reach_it",
+                "apps/serve/test_http_guard.py": "host_with_the_right_beginning_is_refused "
+                "origins_of_other_ports_and_names_are_refused "
+                "every_route_except_liveness_requires_a_credential",
+                "apps/serve/test_http.py": "foreign_hosts_and_origins_are_refused",
             },
         ),
         _threat(
@@ -298,8 +298,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Caches are bounded; everything else is released.",
             "at most 4 objects, 0 tasks and 0 files more after 200 searches",
             {
-                "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
-                "before_it",
+                "benchmarks/test_longrun.py": "second_part_leaves_no_more_objects_than_the_first",
                 "core/chat/test_memory.py": "blocking_conversations_leave_no_objects "
                 "async_conversations_leave_no_objects",
             },
@@ -343,10 +342,10 @@ THREATS: Mapping[str, Threat] = dict(
             "A state is valid once, for one call of one caller. Servers get their state unchanged.",
             "0 of 4 wrong uses accepted",
             {
-                "apps/serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
-                "apps/serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
+                "apps/serve/test_pending_calls.py": "call_token_is_valid_once_and_for_its_call",
+                "apps/serve/test_callers.py": "waiting_call_is_resumed_only_by_its_caller",
                 "core/mcp/test_server_requests.py": "call_is_repeated_until_the_result_requires_no_input",
-                "apps/serve/test_conformance.py": "the_suite_passes",
+                "apps/serve/test_conformance.py": "conformance_suite_passes",
             },
         ),
         _threat(
@@ -386,15 +385,15 @@ THREATS: Mapping[str, Threat] = dict(
             "expires.",
             "0 of 48 attacker tokens accepted; 1 fetch for 100 unknown keys",
             {
-                "apps/serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
-                "a_short_key_is_not_trusted",
-                "apps/serve/identity/test_provider_keys.py": "a_flood_of_unknown_keys_costs_one_fetch "
-                "what_no_provider_should_send_is_named",
-                "apps/serve/identity/test_issuers.py": "no_right_passes_by_a_prefix "
-                "users_and_tenants_of_two_issuers_are_never_one",
-                "apps/serve/identity/test_authenticator.py": "a_token_comes_in_one_header",
+                "apps/serve/identity/test_access_tokens.py": "forged_tokens_are_refused "
+                "short_key_is_refused",
+                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_keys_causes_one_fetch "
+                "invalid_provider_responses_are_reported",
+                "apps/serve/identity/test_issuers.py": "prefix_never_grants_rights "
+                "users_of_two_issuers_are_always_distinct",
+                "apps/serve/identity/test_authenticator.py": "token_is_accepted_only_in_one_header",
                 "apps/serve/identity/test_real_provider.py": (
-                    "a_session_belongs_to_one_subject_of_one_issuer"
+                    "session_belongs_to_one_subject_of_one_issuer"
                 ),
             },
         ),
@@ -412,7 +411,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
                 "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
                 "apps/serve/identity/test_token_exchange.py": (
-                    "each_users_token_is_exchanged_for_its_own_calls"
+                    "token_of_each_user_is_exchanged_for_its_own_calls"
                 ),
             },
         ),
@@ -424,16 +423,16 @@ THREATS: Mapping[str, Threat] = dict(
             "protected.",
             "0 of 12 misplaced answers, 8 ID tokens, 5 redirects and 7 foreign forms accepted",
             {
-                "apps/serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
-                "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
-                "a_sign_in_leads_to_a_page_of_ours_alone "
-                "a_session_begins_no_sign_in_to_a_server_without_its_secret",
+                "apps/serve/test_account.py": "response_is_accepted_once_and_only_in_its_browser "
+                "code_is_accepted_once_and_id_token_is_not_an_access_token "
+                "sign_in_returns_only_to_own_pages "
+                "server_sign_in_from_a_session_requires_its_csrf_token",
                 "apps/serve/identity/test_code_flow.py": (
-                    "an_id_token_that_is_not_of_this_sign_in_is_refused "
-                    "the_answer_of_another_provider_costs_no_code"
+                    "id_token_of_another_sign_in_is_refused "
+                    "response_of_another_provider_does_not_redeem_the_code"
                 ),
-                "apps/serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
-                "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup",
+                "apps/serve/test_sign_in.py": "sign_in_cannot_be_completed_in_another_browser "
+                "sign_in_starts_only_for_users_and_on_own_pages server_name_in_the_address_is_escaped",
             },
         ),
         _threat(

@@ -1,18 +1,15 @@
-"""Where a browser signs in with the account that its user has at an identity provider.
+"""Sign-in and sign-out of browsers at identity providers, encrypted cookies, and simple HTML pages.
 
-* A sign-in is of the browser where it began: state, nonce and verifier are in an encrypted cookie.
-  So no attacker can sign another browser in, and an answer of the provider is accepted once.
-* It leads back to the page of ours where it began, and nowhere else. No address holds a token. One
-  holds the code of the provider, and the browser leaves it at once.
-* It ends with a session of `gateway.serve.console.access`, for the console and for the pages where
+* A sign-in belongs to the browser in which it started, because state, nonce and verifier are in an
+  encrypted cookie. An attacker cannot sign another browser in, and each response of the provider
+  is accepted once.
+* A sign-in returns to the page where it started, and only to pages of this server. Addresses never
+  contain tokens. One address contains the provider's code, and the browser leaves it immediately.
+* The result is a session of `gateway.serve.console.access`, for the console and for the pages where
   users sign in to servers.
 
-Cookies that hold something between two steps of a browser, which only the host can read.
-
-With a key of the host any replica can read what another one has set; without one they are for this
-process alone.
-
-Small pages for people that need no template and no script.
+With a key of the host, all replicas can read each other's cookies. Without one, cookies are valid
+in this process only.
 """
 
 from __future__ import annotations
@@ -43,12 +40,15 @@ from gateway.storage.host_key import decrypt, encrypt, host_keys
 
 
 class SealedCookie:
-    """One such cookie; it is Lax, since another site sends the browser back.
+    """Encrypted cookie that stores data between two requests of a browser.
+
+    The cookie is SameSite=Lax, because another site redirects the browser back.
 
     Args:
-        name: Its name; the prefix ``__Host-`` keeps sites beside ours from setting it.
-        options: Have the key of the host, if there is one.
-        life_s: How long it lasts.
+        name: Name of the cookie. Over HTTPS it gets the prefix ``__Host-``, so that sibling
+            domains cannot set it.
+        options: Options that may contain a key of the host.
+        life_s: Maximum age, in seconds.
     """
 
     def __init__(self, name: str, options: Options, life_s: float) -> None:
@@ -56,15 +56,15 @@ class SealedCookie:
         self._keys = host_keys(options, "cookies") or (secrets.token_bytes(32),)
 
     def set(self, response: Response, content: object, *, secure: bool) -> None:
-        """Let *response* set it to *content*, which is JSON."""
+        """Set the cookie in *response* to *content*, a JSON value."""
         text = json.dumps(content, ensure_ascii=False)
         name = self._name(secure=secure)
-        # Without the prefix, where a site beside ours could put it, it cannot be decrypted.
+        # The encryption includes the name. A value copied to the name without prefix is invalid.
         value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
     def get(self, request: Request, *, secure: bool) -> Any:
-        """Return what *request* brings in it; None without it, or if it is not ours."""
+        """Return the content of the cookie in *request*. None if it is missing or invalid."""
         name = self._name(secure=secure)
         try:
             sealed = bytes.fromhex(request.cookies.get(name, ""))
@@ -74,7 +74,7 @@ class SealedCookie:
         return json.loads(text) if text else None
 
     def delete(self, response: Response, *, secure: bool) -> None:
-        """Let *response* delete it."""
+        """Delete the cookie in *response*."""
         name = self._name(secure=secure)
         response.delete_cookie(name, secure=secure, httponly=True, samesite="lax")
 
@@ -83,28 +83,28 @@ class SealedCookie:
 
 
 LIFE_S = 600.0
-"""How long a person may take to sign in."""
+"""Maximum duration of a sign-in, in seconds."""
 _MAX_USED = 10_000
 _MAX_PATH_BYTES = 1000
-"""A longer one does not fit into a cookie."""
+"""Maximum length of a path, because a longer one does not fit into a cookie."""
 _PAGES = (CONSOLE, SIGN_IN)
 _FOREIGN = (
-    "This is no answer to a sign-in that began in this browser less than ten minutes ago, or it was"
-    " used already. Open the page that you want once more, and sign in there."
+    "This sign-in did not start in this browser in the last ten minutes, or it was already used."
+    " Open the page that you want again, and sign in there."
 )
 _ADVICE: Mapping[int, str] = {
-    401: "The identity provider signed you in, but its token is not accepted here: {reason}. Tell "
-    "the administrator of this gateway.",
+    401: "The identity provider signed you in, but this gateway does not accept its token: "
+    "{reason}. Tell the administrator of this gateway.",
     403: "You are signed in, but {reason}. Ask the administrator of the identity provider for "
     "them.",
 }
-"""What a person is told, by the status of a refusal."""
+"""Messages for people, keyed by status of the refusal."""
 
 
-def own_path(path: str) -> str:
-    """Return *path* if a page of ours is there, else `CONSOLE`: no link leads elsewhere.
+def local_path(path: str) -> str:
+    """Return *path* if it is a page of this server, else `CONSOLE`. No link leads elsewhere.
 
-    A path of more than 1,000 bytes leads to `CONSOLE` too.
+    A path of more than 1,000 bytes also leads to `CONSOLE`.
     """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
     is_plain = "\\" not in path and path.isprintable()
@@ -112,27 +112,27 @@ def own_path(path: str) -> str:
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
-    """Yield the address where a sign-in begins, and the name, of each identity provider.
+    """Yield the sign-in address and the name of each identity provider.
 
     Args:
-        sessions: Of the browsers.
-        to: The path of ours to which it leads.
+        sessions: The browser sessions.
+        to: Path of this server to return to.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
         yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return where a browser goes after the end of its session, which began at *issuer*."""
+    """Return the address of the page after a sign-out of a session that *issuer* signed in."""
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
 def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
-    """Return the routes below `ACCOUNT`, for an application behind the guard.
+    """Return the routes below `ACCOUNT`, for an application that already has the guard.
 
     Args:
-        sessions: Where sessions begin, and which tokens are accepted.
-        options: Have the key of the host, if there is one.
+        sessions: Sessions of browsers, and the accepted tokens.
+        options: Options that may contain a key of the host.
     """
     pages = _Pages(sessions, options)
     return (
@@ -149,22 +149,22 @@ class _Pages:
         self._used = Cache[bool]("used_sign_ins", max_items=_MAX_USED, ttl_s=LIFE_S)
 
     async def begin(self, request: Request) -> Response:
-        """Send the browser to the identity provider."""
-        to = own_path(request.query_params.get("to", ""))
+        """Redirect the browser to the identity provider."""
+        to = local_path(request.query_params.get("to", ""))
         try:
             sign_in = self._provider(request.query_params.get("issuer", ""))
             url, pending = await sign_in.begin()
         except RefusedError as error:
-            return refused(error, more=link(to, "Go back"))
+            return error_page(error, more=link(to, "Go back"))
         response = RedirectResponse(url, 303, HEADERS)
         content = {"pending": asdict(pending), "to": to, "until": time.time() + LIFE_S}
         self._cookie.set(response, content, secure=self._sessions.is_secure(request))
         return response
 
     async def complete(self, request: Request) -> Response:
-        """Take the answer of the identity provider, in the browser that began."""
+        """Handle the identity provider's response, in the browser where the sign-in started."""
         response = await self._answer(request)
-        # The address of this page holds a code: no other is told it.
+        # The address of this page contains a code, so it is not sent to other pages.
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
@@ -190,25 +190,27 @@ class _Pages:
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)
-        # A redirect would count as one of the provider's site, which brings no strict cookie.
+        # A redirect would count as a request from the provider's site, without the strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
         self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
         return response
 
     async def signed_out(self, request: Request) -> Response:
-        """Return the page that says where to end the session at the provider too."""
+        """Return a page with the link to sign out at the provider too."""
         issuer = request.query_params.get("issuer", "")
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         url = await sign_in.sign_out_address() if sign_in else ""
-        there = link(url, f"Sign out at {sign_in.label} too") if sign_in and url else ""
-        return message("You are signed out here.", more=f"{there}{link(CONSOLE, 'Sign in again')}")
+        provider_link = link(url, f"Sign out at {sign_in.label} too") if sign_in and url else ""
+        return message(
+            "You are signed out here.", more=f"{provider_link}{link(CONSOLE, 'Sign in again')}"
+        )
 
     def _provider(self, issuer: str) -> ProviderSignIn:
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         if sign_in is None:
             raise RefusedError(
-                404, "unknown_provider", "There is no sign-in at this provider here."
+                404, "unknown_provider", "This gateway does not offer a sign-in at this provider."
             )
         return sign_in
 
@@ -222,7 +224,7 @@ HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
     ),
-    # With "no-referrer" browsers send the form with ``Origin: null``, which is foreign.
+    # With "no-referrer", browsers send forms with ``Origin: null``, which the guard rejects.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
@@ -234,27 +236,27 @@ button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
 
 
 def page(title: str, body: str, status: int = 200, *, head: str = "") -> Response:
-    """Return a page; all three texts are markup."""
+    """Return an HTML page. All three texts are markup."""
     return HTMLResponse(_PAGE.format(title=title, body=body, head=head), status, headers=HEADERS)
 
 
 def message(text: str, status: int = 200, *, more: str = "") -> Response:
-    """Return a page that says *text*.
+    """Return a page with *text*.
 
     Args:
-        text: Shown as it is.
-        status: Of the answer.
-        more: Markup that follows.
+        text: Plain text, which is escaped.
+        status: HTTP status.
+        more: Markup after the text.
     """
     return page("Sign-in", f"<p>{escape(text)}</p>{more}", status)
 
 
-def refused(error: GatewayError, *, more: str = "") -> Response:
-    """Return a page that says why something was refused, with *more* markup."""
+def error_page(error: GatewayError, *, more: str = "") -> Response:
+    """Return a page with the message of *error*, followed by the markup *more*."""
     status = error.status if isinstance(error, RefusedError) else 400
     return message(str(error), status, more=more)
 
 
 def link(url: str, text: str) -> str:
-    """Return the markup of a paragraph with one link."""
+    """Return the markup of a paragraph that contains one link."""
     return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'

@@ -1,9 +1,9 @@
-"""Bearer tokens with scopes (RFC 6750).
+"""Bearer tokens (RFC 6750), their callers, and the scopes that are rights of the server.
 
-* A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Eight scopes are rights: of the API, of metrics, to install, to call, to search a part, two of the
-  audit log; all others are scopes of entities.
-* `/mcp` and the API accept the same tokens. The SDK keeps a session to the party that began it.
+* Only the SHA-256 of a token is stored. Tokens are compared in constant time.
+* Eight scopes are rights: to use parts of the API, to read metrics and the audit log, to install,
+  to call, and to search one part. All other scopes are required scopes of entities.
+* ``/mcp`` and the API accept the same tokens. The MCP SDK binds a session to its first caller.
 """
 
 from __future__ import annotations
@@ -25,61 +25,60 @@ from gateway.types import ANYONE, Caller
 from gateway.types.caller import TOKEN
 
 REALM = 'Bearer realm="gateway"'
-"""The challenge of a response that asks for a token."""
+"""Challenge in responses that require a token."""
 WRITE = "catalog:write"
-"""Allows to add, change and remove entities."""
+"""Right to add, change and remove entities."""
 ADMIN = "catalog:admin"
-"""Allows to rebuild the index, and to read why a build failed."""
+"""Right to rebuild the index, and to read why a build failed."""
 METRICS = "metrics:read"
-"""Allows to read the metrics, and the spans of all callers. They name tools and servers whoever may
-see them."""
+"""Right to read metrics and the spans of all callers. They name tools and servers regardless of
+scopes."""
 INSTALL = "catalog:install"
-"""Allows to bring servers in, with `gateway serve --with install`."""
+"""Right to install servers, with `gateway serve --with install`."""
 CALL = "catalog:call"
-"""Allows to call tools from the console. A client of `/mcp` needs no right to call."""
+"""Right to call tools from the console. Clients of ``/mcp`` need no right to call."""
 AUDIT = "audit:read"
-"""Allows to read the audit log, which names users and what they called: those of the own tenant,
-and without a tenant all."""
+"""Right to read the audit log, which names users and their calls. Callers with a tenant see only
+the rows of their tenant."""
 AUDIT_ALL = "audit:read:all"
-"""Allows a caller of a tenant to read, with `AUDIT`, the rows of all tenants."""
+"""Right to read the audit rows of all tenants, for callers that have a tenant and `AUDIT`."""
 OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, AUDIT, AUDIT_ALL})
-"""The rights of the server's own token, and of every caller where no token is needed."""
+"""Rights of the operator's token, and of all callers if the server requires no token."""
 CALLER = "gateway.caller"
-"""The key of a scope under which the guard notes the caller of a request."""
+"""Key in the ASGI scope for the caller, which the guard sets."""
 CHALLENGE = "gateway.challenge"
-"""The key of a scope under which the guard notes what a refusal of the request says."""
+"""Key in the ASGI scope for the `Challenge`, which the guard sets."""
 LIVENESS = "/api/health"
-"""The one path of the API that needs no token."""
+"""Path of the only API operation that needs no token."""
 LIVEZ = "/livez"
 READYZ = "/readyz"
 PROBES = frozenset({LIVEZ, READYZ})
-"""Answered without a token and whatever the Host: an orchestrator asks by the address of a
-container."""
+"""Paths that need no token and accept any Host header. Orchestrators use a container's address."""
 Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")]
-"""RFC 6749, section 3.3."""
+"""Scope in the syntax of RFC 6749, section 3.3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """What refusals tell a client of how to come by a token that will do."""
+    """Content of refusals that tells a client how to get a sufficient token."""
 
     metadata_url: str = ""
-    """Where the metadata of the protected resource is (RFC 9728); empty if there are none."""
+    """Address of the protected resource's metadata (RFC 9728). Empty without metadata."""
     granting: Mapping[str, str] | None = None
-    """Scopes of the identity provider, by the scope that each gives here; None if the names are the
-    same."""
+    """Scopes of the identity provider, keyed by the scope that each grants here. None if the names
+    are the same."""
 
     def refusal(
         self, status: int, code: str, detail: str, *, error: str = "", scope: str = ""
     ) -> RefusedError:
-        """Return a refusal with a header ``WWW-Authenticate`` (RFC 6750, section 3).
+        """Return a refusal with the header ``WWW-Authenticate`` (RFC 6750, section 3).
 
         Args:
-            status: The HTTP status.
-            code: The name of the problem.
-            detail: What is wrong, and what to do.
-            error: The code of RFC 6750; empty if the request had no token.
-            scope: What the client should ask the identity provider for.
+            status: HTTP status.
+            code: Code of the problem.
+            detail: Description of the fault, and its remedy.
+            error: Error code of RFC 6750. Empty if the request had no token.
+            scope: Scopes that the client should request from the identity provider.
         """
         named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
         parts = [f'{name}="{value}"' for name, value in named.items() if value]
@@ -88,38 +87,36 @@ class Challenge:
 
 
 NO_PROVIDER = Challenge()
-"""That of a server that accepts no identity provider."""
+"""Challenge of servers without an identity provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BearerToken:
-    """A bearer token that is accepted, and the party that bears it."""
+    """An accepted bearer token, and the caller that it identifies."""
 
     name: str
     caller: Caller
     digest: bytes = field(default=b"", repr=False)
-    """SHA-256 of the secret, which itself is not kept; empty if requests need none, and of a token
-    of an identity provider."""
+    """SHA-256 of the secret, which itself is not stored. Empty for tokens of identity providers,
+    and if no token is required."""
     issuer: str = ""
-    """The identity provider that vouches for it; empty for a token of a file."""
+    """Identity provider that issued the token. Empty for tokens of the token file."""
     expires_at: float = math.inf
-    """When it ends, in seconds since the epoch."""
+    """Expiry as Unix time in seconds."""
 
     @classmethod
     def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
-        """Return the token whose secret is *secret*."""
+        """Return a token with the hash of *secret*."""
         return cls(name=name, caller=caller, digest=_digest(secret))
 
-    def named(self) -> BearerToken:
-        """Return the same token; its caller says which one it bears, or of which provider, for the
-        audit log.
-        """
+    def with_audit_name(self) -> BearerToken:
+        """Add the name of the token or its issuer to the caller, for the audit log."""
         attributes = {**self.caller.attributes, TOKEN: self.issuer or self.name}
         return replace(self, caller=replace(self.caller, attributes=attributes))
 
     def to_user(self) -> AuthenticatedUser:
-        """Return its bearer as the SDK has it; `caller_of` reads that again."""
-        # With the issuer, sessions of the SDK tell apart equal names of a file and of a provider.
+        """Convert to the SDK's user, from which `caller_of` reads the caller again."""
+        # The SDK distinguishes sessions of equal names by issuer: token file or provider.
         issuer = {"iss": self.issuer} if self.issuer else {}
         access = AccessToken(
             token="",
@@ -133,25 +130,26 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConnectionContext:
-    """What the requests of one connection share."""
+    """Data that all requests of one connection share."""
 
     caller: Caller
-    """The party that asks where no access token names one."""
+    """Caller of requests without an access token."""
 
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
-    """Return the caller that the access token of a request names, or else its connection."""
+    """Return the caller of a request's access token, or else the caller of its connection."""
     scope = getattr(context.request, "scope", {})
     user, noted = scope.get("user"), scope.get(CALLER)
     if isinstance(user, AuthenticatedUser):
-        # The guard's caller has its token too, if a server may want that in exchange.
+        # The caller set by the guard also has the token that upstream servers may need for
+        # exchange.
         return noted if isinstance(noted, Caller) else caller_of_token(user.access_token)
     connection = context.lifespan_context
     return connection.caller if isinstance(connection, ConnectionContext) else ANYONE
 
 
 def caller_of_token(access: AccessToken) -> Caller:
-    """Return the caller that *access* names: its scopes, its subject and the claim ``tenant``."""
+    """Return the caller of *access*, from its scopes, its subject and the claim ``tenant``."""
     tenant = (access.claims or {}).get("tenant")
     return Caller(
         user=access.subject or "",
@@ -161,10 +159,10 @@ def caller_of_token(access: AccessToken) -> Caller:
 
 
 def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) -> None:
-    """Refuse a caller that lacks *right*; an empty right is granted to every caller.
+    """Check that *caller* has the scope *right*. An empty right allows all callers.
 
     Raises:
-        RefusedError: 403, naming the missing scope.
+        RefusedError: 403, which names the missing scope.
     """
     if right and not caller.holds({right}):
         detail = f"this needs a token with the scope {right!r}"
@@ -175,14 +173,14 @@ def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) 
 
 
 def find_token(tokens: Sequence[BearerToken], secret: str) -> BearerToken | None:
-    """Return the one of *tokens* that has *secret*, or needs none; None if there is none."""
+    """Return the token of *tokens* that has *secret* or needs no secret, or None."""
     digest = _digest(secret)
-    found = [each for each in tokens if secrets.compare_digest(each.digest or digest, digest)]
-    return found[-1] if found else None
+    matches = [token for token in tokens if secrets.compare_digest(token.digest or digest, digest)]
+    return matches[-1] if matches else None
 
 
 def bearer_secret(authorization: str) -> str:
-    """Return the token of a header ``Authorization`` (RFC 6750); empty if it holds none."""
+    """Return the token in an ``Authorization`` header (RFC 6750). Empty if there is none."""
     scheme, _, secret = authorization.partition(" ")
     return secret.strip() if scheme.casefold() == "bearer" else ""
 

@@ -1,6 +1,6 @@
-"""Which party sends a request: one of the file's tokens, or one that a provider vouches for.
+"""Authentication of requests by tokens of the token file or of identity providers.
 
-The TOML file that says who may call: tokens, and identity providers.
+The token file is TOML:
 
 [tokens.dashboard]
 token = "${DASHBOARD_TOKEN}"
@@ -8,7 +8,7 @@ scopes = ["catalog:write", "billing"]
 tenant = "acme"
 user = "ada"
 
-resource and [issuers.NAME]: see `gateway.serve.identity.issuers`.
+``resource`` and ``[issuers.NAME]`` are described in `gateway.serve.identity.issuers`.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ METADATA_PATH = "/.well-known/oauth-protected-resource"
 
 
 class Authenticator:
-    """Names the party of each request; what it accepts may be replaced while it serves.
+    """Authenticates requests. The accepted tokens can be replaced while the server runs.
 
     Args:
-        options: The callers that it accepts.
-        clock: Tells seconds, for the age of keys.
+        options: Accepted callers and identity providers.
+        clock: Clock in seconds, for the age of keys.
     """
 
     def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self.changes = 0
-        """How often others were accepted. What was begun before may end then."""
+        """Number of changes of the accepted tokens. Sessions from before a change end."""
         self._accept(options)
         self._trust(options)
 
     def replace(self, options: HttpOptions) -> None:
-        """Accept the callers that *options* name, and no others."""
+        """Accept only the callers in *options* from now on."""
         before = self._options
         if options == before:
             return
@@ -67,74 +67,77 @@ class Authenticator:
         self._options, self._tokens = options, options.accepted_tokens()
 
     def _trust(self, options: HttpOptions) -> None:
-        """Accept the identity providers of *options*; their keys are fetched anew."""
+        """Accept the identity providers in *options*. Their keys are fetched again."""
         resource = options.resource
         url = str(build_resource_metadata_url(AnyHttpUrl(resource))) if options.issuers else ""
         self._access_tokens = AccessTokens(
             options.issuers, resource=resource, metadata_url=url, clock=self._clock
         )
         self.sign_ins: Mapping[str, ProviderSignIn] = {
-            each.issuer: ProviderSignIn(each, each.sign_in, resource, self._access_tokens)
-            for each in options.issuers
-            if each.sign_in
+            issuer.issuer: ProviderSignIn(issuer, issuer.sign_in, resource, self._access_tokens)
+            for issuer in options.issuers
+            if issuer.sign_in
         }
-        """The providers at which people sign in with a browser, by issuer."""
+        """Browser sign-ins, keyed by issuer."""
         self._metadata = _metadata(options)
         self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
 
     @property
     def needs_token(self) -> bool:
-        """Whether a request needs a token."""
+        """True if requests need a token."""
         return self._options.needs_token
 
     def metadata(self, path: str) -> Mapping[str, object] | None:
-        """Return the metadata of this resource (RFC 9728) if they are at *path*; else None."""
+        """Return the metadata of this resource (RFC 9728) if they belong to *path*, else None."""
         return self._metadata if path in self._metadata_paths else None
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return what *bearer* is told where a right is missing."""
+        """Return the refusals for callers with *bearer* that lack a scope."""
         return self._access_tokens.challenge_of(bearer)
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
-        """Return the party of a request.
+        """Return the token and caller of a request.
 
         Args:
-            authorization: All its headers ``Authorization``.
+            authorization: All values of its ``Authorization`` headers.
             query: Its query string.
 
         Raises:
-            RefusedError: 401, if a token is needed, and it is missing or unknown; 400, if there are
-                several, or one in the address, which logs would keep; else see `AccessTokens`.
+            RefusedError: 401 if a required token is missing or unknown. 400 for several tokens, or
+                for a token in the address, which logs would store. Otherwise as for
+                `AccessTokens.verify`.
         """
         if len(authorization) > 1 or "access_token" in parse_qs(query, keep_blank_values=True):
-            detail = "send one bearer token, in one header Authorization, never in the address"
+            detail = "send one bearer token in one Authorization header, never in the address"
             challenge = self._access_tokens.challenge
             raise challenge.refusal(400, "token_misplaced", detail, error="invalid_request")
         secret = auth.bearer_secret(authorization[0]) if authorization else ""
-        if found := auth.find_token(self._tokens, secret):
-            return found.named()
+        if bearer := auth.find_token(self._tokens, secret):
+            return bearer.with_audit_name()
         if not secret:
-            raise self._access_tokens.missing()
+            raise self._access_tokens.missing_token()
         return await self._access_tokens.verify(secret)
 
 
 def _metadata(options: HttpOptions) -> Mapping[str, object]:
     """Return the metadata of the protected resource (RFC 9728, section 2)."""
-    named = {name for each in options.issuers for name in (*each.required_scopes, *each.scopes)}
+    named = {
+        name for issuer in options.issuers for name in (*issuer.required_scopes, *issuer.scopes)
+    }
     return {
         "resource": options.resource,
-        "authorization_servers": [each.issuer for each in options.issuers],
+        "authorization_servers": [issuer.issuer for issuer in options.issuers],
         "bearer_methods_supported": ["header"],
         **({"scopes_supported": sorted(named)} if named else {}),
     }
 
 
 MIN_SECRET_CHARS = 16
-"""A shorter secret can be guessed."""
+"""Minimum length of a secret. Shorter ones can be guessed."""
 
 
 class TokenFile(TypedDict):
-    """The callers that are accepted, as options of `HttpOptions`."""
+    """Content of a token file, as keyword arguments of `HttpOptions`."""
 
     tokens: tuple[BearerToken, ...]
     issuers: tuple[Issuer, ...]
@@ -142,7 +145,7 @@ class TokenFile(TypedDict):
 
 
 NOBODY = TokenFile(tokens=(), issuers=(), resource="")
-"""Where there is no file."""
+"""Content of a missing token file."""
 
 
 class _TokenEntry(StrictModel):
@@ -162,8 +165,8 @@ def read_token_file(path: Path) -> TokenFile:
     """Read a file of tokens and identity providers.
 
     Raises:
-        ConfigError: It cannot be read, has another form, holds a secret instead of a reference, or
-            refers to a missing secret.
+        ConfigError: If the file cannot be read, has another form, contains a secret instead of a
+            reference, or refers to a missing secret.
     """
     where = repr(str(path))
     try:
@@ -172,7 +175,7 @@ def read_token_file(path: Path) -> TokenFile:
         raise ConfigError(f"{where} cannot be read: {error}") from error
     file: _TokenFile = read_value(_TokenFile, table, where=where)
     if not (file.tokens or file.issuers):
-        raise ConfigError(f"{where} names nobody: 'tokens' is missing, and 'issuers' too")
+        raise ConfigError(f"{where} accepts no callers: add 'tokens' or 'issuers'")
     tokens = tuple(
         BearerToken.from_secret(
             name,
@@ -182,13 +185,13 @@ def read_token_file(path: Path) -> TokenFile:
         for name, entry in file.tokens.items()
     )
     if len({token.digest for token in tokens}) < len(tokens):
-        raise ConfigError(f"{where}: two tokens are the same: give each its own secret")
+        raise ConfigError(f"{where}: two tokens are the same; give each its own secret")
     issuers = tuple(_with_secret(name, issuer) for name, issuer in file.issuers.items())
     return TokenFile(tokens=tokens, issuers=issuers, resource=file.resource)
 
 
 def _with_secret(name: str, issuer: Issuer) -> Issuer:
-    """Return *issuer* with the secret of the client in place of a reference to it."""
+    """Return *issuer* with the client secret instead of the reference to it."""
     sign_in = issuer.sign_in
     if sign_in is None or not sign_in.client_secret:
         return issuer
@@ -200,5 +203,7 @@ def _with_secret(name: str, issuer: Issuer) -> Issuer:
 def _read_secret(name: str, reference: str) -> str:
     secret = read_secret(reference, owner=f"token {name!r}")
     if len(secret) < MIN_SECRET_CHARS:
-        raise ConfigError(f"token {name!r}: take at least {MIN_SECRET_CHARS} random characters")
+        raise ConfigError(
+            f"token {name!r} is too short; use at least {MIN_SECRET_CHARS} random characters"
+        )
     return secret

@@ -1,4 +1,4 @@
-"""One search of the catalog, for REST and for the command line."""
+"""Search of the catalog for display, shared by the HTTP API and the command line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gateway.types import SearchResult
 async def search_catalog(
     gateway: Gateway, query: str, *, max_results: int, **arguments: Any
 ) -> SearchResult:
-    """Choose entities for display, as registries do; see `gateway.search.rank.display`.
+    """Search for entities to display, as in `gateway.search.rank.display`.
 
     Args:
         gateway: The searched gateway.
-        query: Text in any language; a blank one browses.
+        query: Text in any language. A blank query lists entities.
         max_results: Maximum number of matches, 1 to 50.
         **arguments: Other arguments of `Gateway.search`.
 

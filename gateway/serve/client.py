@@ -1,12 +1,13 @@
-"""A client of ours, as the caller that an upstream server may ask for something during a call.
+"""MCP clients of the served gateway, whom upstream servers may ask for input during a call.
 
-* Before 2026-07-28 the client is asked by a request of ours, on the stream of its own request.
-* Since then only clients send requests: the call goes on in the background, and its client is told
-  that input is required. It tries again with that input and with a token that names the call. The
-  token cannot be guessed, and is good once, for the very same request.
+* Protocol versions before 2026-07-28: the gateway sends a request to the client, on the stream of
+  the client's own request.
+* Later versions: only clients send requests. The call continues in the background, and the client
+  gets the response "input required". It repeats its request with the input and a token for the
+  call. The token is random, valid once, and only for an identical request.
 
-Sessions of servers live on another loop than clients: every method of a client may be awaited on
-any loop.
+Upstream sessions run on another event loop than clients. All methods of a client can therefore be
+awaited on any loop.
 """
 
 from __future__ import annotations
@@ -45,22 +46,22 @@ Params = (
 STATELESS_SINCE = "2026-07-28"
 MAX_PENDING = 1000
 RETRY_AFTER = "retryAfterSeconds"
-"""The key under which an error says when a limit allows a call again."""
+"""Key of the seconds after which a rate limit allows another call, in the data of an error."""
 _RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
     "sampling/createMessage": (types.CreateMessageResult, types.CreateMessageResultWithTools),
     "elicitation/create": (types.ElicitResult,),
     "roots/list": (types.ListRootsResult,),
 }
-"""The types of response to each request; the last one to a request that offers tools."""
+"""Response types, keyed by request method. The last type is for requests that offer tools."""
 
 
 def is_stateless(context: Context) -> bool:
-    """Return whether the client speaks a version in which only clients send requests."""
+    """Return whether the client uses a protocol version in which only clients send requests."""
     return context.protocol_version >= STATELESS_SINCE
 
 
 def client_identity(context: Context) -> Hashable:
-    """Return the identity of a client: its session, its connection, or else its request."""
+    """Return a key of the client: its session, or else its connection, or else its request."""
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return id(context.lifespan_context)
@@ -69,10 +70,10 @@ def client_identity(context: Context) -> Hashable:
 
 @contextmanager
 def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
-    """Raise the errors of the block as errors of the protocol.
+    """Convert gateway errors of the block to MCP errors.
 
     Args:
-        subject: What the request is about, for the data of the error.
+        subject: Data of the error, such as the requested URI.
         context: The request.
     """
     try:
@@ -80,7 +81,7 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
     except CallerError as error:
         if error.needed and is_stateless(context):
             raise missing_capability(str(error), error.needed) from error
-        # Not INVALID_REQUEST, which the SDK's clients take for a lost session.
+        # Clients of the SDK interpret INVALID_REQUEST as a lost session.
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except GatewayError as error:
         is_clients_fault = isinstance(error, InvalidRequestError | LimitExceededError)
@@ -90,46 +91,46 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
 
 
 def seconds_to_wait(error: GatewayError) -> int | None:
-    """Return after how many whole seconds to try again; None if no limit was reached."""
+    """Return the whole seconds until a retry, or None if no rate limit was reached."""
     return ceil(error.retry_after_s) if isinstance(error, LimitExceededError) else None
 
 
 def missing_capability(message: str, needed: JsonObject) -> MCPError:
-    """Return the error for a client that lacks the capabilities *needed*."""
+    """Return the MCP error for a client that lacks the capabilities *needed*."""
     data = {"requiredCapabilities": dict(needed)}
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskClient:
-    """Asks the client of the current call about approvals.
+    """Asks the client of the current call to approve it.
 
     Args:
-        options: What is asked about, and how long the client may take.
-        shows_tools: Whether the client was shown the tool with its hints: then it asks its own user
-            or does not, and is asked only where a policy wants that, which no hint says.
+        options: Which calls need approval, and the timeout.
+        shows_tools: True if the client sees the tool with its hints. It then asks its own user,
+            and is asked only if a policy requires approval, which hints do not show.
     """
 
     options: Options
     shows_tools: bool
 
     def asks(self, approval: Approval) -> bool:
-        """Return whether the client is asked at all.
+        """Return whether the client is asked to approve this call.
 
-        With `ChatOptions.confirm` at ``destructive`` it is asked only about tools that say that
-        they may destroy: most say nothing, and about those it heard already that the call tool may
-        destroy. It is asked about every tool of which a policy wants that.
+        If `ChatOptions.confirm` is ``destructive``, only tools that declare themselves destructive
+        need approval. Most tools declare nothing, and the call tool itself is declared as possibly
+        destructive. A policy can require approval for any tool.
         """
         if approval.rule or self.shows_tools:
             return bool(approval.rule)
         return self.options.chat.confirm != "destructive" or bool(approval.entity.hints.destructive)
 
     async def __call__(self, approval: Approval) -> bool:
-        """Ask; the call is shown whole.
+        """Ask the client to approve the call, with its complete arguments.
 
         Raises:
-            CallerError: It cannot be asked.
-            TimeoutError: It took longer.
+            CallerError: If the client cannot be asked.
+            TimeoutError: If it does not answer in time.
         """
         arguments = json.dumps(approval.arguments, ensure_ascii=False)
         message = visible(f"May the model call {approval.entity.id} with {arguments}?")
@@ -138,8 +139,8 @@ class AskClient:
         request, caller = types.ElicitRequest(params=params), CALLING_CLIENT.get()
         if caller is None or not can_ask_client():
             detail = (
-                "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or "
-                "let it see each tool and decide, with --expose all"
+                "it does not support elicitation; allow all calls with 'gateway serve --confirm "
+                "never', or let it see each tool and decide, with --expose all"
             )
             raise CallerError("client", detail, needed={})
         async with asyncio.timeout(self.options.upstream.ask_timeout_s):
@@ -148,18 +149,17 @@ class AskClient:
 
 
 def can_ask_client() -> bool:
-    """Return whether the client of the current call can be asked about an approval."""
+    """Return whether the client of the current call can be asked for approval."""
     form = types.ElicitRequestFormParams(message="", requested_schema={"type": "object"})
     caller = CALLING_CLIENT.get()
     return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
 
 
 class _SessionClient:
-    """A client with a session, which answers requests; see
-    `gateway.mcp.server_requests.CallingClient`.
+    """A client with a session, which answers requests (see `CallingClient`).
 
     Args:
-        context: Its call.
+        context: Its current call.
     """
 
     def __init__(self, context: Context) -> None:
@@ -169,26 +169,26 @@ class _SessionClient:
 
     @property
     def capabilities(self) -> JsonObject:
-        """See `CallingClient.capabilities`."""
+        """Return the declared capabilities."""
         declared = self.context.session.client_capabilities or types.ClientCapabilities()
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
-        """See `CallingClient.listens`."""
+        """True if the client wants progress notifications."""
         return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """See `CallingClient.ask`."""
+        """Send *requests* to the client, and return its responses."""
         return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """See `CallingClient.progress`."""
+        """Send a progress notification."""
         session = self.context.session
         await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 
     async def _on_own_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Await *work* on the client's loop; when the waiting is cancelled, so is the work."""
+        """Await *work* on the client's loop. Cancelling the wait cancels the work."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -213,13 +213,13 @@ class _SessionClient:
 
 @dataclass(slots=True, eq=False)
 class _InputRound:
-    """Requests that are sent to the client together, and their responses."""
+    """Requests sent to the client together, and their responses."""
 
     requests: dict[str, types.InputRequest]
     responses: asyncio.Future[types.InputResponses]
 
     def is_complete(self, responses: types.InputResponses) -> bool:
-        """Return whether *responses* hold one of the right type for each request."""
+        """Return whether *responses* contain a response of the right type for each request."""
         return all(
             isinstance(responses.get(key), _RESPONSES[request.method])
             for key, request in self.requests.items()
@@ -227,22 +227,22 @@ class _InputRound:
 
 
 class _DetachedClient(_SessionClient):
-    """A client whose call goes on while it is away."""
+    """A client without a session, whose call continues while the client is disconnected."""
 
     task: asyncio.Task[Any]
-    """The call."""
+    """The running call."""
     round: _InputRound | None = None
-    """The last one that it was told of."""
+    """The latest round sent to the client."""
 
     def __init__(self, context: Context, params: Params) -> None:
         super().__init__(context)
         self.request = _request_text(params)
-        """Without its responses to rounds."""
+        """The request without its responses to rounds."""
         self._caller = caller_of(context)
         self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
 
-    def sent(self, context: Context, params: Params) -> bool:
-        """Return whether this request is its own one again, of the same caller."""
+    def is_repeated_by(self, context: Context, params: Params) -> bool:
+        """Return whether the same caller sends the same request again."""
         return self._caller == caller_of(context) and self.request == _request_text(params)
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -252,10 +252,10 @@ class _DetachedClient(_SessionClient):
 
 
 class PendingCalls:
-    """The calls of one server that wait for their clients.
+    """Calls of one server that wait for input from their clients.
 
     Args:
-        max_pending: How many calls may wait at a time.
+        max_pending: Maximum number of waiting calls.
     """
 
     def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
@@ -265,10 +265,10 @@ class PendingCalls:
     async def run(
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
     ) -> T | types.InputRequiredResult:
-        """Do *work* on behalf of the client, or go on with it.
+        """Run *work* on behalf of the client, or continue its waiting call.
 
         Raises:
-            MCPError: The client's token names no waiting call.
+            MCPError: If the client's token does not belong to a waiting call.
         """
         if not is_stateless(context):
             with on_behalf_of(_SessionClient(context)):
@@ -280,7 +280,7 @@ class PendingCalls:
         client = _DetachedClient(context, params)
         with on_behalf_of(client):
             if not forwarded_capabilities(client.capabilities):
-                # The client can be asked for nothing: the call need not run in the background.
+                # The client cannot be asked for input, so the call need not run in the background.
                 return await work()
             client.task = asyncio.ensure_future(work())
         result = await self._wait(client)
@@ -289,20 +289,20 @@ class PendingCalls:
     async def _resume(self, context: Context, params: Params) -> Any:
         token = params.request_state or ""
         client = self._clients.get(token)
-        if client is None or client.round is None or not client.sent(context, params):
-            message = "requestState names no call that waits: begin anew"
+        if client is None or client.round is None or not client.is_repeated_by(context, params):
+            message = "requestState does not belong to a waiting call; start a new call"
             raise MCPError(types.INVALID_PARAMS, message)
         del self._clients[token]
         client.context = context
         current, responses = client.round, params.input_responses or {}
         if not current.is_complete(responses):
             return self._require_input(client, current)
-        with suppress(asyncio.InvalidStateError):  # its time has just run out
+        with suppress(asyncio.InvalidStateError):  # the time limit has just passed
             current.responses.set_result({key: responses[key] for key in current.requests})
         return await self._wait(client)
 
     async def _wait(self, client: _DetachedClient) -> Any:
-        """Wait until the call is done, or asks for something."""
+        """Wait until the call ends or needs input."""
         next_round = asyncio.ensure_future(client.rounds.get())
         try:
             await asyncio.wait({client.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
@@ -319,7 +319,7 @@ class PendingCalls:
         self, client: _DetachedClient, input_round: _InputRound
     ) -> types.InputRequiredResult:
         if len(self._clients) >= self._max_pending:
-            raise MCPError(types.INTERNAL_ERROR, "too many calls wait for their clients")
+            raise MCPError(types.INTERNAL_ERROR, "too many calls are waiting for their clients")
         token = secrets.token_urlsafe(24)
         client.round = input_round
         self._clients[token] = client
@@ -327,7 +327,7 @@ class PendingCalls:
         return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
 
     def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
-        """Forget a call that ended, even if its client never comes back for the result."""
+        """Remove a call that ended, even if its client never returns for the result."""
         self._clients.pop(token, None)
         if not task.cancelled():
             task.exception()

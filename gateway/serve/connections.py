@@ -1,12 +1,10 @@
-"""Connections of clients to the served gateway: how many, and how long a request may take to come.
+"""Limits on connections, incomplete requests, and MCP sessions per caller.
 
-uvicorn limits requests that have come whole; one that is half sent would hold its connection for
-ever.
+uvicorn limits only complete requests. An incomplete request would occupy its connection forever.
 
-Sessions of the served gateway: no caller fills them, each has a share.
-
-A client of before 2026-07-28 begins a session and need not end it. Beyond its caller's share the
-session that was not used for longest is ended; one with a request under way only if all have one.
+Clients of protocol versions before 2026-07-28 start sessions and need not end them. If a caller
+exceeds its share, its least recently used session ends. Sessions with a running request end only
+if all of the caller's sessions have one.
 """
 
 from __future__ import annotations
@@ -21,12 +19,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class ConnectionLimits:
-    """The limits of one server, and its connections that wait for a request.
+    """Connection limits of one server, and its connections that wait for a request.
 
     Args:
-        max_connections: A further one takes the place of the one that has waited longest; if none
-            waits, it is refused.
-        request_timeout_s: How long a request may take to come whole.
+        max_connections: Maximum number of connections. Another connection closes the one that
+            waited longest for a request. If none waits, the new connection is closed.
+        request_timeout_s: Maximum time to receive a complete request, in seconds.
     """
 
     def __init__(self, max_connections: int, request_timeout_s: float) -> None:
@@ -35,7 +33,7 @@ class ConnectionLimits:
         self._waiting: dict[H11Protocol, asyncio.TimerHandle] = {}
 
     def __call__(self, **options: Any) -> H11Protocol:
-        """Return a new connection, as uvicorn makes one."""
+        """Return a new connection. uvicorn calls this as its protocol factory."""
         return _Connection(self, **options)
 
     def make_room(self, new: H11Protocol) -> None:
@@ -44,7 +42,7 @@ class ConnectionLimits:
             self._abort(next(iter(self._waiting), new))
 
     def note_request(self, connection: H11Protocol) -> None:
-        """Start the timer of *connection*, unless a whole request is being answered."""
+        """Start the timer of *connection*, unless it is answering a complete request."""
         cycle = connection.cycle
         if cycle is not None and not (cycle.response_complete or cycle.more_body):
             self.forget(connection)
@@ -90,23 +88,23 @@ _FIRST_ERROR = 400
 
 
 class SessionShares:
-    """A middleware that ends a session of a caller that has more than half of all.
+    """Middleware that ends a session if its caller has more than half of all sessions.
 
     Args:
-        app: Serves the protocol.
-        max_sessions: How many sessions there may be of all callers.
+        app: The MCP application.
+        max_sessions: Maximum number of sessions of all callers.
     """
 
     def __init__(self, app: ASGIApp, max_sessions: int) -> None:
         self._app = app
         self._max_sessions = max_sessions
         self._max_own = max(max_sessions // 2, 1)
-        self.noted: dict[tuple[str, str], int] = {}
-        """By caller and session, how many requests are under way; the last used one is last. One
-        that ended by itself stays until its turn comes."""
+        self.running_requests: dict[tuple[str, str], int] = {}
+        """Number of running requests, keyed by caller and session, least recently used first.
+        Sessions that ended by themselves stay until their turn comes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on."""
+        """Forward a request, and count it for its session."""
         caller = getattr(scope.get("user"), "username", "")
         session = Headers(raw=scope.get("headers", [])).get(MCP_SESSION_ID_HEADER, "")
 
@@ -114,11 +112,11 @@ class SessionShares:
             nonlocal session
             if message["type"] == "http.response.start" and message["status"] < _FIRST_ERROR:
                 if scope["method"] == "DELETE":
-                    self.noted.pop((caller, session), None)
+                    self.running_requests.pop((caller, session), None)
                 elif not session:
                     session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER, "")
                     if session:
-                        self.noted[caller, session] = 1
+                        self.running_requests[caller, session] = 1
                         await self._end_surplus(caller, scope)
             await send(message)
 
@@ -131,20 +129,28 @@ class SessionShares:
     async def _end_surplus(self, caller: str, scope: Scope) -> None:
         async def ignore(_message: Message) -> None: ...
 
-        own = [each for owner, each in self.noted if owner == caller]
-        if len(own) > self._max_own:
-            ended = next((each for each in own if not self.noted[caller, each]), own[0])
-            del self.noted[caller, ended]
+        sessions = [session for owner, session in self.running_requests if owner == caller]
+        if len(sessions) > self._max_own:
+            ended = next(
+                (session for session in sessions if not self.running_requests[caller, session]),
+                sessions[0],
+            )
+            del self.running_requests[caller, ended]
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
             await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
-        if len(self.noted) > self._max_sessions:
-            # There are never so many: one has ended by itself.
-            over = next((each for each, requests in self.noted.items() if not requests), None)
-            self.noted.pop(over or next(iter(self.noted)))
+        if len(self.running_requests) > self._max_sessions:
+            # The SDK limits the number of sessions, so one of these has already ended.
+            over = next(
+                (session for session, requests in self.running_requests.items() if not requests),
+                None,
+            )
+            self.running_requests.pop(over or next(iter(self.running_requests)))
 
     def _count(self, caller: str, session: str, change: int) -> None:
-        if (caller, session) in self.noted:
-            self.noted[caller, session] = self.noted.pop((caller, session)) + change
+        if (caller, session) in self.running_requests:
+            self.running_requests[caller, session] = (
+                self.running_requests.pop((caller, session)) + change
+            )
 
 
 async def _no_body() -> Message:

@@ -1,14 +1,12 @@
-"""The end of a served gateway, in which no call is lost.
+"""Graceful shutdown of the served gateway, and the probes ``/livez`` and ``/readyz``.
 
-1. `/readyz` says 503 and each response closes its connection, so that requests go elsewhere. Those
-   that still come are answered, for some seconds: a load balancer takes a while to notice.
-2. Further requests are refused with 503. Those of a session with a call under way are not: they
-   may answer what that call asks for. Calls under way end, within a time limit.
-3. Streams are ended, and with them all connections.
+1. ``/readyz`` answers 503, and each response closes its connection, so that new requests go to
+   other replicas. Requests are still answered for some seconds, until load balancers notice.
+2. New requests are refused with 503. Requests of a session with a running call are still accepted,
+   because they may contain input for that call. Running calls end within a time limit.
+3. Streams end, and then all connections.
 
-`/livez` and `/readyz`: whether an orchestrator leaves the process alone, and sends it requests.
-
-Neither needs a token, and neither names anything: counts alone are told.
+Probes need no token, and their responses contain only states and counts.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ _EVENTS = "text/event-stream"
 
 
 class Drain:
-    """A middleware that counts calls, and at the end refuses more of them.
+    """Middleware that counts running calls, and refuses new ones during shutdown.
 
     Args:
-        app: All that is served.
-        delay_s: How long requests are still answered after `begin`.
-        timeout_s: How long calls under way may take from then on.
-        always: The paths that are answered to the end.
-        clock: Seconds that only grow.
+        app: The complete application.
+        delay_s: Time after `begin` in which requests are still answered, in seconds.
+        timeout_s: Maximum time after the delay for running calls, in seconds.
+        always: Paths that are answered until the end.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -63,28 +61,29 @@ class Drain:
         self._clock = clock
         self._refuses_at: float | None = None
         self._calls = Counter[str]()
-        """How many calls each session has under way; those without a session are under ``""``."""
+        """Number of running calls, keyed by session. Calls without a session have the key
+        ``""``."""
         self.ending = asyncio.Event()
-        """Set when streams are to end."""
+        """Event that ends all streams."""
 
     def begin(self, *, delayed: bool = True) -> None:
-        """Begin the end; without the delay if not *delayed*. A second time changes nothing."""
+        """Start the shutdown, without the delay unless *delayed*. Further calls have no effect."""
         if self._refuses_at is None:
             self._refuses_at = self._clock() + (self._delay_s if delayed else 0)
 
     @property
     def has_begun(self) -> bool:
-        """Whether the end has begun."""
+        """True if the shutdown has started."""
         return self._refuses_at is not None
 
     @property
     def calls(self) -> int:
-        """How many calls are under way."""
+        """Number of running calls."""
         return self._calls.total()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is waited for any more: no call is under way, or the time is over."""
+        """True if the server may stop: no calls are running, or their time limit has passed."""
         if self._refuses_at is None or not self._refuses:
             return False
         return not self.calls or self._clock() >= self._refuses_at + self._timeout_s
@@ -94,36 +93,34 @@ class Drain:
         return self._refuses_at is not None and self._clock() >= self._refuses_at
 
     def count(self, session: str, change: int) -> None:
-        """Note that a call of *session* begins (1) or ends (-1)."""
+        """Count the start (1) or the end (-1) of a call in *session*."""
         self._calls[session] += change
         if not self._calls[session]:
             del self._calls[session]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass it on."""
+        """Forward a request, or refuse it during shutdown."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(self, scope, receive, send)
-        answer = self._own_answer(scope["path"], exchange.session) or self._app
+        answer = self._shutdown_response(scope["path"], exchange.session) or self._app
         with exchange:
             await answer(scope, exchange.receive, exchange.send)
             await exchange.complete()
 
-    def _own_answer(self, path: str, session: str) -> ASGIApp | None:
+    def _shutdown_response(self, path: str, session: str) -> ASGIApp | None:
         if self.has_begun and path == READYZ:
             return readiness_response(Readiness(status="draining"))
         belongs_to_call = bool(session) and session in self._calls
         if not self._refuses or path in self._always or belongs_to_call:
             return None
-        detail = "this server is ending, and nothing was done: send the request again"
+        detail = "the server is shutting down and did not process the request; send it again"
         return problem(RefusedError(503, "draining", detail, headers={"Retry-After": "1"}))
 
 
 class _Exchange:
-    """One request and its response. A block of it counts the request as a call, unless its
-    response turns out to be a stream that lasts.
-    """
+    """A request and its response, counted as a running call unless it is a long stream."""
 
     def __init__(self, drain: Drain, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -134,7 +131,7 @@ class _Exchange:
         self._is_get = scope["method"] == "GET"
         self._counts = headers.get("mcp-method") != LISTEN
         self._is_open = False
-        """Whether a stream of ours was begun and not completed."""
+        """True while a stream of the gateway has started and not ended."""
 
     def __enter__(self) -> None:
         if self._counts:
@@ -149,7 +146,7 @@ class _Exchange:
             self._drain.count(self.session, -1)
 
     async def receive(self) -> Message:
-        """Return the next message; at the end, a stream hears that its client has gone."""
+        """Return the next message. At shutdown, streams receive a disconnect."""
         if not self._is_get:
             return await self._receive()
         message = asyncio.ensure_future(self._receive())
@@ -176,7 +173,7 @@ class _Exchange:
         await self._send(message)
 
     async def complete(self) -> None:
-        """End a stream that heard that its client has gone, though it has not."""
+        """End the response of a stream, after `receive` reported a disconnect at shutdown."""
         if self._is_open and self._drain.ending.is_set():
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -188,7 +185,7 @@ _STORE_FAILURES: frozenset[Code] = frozenset({"catalog_unavailable", "store_unav
 
 
 class Liveness(BaseModel):
-    """The body of `/livez`."""
+    """Body of ``/livez``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -196,16 +193,18 @@ class Liveness(BaseModel):
 
 
 class Readiness(BaseModel):
-    """The body of `/readyz`: 200 for ``ready`` and ``partial``, else 503."""
+    """Body of ``/readyz``. The status is 200 for ``ready`` and ``partial``, else 503."""
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     status: Literal["ready", "partial", "starting", "draining"]
-    """``partial`` lacks servers, or vectors that are still being made."""
+    """``partial`` means that servers are missing, or that vectors are still being computed."""
     failed_servers: int = 0
-    """How many could not be listed."""
+    """Number of servers that could not be listed."""
     degraded: bool = False
-    """Whether a store failed. Searches go on, and all replicas would have the same: it is ready."""
+    """True if a store failed. The replica stays ready, because searches still work and the other
+    replicas
+    use the same store."""
 
 
 def probe_routes(gateway: Gateway) -> list[Route]:
@@ -221,13 +220,13 @@ def probe_routes(gateway: Gateway) -> list[Route]:
 
 
 def readiness_response(readiness: Readiness) -> Response:
-    """Return the response of `/readyz` that says *readiness*."""
+    """Return the response of ``/readyz`` for *readiness*."""
     is_ready = readiness.status in {"ready", "partial"}
     return ApiResponse(readiness, 200 if is_ready else _UNAVAILABLE)
 
 
 async def _readiness(gateway: Gateway) -> Readiness:
-    # It starts the first build, in the background.
+    # Starts the first build in the background.
     report = await gateway.report(wait=False)
     if not gateway.index_builds:
         return Readiness(status="starting")

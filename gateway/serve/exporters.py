@@ -1,8 +1,7 @@
-"""Exporters of this process's spans and metrics, as the variables of OpenTelemetry's SDK ask, and
-the console's record of spans.
+"""OpenTelemetry exporters of this process, configured by the SDK's environment variables.
 
-Only a process that is the gateway's alone sets its providers: `gateway serve`. A library leaves
-them to its host.
+Only `gateway serve` sets the telemetry providers, because it owns its process. As a library, the
+gateway leaves them to its host.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ _CONSOLE = {
     exporter: {"out": sys.stderr}
     for exporter in (ConsoleSpanExporter, ConsoleMetricExporter, ConsoleLogRecordExporter)
 }
-"""Standard output may be the protocol's, and what reads it may still be there at the end."""
+"""Console exporters write to standard error. Standard output may be the MCP connection."""
 _REMEDY = 'pip install "tool-gateway[metrics]" for OTLP over HTTP and for Prometheus'
 
 
 class _Configurator(_OTelSDKConfigurator):
-    """The SDK's own, which reads all of its variables and must be subclassed."""
+    """The SDK's configurator, which reads all of its variables and must be subclassed."""
 
 
 def start_exporters(
     *, with_page: bool, processor: SpanProcessor | None = None
 ) -> MetricsPage | None:
-    """Set the process's providers if the variables ask for an export, or a page is wanted.
+    """Set the telemetry providers, if the variables request an export or *with_page* is set.
 
-    Those that an agent around the process has set stay.
+    Providers that an agent around the process has set are kept.
 
     Args:
-        with_page: Whether Prometheus reads the metrics on a page.
-        processor: Receives the spans too, such as `gateway.serve.console.spans.SpanRing`; unless
-            the agent's provider takes none.
+        with_page: True to serve metrics to Prometheus on a page.
+        processor: Additional receiver of spans, such as `gateway.serve.console.spans.SpanRing`.
+            Ignored if the agent's provider accepts none.
 
     Returns:
-        That page.
+        The metrics page, or None.
 
     Raises:
-        ConfigError: What exports is not installed, or a variable is no good.
+        ConfigError: If an exporter is not installed, or a variable is invalid.
     """
     try:
         if complete_telemetry() or with_page:
@@ -65,14 +64,14 @@ def start_exporters(
 
 def _set_providers() -> None:
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
-        # The SDK's has no types.
+        # The SDK's configurator has no type annotations.
         _Configurator().configure(exporter_args_map=_CONSOLE)  # type: ignore[no-untyped-call]
 
 
 def _add_processor(processor: SpanProcessor) -> None:
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
-        # None is set so far.
+        # No provider has been set yet.
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     if add := getattr(provider, "add_span_processor", None):
@@ -84,7 +83,7 @@ def _prometheus_page() -> MetricsPage:
     from prometheus_client import CollectorRegistry, ProcessCollector, make_asgi_app  # noqa: PLC0415
 
     registry = CollectorRegistry()
-    # Memory, processor time and open files, where there is /proc.
+    # Collects memory, CPU time and open files where /proc exists.
     ProcessCollector(registry=registry)
     provider = metrics.get_meter_provider()
     if isinstance(provider, MeterProvider):
@@ -93,14 +92,16 @@ def _prometheus_page() -> MetricsPage:
 
 
 def stop_exporters() -> None:
-    """Export what is left, for some seconds at most, before a process that a signal ends.
+    """Export the remaining data, within some seconds, before a signal ends the process.
 
-    Where a process ends by itself, the SDK does it by itself.
+    If a process ends normally, the SDK exports by itself.
     """
     providers = trace.get_tracer_provider(), metrics.get_meter_provider()
-    sdk = [each for each in providers if isinstance(each, TracerProvider | MeterProvider)]
-    # No pool: at this point of a process it takes no work.
-    threads = [Thread(target=each.shutdown, daemon=True) for each in sdk]
+    sdk = [
+        provider for provider in providers if isinstance(provider, TracerProvider | MeterProvider)
+    ]
+    # Threads, because executors accept no work while the interpreter shuts down.
+    threads = [Thread(target=provider.shutdown, daemon=True) for provider in sdk]
     for thread in threads:
         thread.start()
     for thread in threads:

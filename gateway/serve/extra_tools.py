@@ -1,9 +1,10 @@
-"""The meta-tools that a server offers on demand: discover and provision.
+"""Optional meta-tools of the server: discover and provision.
 
-* ``discover`` describes the catalog, ``provision`` plans a server for what it cannot do. With
-  ``install`` it may also bring one in, if every policy check passes: there is no person to ask.
-* A model may give no inputs: it could name any secret of the environment and have it handed over.
-* The list of tools stays fixed; the tools of a new server are found by search.
+* ``discover`` describes the catalog. ``provision`` plans the installation of a server for a missing
+  capability. With ``install`` it may also install the server, if all policy checks pass, because
+  there is no person to ask.
+* Models cannot set a server's inputs, because they could name any secret of the environment.
+* The list of tools stays fixed. Tools of a new server are found by search.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ def extra_tools(
 
     Args:
         gateway: The gateway of the catalog.
-        names: Which tools are wanted.
-        provisioner: A `Provisioner`, which plans and installs; needed for all but ``discover``.
-            Its ``consent`` decides which servers may come in.
-        install_scope: What a caller needs to bring one in; empty lets any.
+        names: Requested tools.
+        provisioner: A `Provisioner`, required for all tools but ``discover``. Its ``consent``
+            decides which servers may be installed.
+        install_scope: Scope required to install servers. Empty allows all callers.
 
     Raises:
-        ConfigError: A tool needs a provisioner and there is none.
+        ConfigError: If a tool needs a provisioner and none is given.
     """
     if "discover" in names:
         yield _discover_tool(gateway)
@@ -88,7 +89,7 @@ def _provision_tool(provisioner: Any, *, installs: bool, scope: str) -> ExtraToo
                 apply: Install it, if every gate passes; then find its tools by search.
             """
             if apply and scope and not caller.holds({scope}):
-                raise NotApprovedError(f"to install needs a token with the scope {scope!r}")
+                raise NotApprovedError(f"installing requires a token with the scope {scope!r}")
             return result_for_model(
                 await provisioner.provision(intent, apply=apply, pick=pick, caller=caller)
             )
@@ -113,7 +114,7 @@ def _provision_tool(provisioner: Any, *, installs: bool, scope: str) -> ExtraToo
 def _extra_tool(
     name: str, for_caller: Callable[[Caller], Function], annotations: types.ToolAnnotations
 ) -> ExtraTool:
-    """Return a function with its arguments checked, and its errors as answers to the model."""
+    """Return a tool that checks arguments, and answers errors to the model."""
     described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 
     async def run(arguments: JsonObject, caller: Caller) -> types.CallToolResult:

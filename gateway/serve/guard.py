@@ -1,7 +1,7 @@
-"""The guard before every route of the HTTP server: Host, Origin, then the token.
+"""Guard in front of every route of the HTTP server: checks of Host, Origin and token.
 
-No web page can reach the server by a name that points at this machine (DNS rebinding;
-CVE-2025-66416).
+The checks prevent web pages from reaching the server through a name that resolves to this machine
+(DNS rebinding; CVE-2025-66416).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from gateway.servers.user_sign_ins import PATH as SIGN_IN
 from gateway.types import ANYONE
 
 CONSOLE = "/console"
-"""Pages below it sign in by themselves; see `gateway.serve.console.access`."""
+"""Path of the console, whose pages have their own sign-in (`gateway.serve.console.access`)."""
 ACCOUNT = "/account"
-"""Below it browsers sign in at identity providers; see `gateway.serve.account`."""
+"""Path of the sign-in at identity providers (`gateway.serve.account`)."""
 _AUTHORITY = re.compile(
     r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII
 )
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
-    404: ("unknown_path", "there is nothing here: /openapi.json describes the API, where it is on"),
-    405: ("wrong_method", "this cannot be done here: see Allow"),
+    404: ("unknown_path", "unknown path; /openapi.json describes the API if it is enabled"),
+    405: ("wrong_method", "method not allowed; the Allow header lists the methods"),
 }
 _SAFE = frozenset({"GET", "HEAD"})
 LISTEN = "subscriptions/listen"
-"""The method whose answer is a stream since 2026-07-28; a header names it."""
+"""Method whose response is a stream, in protocol versions since 2026-07-28. A header names it."""
 
 
 def guarded(
@@ -52,7 +52,7 @@ def guarded(
     has_console: bool = False,
     authenticator: Authenticator | None = None,
 ) -> Guard:
-    """Return *app* behind the guard, with problems for unknown paths and methods."""
+    """Return *app* behind the guard, with problem responses for unknown paths and methods."""
     app.router.redirect_slashes = False
     for status in _HTTP_ERRORS:
         app.add_exception_handler(status, _http_error)
@@ -60,28 +60,31 @@ def guarded(
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    # Starlette raises these two.
+    # Starlette raises only these two statuses.
     status = getattr(error, "status_code", 404)
     headers = getattr(error, "headers", None)
     return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
 
 
 class Guard:
-    """Stands before every route: refuses a foreign Host or Origin, then a missing token.
+    """ASGI application that rejects a foreign Host or Origin, and then a missing token.
 
-    * `PROBES` are passed on, whatever they are called by: they tell nothing.
-    * Host: one of the server's own names, with any port: another one may be mapped to ours.
-    * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
-    * A stream ends with the token of its request. A call that runs does not.
-    * Token: needed for everything but `LIVENESS`, the console, the pages below `SIGN_IN`, which ask
-      for it by themselves, those below `ACCOUNT`, and the metadata of the protected resource (RFC
-      9728), if there are any. The caller that it names is in the scope then, under `CALLER`.
+    * `PROBES` are answered for every Host, because they reveal nothing.
+    * Host: one of the server's own names, with any port, because another port may be mapped to it.
+    * Origin: an origin in `HttpOptions.origins`, or the server's own origin on loopback, with the
+      same
+      port.
+    * Token: required except for `LIVENESS`, the console, the pages below `SIGN_IN` (which ask for
+      the
+      token themselves), the pages below `ACCOUNT`, and the metadata of the protected resource (RFC
+      9728). The ASGI scope then contains the caller under `CALLER`.
+    * Streams end when the token of their request expires. Running calls do not.
 
     Args:
-        app: The application behind it.
-        options: The names and origins of the server, and its tokens.
-        has_console: Whether the paths below `CONSOLE` are passed on without a token.
-        authenticator: Names the party of a request; None makes one of *options*.
+        app: The guarded application.
+        options: Names, origins and tokens of the server.
+        has_console: True to allow the paths below `CONSOLE` without a token.
+        authenticator: Checks tokens. None creates one from *options*.
     """
 
     def __init__(
@@ -94,18 +97,18 @@ class Guard:
     ) -> None:
         self.app = app
         self._has_console = has_console
-        own = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
-        named = [options.host, *options.hosts, *own]
-        self._hosts = {_split_authority(_bracketed(name)) for name in named}
-        self._own = {_split_authority(_bracketed(name))[0] for name in own}
+        own_names = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
+        named = [options.host, *options.hosts, *own_names]
+        self._hosts = {_split_authority(_with_brackets(name)) for name in named}
+        self._own_hosts = {_split_authority(_with_brackets(name))[0] for name in own_names}
         self._origins = {origin.casefold() for origin in options.origins}
         self._authenticator = authenticator or Authenticator(options)
-        self._admitted = AuthContextMiddleware(app)
+        self._admitted_app = AuthContextMiddleware(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass it on."""
-        answer: ASGIApp = self._admitted
-        # The rest are the server's own, such as its start.
+        """Check a request, and forward it to the application."""
+        answer: ASGIApp = self._admitted_app
+        # Lifespan events come from the server itself.
         if scope["type"] != "lifespan":
             try:
                 answer = await self._admit(scope)
@@ -115,23 +118,23 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> ASGIApp:
-        """Return what answers the request of *scope*, in which its caller is noted.
+        """Check the request of *scope*, note its caller there, and return the application to use.
 
         Raises:
-            RefusedError: It is not admitted.
+            RefusedError: If the request is rejected.
         """
         if scope["path"] in auth.PROBES and scope.get("method") in _SAFE:
             scope.update({auth.CALLER: ANYONE, auth.CHALLENGE: auth.NO_PROVIDER})
-            return self._admitted
+            return self._admitted_app
         headers = Headers(scope=scope)
         host, port = _split_authority(headers.get("host", ""))
         if not host or not {(host, None), (host, port)} & self._hosts:
-            raise RefusedError(421, "foreign", "the Host of the request is not ours")
-        if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
-            raise RefusedError(403, "foreign", "the Origin of the request is not ours")
+            raise RefusedError(421, "foreign", "the Host header is not a name of this server")
+        if not all(self._is_own_origin(origin, scope) for origin in headers.getlist("origin")):
+            raise RefusedError(403, "foreign", "the Origin header is not an origin of this server")
         if self._needs_no_token(scope):
             scope.update({auth.CALLER: ANYONE, auth.CHALLENGE: auth.NO_PROVIDER})
-            return self._admitted
+            return self._admitted_app
         metadata = self._authenticator.metadata(scope["path"])
         if metadata and scope.get("method") in _SAFE:
             return JSONResponse(metadata)
@@ -142,8 +145,8 @@ class Guard:
         if self._authenticator.needs_token:
             scope["user"] = bearer.to_user()
         if not _is_stream(scope["method"], headers) or math.isinf(bearer.expires_at):
-            return self._admitted
-        return _limited(self._admitted, bearer.expires_at - time.time())
+            return self._admitted_app
+        return _end_after(self._admitted_app, bearer.expires_at - time.time())
 
     def _needs_no_token(self, scope: Scope) -> bool:
         path = scope["path"]
@@ -153,23 +156,23 @@ class Guard:
             return scope.get("method") in _SAFE
         return self._has_console and (path == CONSOLE or path.startswith(f"{CONSOLE}/"))
 
-    def _is_ours(self, origin: str, scope: Scope) -> bool:
+    def _is_own_origin(self, origin: str, scope: Scope) -> bool:
         if origin.casefold() in self._origins:
             return True
         scheme, _, authority = origin.partition("://")
         host, port = _split_authority(authority)
         _, own_port = scope.get("server") or (None, 0)
         is_own_port = (port or 80) == (80 if own_port is None else own_port)
-        return scheme.casefold() == "http" and host in self._own and is_own_port
+        return scheme.casefold() == "http" and host in self._own_hosts and is_own_port
 
 
 def _is_stream(method: str, headers: Headers) -> bool:
-    """Return whether a request of the protocol opens a stream that lasts, and is no call."""
+    """Return whether an MCP request opens a long stream instead of a call."""
     return method == "GET" or headers.get("mcp-method") == LISTEN
 
 
-def _limited(app: ASGIApp, seconds: float) -> ASGIApp:
-    """Return *app* with responses that end after so many seconds, whatever is still to come."""
+def _end_after(app: ASGIApp, seconds: float) -> ASGIApp:
+    """Return *app* with responses that end after *seconds*, even if they are incomplete."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_open = False
@@ -188,14 +191,14 @@ def _limited(app: ASGIApp, seconds: float) -> ASGIApp:
     return answer
 
 
-def _bracketed(name: str) -> str:
+def _with_brackets(name: str) -> str:
     return f"[{name}]" if is_bare_ipv6(name) else name
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Return host, in small letters, and port of ``host[:port]``; an empty host if it is none."""
-    found = _AUTHORITY.fullmatch(text)
-    if not found:
+    """Return the lower-case host and the port of ``host[:port]``. An invalid text has no host."""
+    match = _AUTHORITY.fullmatch(text)
+    if not match:
         return "", None
-    host, port = found.groups()
+    host, port = match.groups()
     return host.casefold(), int(port) if port else None

@@ -1,8 +1,7 @@
-"""An MCP server on HTTP: loopback by default, and guarded.
+"""HTTP server of the gateway, by default on loopback.
 
-* One guard stands before every route: the protocol, the API, metrics, and whatever is added; see
-  `gateway.serve.guard`.
-* An address that others can reach is served only with a bearer token (RFC 6750).
+* The guard (`gateway.serve.guard`) protects all routes: MCP, the API, metrics, and added routes.
+* An address that other machines can reach requires bearer tokens (RFC 6750).
 """
 
 from __future__ import annotations
@@ -40,22 +39,22 @@ PATH = "/mcp"
 METRICS_PATH = "/metrics"
 log = logging.getLogger("gateway.serve")
 ROUTE = "gateway.route"
-"""The key of a scope under which an application notes the route of a request, for metrics."""
+"""Key in the ASGI scope for the route of a request, which applications set for metrics."""
 MetricsPage: TypeAlias = ASGIApp
-"""Answers requests for metrics."""
+"""Application that answers requests for metrics."""
 ConsoleRoutes: TypeAlias = Sequence[BaseRoute]
-"""Those of `gateway.serve.console.app.console_routes`; empty serves no console."""
+"""Routes from `gateway.serve.console.app.console_routes`. Empty serves no console."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
-"""Serves a server until it is told to stop."""
+"""Function that serves an MCP server until it is told to stop."""
 _ROUTES = frozenset({PATH, METRICS_PATH})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SERVER_ERROR = 500
-"""From this status on, an answer is an error of the server."""
+"""Lowest status of a server error."""
 _BACKLOG = 128
-"""How many connections are accepted at once, before any of them is looked at."""
+"""Maximum number of connections that wait to be accepted."""
 GRACE_S = 3
-"""How long streams may take to end, and calls for which the time is over."""
-_ANSWERED_TO_THE_END = frozenset({auth.LIVENESS, auth.LIVEZ, METRICS_PATH})
+"""Maximum time for streams and late calls to end, in seconds."""
+_ALWAYS_ANSWERED = frozenset({auth.LIVENESS, auth.LIVEZ, METRICS_PATH})
 
 
 def http_app(
@@ -70,18 +69,18 @@ def http_app(
     """Return the ASGI application that serves *server* under `PATH`.
 
     Args:
-        server: The served MCP server.
-        options: The callers that may use it.
-        routes: More routes, such as those of `gateway.serve.api.app.api_routes`.
-        console: The routes of the console.
-        metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
-        authenticator: Names the party of a request; None makes one of *options*.
+        server: The MCP server.
+        options: Names, origins and tokens of the server.
+        routes: Additional routes, such as those of `gateway.serve.api.app.api_routes`.
+        console: Routes of the console.
+        metrics: Application for `METRICS_PATH`. None serves no metrics.
+        authenticator: Checks tokens. None creates one from *options*.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=options.session_idle_s,
         max_sessions=options.max_sessions,
-        # The guard checks what the SDK would, and more exactly.
+        # The guard makes the same checks, more precisely.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     app.router.routes.extend(routes)
@@ -104,10 +103,10 @@ def _metrics_route(metrics: MetricsPage) -> Route:
 
 
 def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
-    """Record how long each request of *app* takes, by method, route and status.
+    """Record the duration of each request to *app*, by method, route and status.
 
-    A request for a path that nothing serves has no route: its path could be anything. Probes are
-    not recorded: a 503 is what they are for.
+    Requests for unknown paths have no route, because such a path could be anything. Probes are not
+    recorded, because their 503 is not an error.
     """
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
@@ -151,24 +150,24 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     on_listening: Callable[[str], None] = lambda _url: None,
     on_stop: Callable[[int], None] = lambda _signal: None,
 ) -> None:
-    """Serve until the process is told to stop; then end as `gateway.serve.drain` says.
+    """Serve until the process is told to stop. Then shut down as in `gateway.serve.drain`.
 
     Args:
-        server: The served MCP server.
-        options: The address, and the callers that may use it.
+        server: The MCP server.
+        options: Address of the server, and its names, origins and tokens.
         routes: As for `http_app`.
         console: As for `http_app`.
-        metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
+        metrics: As for `http_app`.
         authenticator: As for `http_app`.
-        telemetry: Where requests are measured; None does not measure them.
+        telemetry: Receiver of request durations. None records nothing.
         on_listening: Called with the address as soon as requests are accepted.
-        on_stop: Called with the number of each signal to end. At the second one nothing is waited
-            for any more.
+        on_stop: Called with the number of each signal to stop. At the second signal, the server
+            no longer waits for running calls.
 
     Raises:
-        ConfigError: If the address cannot be listened on.
+        ConfigError: If the server cannot listen on the address.
     """
-    shown = f"[{options.host}]" if is_bare_ipv6(options.host) else options.host
+    host = f"[{options.host}]" if is_bare_ipv6(options.host) else options.host
     app = http_app(
         server,
         options,
@@ -181,15 +180,16 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         measured(app, telemetry) if telemetry else app,
         delay_s=options.delay_s,
         timeout_s=options.drain_timeout_s,
-        always=_ANSWERED_TO_THE_END,
+        always=_ALWAYS_ANSWERED,
     )
     with _listener(options) as listener, quiet_libraries(""):
-        on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+        on_listening(f"http://{host}:{listener.getsockname()[1]}{PATH}")
         web = _Server(_config(drain, options), server, drain, on_stop)
         try:
             await web.serve(sockets=[listener])
         except asyncio.CancelledError:
-            # It would leave its loop watching a closed listener, whose number the next one takes.
+            # Otherwise the loop would keep watching the closed listener, whose file descriptor is
+            # reused.
             if web.started:
                 await web.shutdown(sockets=[listener])
             raise
@@ -219,7 +219,7 @@ class _Server(uvicorn.Server):
         self._on_stop = on_stop
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        # Not what it overrides: that ends answers that are streams at once.
+        # The overridden method would immediately end responses that are streams.
         self._on_stop(sig)
         self.force_exit = self.should_exit = self._drain.has_begun
         self._drain.begin(delayed=sig != signal.SIGINT)
@@ -229,8 +229,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._drain.has_begun and self._drain.calls:
-            log.warning("%d calls were not waited for any longer", self._drain.calls)
-        # Answers that are still streams end too.
+            log.warning("%d calls were still running when the time limit passed", self._drain.calls)
+        # Responses that are still streams end too.
         self.should_exit = True
         self._drain.ending.set()
         if isinstance(self._server, GatewayServer):
@@ -248,6 +248,6 @@ def _listener(options: HttpOptions) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port"
         ) from error
-    # Connections inherit it; without, each response waits some 40 ms for an acknowledgement.
+    # Connections inherit this. Otherwise each response waits some 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -1,4 +1,4 @@
-"""The address of a server over HTTP, and the callers that may use it."""
+"""Options of the HTTP server: address, accepted callers, and limits."""
 
 from __future__ import annotations
 
@@ -16,81 +16,90 @@ _DELAY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions(OptionObject):
-    """The address of a server, and the callers that may use it."""
+    """Address of an HTTP server, its accepted callers, and its limits."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8930
-    """0 takes a free one."""
+    """TCP port. 0 selects a free port."""
     token: str = field(default="", repr=False)
-    """The operator's bearer token. Without any token no client needs one, which is allowed on
-    loopback only."""
+    """Bearer token of the operator. Without any token or issuer, requests need no token, which is
+    allowed
+    only on loopback."""
     tokens: tuple[auth.BearerToken, ...] = ()
-    """More bearer tokens, each with its caller."""
+    """Additional bearer tokens, each with its caller."""
     issuers: tuple[Issuer, ...] = ()
     """Identity providers whose access tokens are accepted."""
     resource: str = ""
-    """The address of ``/mcp`` as clients know it: the audience of these tokens (RFC 8707)."""
+    """Public address of ``/mcp``, which is the audience of access tokens (RFC 8707)."""
     caller: Caller = ANYONE
-    """The operator, which every client is where none needs a token. It may write and rebuild."""
+    """Caller of the operator's token, and of all requests if no token is needed. It has all rights
+    of `OPERATOR`."""
     hosts: tuple[str, ...] = ()
-    """More names by which requests may call it, such as that of a reverse proxy."""
+    """Additional host names of the server, such as that of a reverse proxy."""
     origins: tuple[str, ...] = ()
-    """Web origins whose pages may speak to it, as ``https://host[:port]``."""
+    """Web origins whose pages may call the server, as ``https://host[:port]``."""
     max_connections: PositiveCount = 400
-    """One more takes the place of the one that has waited for a request longest."""
+    """Maximum number of connections. Another one replaces the one that waited longest for a
+    request."""
     request_timeout_s: Timeout = 20.0
-    """How long a request may take to come whole."""
+    """Maximum time to receive a complete request, in seconds."""
     max_sessions: PositiveCount = 500
-    """Sessions of the protocol of before 2026-07-28; one more is refused with status 503. A caller
-    has half of them: with one more it loses the one that it has not used for longest."""
+    """Maximum number of sessions of protocol versions before 2026-07-28. Another session is refused
+    with
+    503. One caller can have half of them. Another session of that caller ends its least recently
+       used
+    one."""
     session_idle_s: Timeout = 900.0
-    """When a session ends that has no request under way."""
+    """Idle time after which a session ends, in seconds."""
     drain_delay_s: Seconds | None = None
-    """After SIGTERM, how long requests are still answered while `/readyz` says 503: until a load
-    balancer sends no more. None is 5 s, and none on loopback."""
+    """Time after SIGTERM in which requests are still answered while `/readyz` answers 503, so that
+    load
+    balancers notice. In seconds. None is 5 s, or 0 s on loopback."""
     drain_timeout_s: Seconds = 20.0
-    """How long calls under way may take from then on."""
+    """Maximum time for running calls after the delay, in seconds."""
 
     def _fault(self) -> str:
         if self.issuers and (fault := address_fault(self.resource)):
             return f"resource, the address of /mcp as clients know it, {fault}"
-        if len({each.issuer for each in self.issuers}) < len(self.issuers):
-            return "two issuers are the same"
+        if len({issuer.issuer for issuer in self.issuers}) < len(self.issuers):
+            return "two issuers have the same address"
         if any(
-            each.sign_in and each.sign_in.client_id in (each.audiences or (self.resource,))
-            for each in self.issuers
+            issuer.sign_in and issuer.sign_in.client_id in (issuer.audiences or (self.resource,))
+            for issuer in self.issuers
         ):
-            return "client_id is an audience too: ID tokens would be taken for access tokens"
+            return "client_id is also an audience, so ID tokens would be accepted as access tokens"
         if self.needs_token or is_loopback(self.host):
             return ""
         return (
-            f"{self.host} can be reached by others: give a token (--token-env NAME, --tokens FILE),"
-            " or listen on 127.0.0.1"
+            f"{self.host} is reachable from other machines: set a token (--token-env NAME, "
+            "--tokens FILE), or listen on 127.0.0.1"
         )
 
     @property
     def needs_token(self) -> bool:
-        """Whether a request needs a token."""
+        """True if requests need a token."""
         return bool(self.token or self.tokens or self.issuers)
 
     @property
     def delay_s(self) -> float:
-        """See `drain_delay_s`."""
+        """`drain_delay_s`, or its default."""
         if self.drain_delay_s is None:
             return 0.0 if is_loopback(self.host) else _DELAY_S
         return self.drain_delay_s
 
     def accepted_tokens(self) -> tuple[auth.BearerToken, ...]:
-        """Return what `authenticate` accepts: the tokens, or one that needs no secret."""
+        """Return the accepted tokens. Without any, return one token that needs no secret."""
         operator = replace(self.caller, scopes=self.caller.scopes | auth.OPERATOR)
         if not self.needs_token:
             return (auth.BearerToken(name="operator", caller=operator),)
-        own = [auth.BearerToken.from_secret("operator", self.token, operator)] if self.token else []
-        return (*own, *self.tokens)
+        operator_tokens = (
+            [auth.BearerToken.from_secret("operator", self.token, operator)] if self.token else []
+        )
+        return (*operator_tokens, *self.tokens)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches *host*."""
+    """Return whether *host* is reachable only from this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,17 +1,16 @@
-"""A gateway as an MCP server: its lists, and its calls.
+"""The gateway as an MCP server: handlers of its lists and calls.
 
-* ``meta``: two tools, search and call. Their definitions, which tell a caller what there is, stay
-  the same to the byte until the catalog changes: clients put them at the head of every prompt.
-* ``all``: every tool of the catalog under its exposed name, in pages.
+* ``meta`` exposes two tools, search and call. Their definitions summarize the catalog, and stay
+  identical to the byte until the catalog changes, because clients put them at the start of prompts.
+* ``all`` exposes every tool of the catalog under its exposed name, in pages.
 
-In both, resources and prompts of all servers are listed and read, and a server that asks for
-something during a call asks the client of that call. No list holds an entity whose definition
-looks like an attack on a model, or that the caller may not see: the one that the access token of
-the request names.
+Both modes also list and read the resources and prompts of all servers. If a server asks for input
+during a call, the client of that call is asked. Lists contain no suspicious entities, and only
+entities that the caller of the request's access token may see.
 
-The SDK speaks every version of the protocol, with sessions for clients that begin with a handshake
-and without for those of 2026-07-28 and later. It also continues the trace of a client. Half of a
-character (a lone surrogate), which models and the host's own sources may write, costs no answer.
+The SDK supports all protocol versions: sessions for clients that start with a handshake, and
+stateless requests since 2026-07-28. It also continues the client's trace. Lone surrogates, which
+models and host sources may write, are repaired instead of failing the request.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
 from gateway.types.caller import ACTOR
 
 Item = SessionMessage | Exception
-"""What comes in over standard input: a message, or why it is none."""
+"""Item read from standard input: a message, or the error of an invalid message."""
 CallResult = dict[str, Any]
-"""A result of ``tools/call`` as JSON: the SDK checks it by the version that the client speaks."""
+"""Result of ``tools/call`` as JSON. The SDK validates it for the client's protocol version."""
 Expose = Literal["meta", "all"]
-"""The list of tools: the two meta-tools, or the whole catalog."""
+"""Exposed tools: the two meta-tools, or the whole catalog."""
 
 LIST_TTL_MS = 300_000
-"""How long a client may keep a list without asking again."""
+"""Time for which clients may cache a list, in milliseconds."""
 
 _LISTS: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -81,11 +80,11 @@ _CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resourc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraTool:
-    """A tool of the server's own, listed behind the two meta-tools."""
+    """Additional tool of the server, listed after the meta-tools."""
 
     tool: types.Tool
     run: Callable[[JsonObject, Caller], Awaitable[types.CallToolResult]]
-    """Takes the arguments as they came, and checks them itself."""
+    """Function with the raw arguments and the caller. It checks the arguments itself."""
 
 
 def mcp_server(
@@ -95,14 +94,14 @@ def mcp_server(
     extras: Sequence[ExtraTool] = (),
     caller: Caller = ANYONE,
 ) -> GatewayServer:
-    """Make the server. A transport serves it; the caller closes the gateway.
+    """Return the MCP server of *gateway*, for a transport to serve. The caller closes the gateway.
 
     Args:
-        gateway: The searched gateway. From now on its servers are told that callers can be asked,
-            so make the server before the gateway is used.
-        expose: ``meta`` or ``all``.
-        extras: More tools, for ``meta``. None may have the name of a meta-tool.
-        caller: The party that asks, where no access token names one: over pipes.
+        gateway: The gateway to serve. Upstream servers are told from now on that callers can be
+            asked for input, so create the server before the gateway is used.
+        expose: Exposed tools, ``meta`` or ``all``.
+        extras: Additional tools for ``meta``. Their names must differ from the meta-tools.
+        caller: Caller of requests without an access token, such as over standard input.
     """
     library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
@@ -130,10 +129,10 @@ def mcp_server(
         on_unsubscribe_resource=changes.unsubscribe,
         on_subscriptions_listen=changes.listen,
     )
-    # The argument of the constructor takes only models.
+    # The constructor accepts only models for this handler.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     skills.offer(server)
-    # Before the SDK's own middleware, whose span would last as long as the session.
+    # Inserted before the SDK's middleware, whose span would otherwise last as long as the session.
     server.middleware[:0] = [changes.notify_session, _clean_answer]
     server.end_streams = changes.end_streams
     return server
@@ -149,18 +148,21 @@ def _instructions(expose: Expose, options: DiscoveryOptions) -> str:
 
 
 async def serve_stdio(server: Server) -> None:
-    """Serve one client until it hangs up. Nothing else may write to standard output meanwhile."""
+    """Serve one client over standard input and output until it disconnects.
+
+    Nothing else may write to standard output meanwhile.
+    """
     with quiet_libraries(""):
         async with stdio_server() as (read, write), read:
-            # The SDK iterates over what it reads and closes it, no more.
+            # The SDK only iterates over the input and closes it.
             repaired: Any = repair(read)
             await server.run(repaired, write, server.create_initialization_options())
 
 
 async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
-    """Yield *items*; a message that is refused for lone surrogates comes in without them.
+    """Yield *items*, with lone surrogates removed from messages that were rejected for them.
 
-    JSON can write half a character (one escape of a pair); the SDK drops such a request without an
+    JSON can encode a lone surrogate with one escape. The SDK would drop such a request without an
     answer.
     """
     async for item in items:
@@ -177,7 +179,7 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Answer without what no reader can see, which may end a session too: a middleware."""
+    """Remove invisible characters from answers, because they may end a session. A middleware."""
     try:
         return visible_json(await call_next(ctx))
     except MCPError as error:
@@ -186,19 +188,19 @@ async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 class GatewayServer(Server[object]):
-    """Declares that its lists change, however it is served."""
+    """MCP server that declares that its lists change, for all transports."""
 
     end_streams: Callable[[], None]
-    """See `Subscriptions.end_streams`."""
+    """Function that ends all streams of ``subscriptions/listen``."""
 
     def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
-        """Return what a session begins with."""
+        """Return the initialization options of a session."""
         return super().create_initialization_options(_CHANGES)
 
 
 @dataclass(eq=False, repr=False)
 class _ToolHandlers:
-    """The handlers of tools of one server."""
+    """Handlers of ``tools/list`` and ``tools/call`` of one server."""
 
     gateway: Gateway
     expose: Expose
@@ -208,18 +210,19 @@ class _ToolHandlers:
     caller: Caller
 
     def __post_init__(self) -> None:
-        """Begin with nothing listed."""
+        """Create the caches, empty."""
         extras = self.extras if self.expose == "meta" else ()
         self._extras = {extra.tool.name: extra for extra in extras}
         self._approve = AskClient(options=self.gateway.options, shows_tools=self.expose == "all")
         self._lists = ToolListBuilder(self.gateway)
         self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}
-        """By what the caller that was sent a tool may see, and its name."""
+        """Input schemas of sent tools, keyed by audience (what the caller may see) and tool
+        name."""
 
     def listed_schema(self, name: str) -> Mapping[str, object] | None:
-        """Return the schema of a tool that the caller of this request was sent.
+        """Return the schema of a tool that was sent to the caller of this request.
 
-        The SDK checks headers by it, before it hands the request on.
+        The SDK checks headers against it before it forwards the request.
         """
         access = get_access_token()
         caller = self.caller if access is None else caller_of_token(access)
@@ -235,8 +238,8 @@ class _ToolHandlers:
             return types.ListToolsResult(tools=[*tools, *extras])
         entities = listable(await self.gateway.list_tools(caller=caller))
         self.changes.note_list("tool", entities, caller)
-        shown, cursor = page(entities, params)
-        tools = tuple(map(_tool, shown))
+        page_entities, cursor = page(entities, params)
+        tools = tuple(map(_tool, page_entities))
         audience = self.gateway.audience(caller)
         self._listed_schemas |= {(audience, tool.name): tool.input_schema for tool in tools}
         return types.ListToolsResult(tools=list(tools), next_cursor=cursor)
@@ -247,7 +250,7 @@ class _ToolHandlers:
         caller = caller_of(context)
         names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
-            # A server sees no conversation: a program may use all that it names.
+            # A server does not see the conversation, so a program may use all tools that it names.
             searchable = await self._lists.searchable(caller)
             names = self._lists.names(searchable)
         arguments = params.arguments or {}
@@ -259,7 +262,7 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
-            # A program of a client that cannot be asked waits until somebody else decides.
+            # If the client cannot be asked, its program waits until somebody else decides.
             waits = call.name in names.added and not can_ask_client()
             answer = await handle_call(
                 self.gateway, tools, call, approve=None if waits else self._approve
@@ -272,7 +275,7 @@ class _ToolHandlers:
         return await self.calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
-        """Return the meta-tools and their names, for the catalog as *caller* sees it now."""
+        """Return the meta-tools and their names, for the catalog that *caller* sees now."""
         searchable = await self._lists.searchable(caller)
         names = self._lists.names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
@@ -281,7 +284,7 @@ class _ToolHandlers:
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
-    """Return a meta-tool as a tool of MCP; all but those that call tools are read-only."""
+    """Convert a meta-tool to an MCP tool. All are read-only, except those that call tools."""
     function: Any = tool["function"]
     added = names.added.get(function["name"])
     is_call = not added.read_only if added else function["name"] == names.call
@@ -296,7 +299,7 @@ def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
 
 
 def _tool(entity: Entity) -> types.Tool:
-    """Return *entity* with its own schema and hints; its description stays its server's claim."""
+    """Convert *entity* to an MCP tool. Its description stays marked as its server's claim."""
     definition, hints = entity.definition, entity.hints
     output = definition.output_schema
     return types.Tool(
@@ -304,7 +307,7 @@ def _tool(entity: Entity) -> types.Tool:
         title=definition.title or None,
         description=description_of(entity),
         input_schema=visible_json({"type": "object", **definition.input_schema}),
-        # Only an object can be carried by every version of the protocol.
+        # Only object schemas exist in every version of the protocol.
         output_schema=visible_json(dict(output))
         if output and output.get("type") == "object"
         else None,
@@ -318,13 +321,13 @@ def _tool(entity: Entity) -> types.Tool:
 
 
 def _call_result(answer: ToolAnswer, server: str) -> CallResult:
-    """Return the result of a call: a tool's blocks with their annotations, or a search.
+    """Convert *answer* to a result: content blocks of a tool, or the result of a search.
 
-    A search is a text for the model and an object for programs.
+    A search result contains a text for the model and an object for programs.
 
     Args:
-        answer: The answer.
-        server: The server whose URIs a tool's blocks hold; empty if there is none.
+        answer: The answer of a meta-tool or tool.
+        server: Server of the URIs in the content. Empty if there is none.
     """
     result: CallResult = {"isError": answer.failed, "resultType": "complete"}
     if answer.retry_after_s is not None:
@@ -344,7 +347,7 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
 
 
 def _search_object(result: SearchResult) -> dict[str, object]:
-    """Return a search result for programs: names, ids and confidences, in the order shown."""
+    """Return a search result for programs: names, ids and confidences, in the displayed order."""
     tools = [
         {
             "kind": kind,

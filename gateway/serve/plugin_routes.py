@@ -1,4 +1,4 @@
-"""The HTTP applications of plugins, as routes behind the guard of the server."""
+"""HTTP applications of plugins, as routes of the server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PREFIX = "/plugins"
 def plugin_routes(gateway: Gateway) -> list[Mount]:
     """Return a route ``/plugins/NAME`` for each application that a plugin registers.
 
-    The guard (`gateway.serve.guard`) checks every request first and names the caller.
+    The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
 
     Raises:
-        ConfigError: Two plugins give the same name.
+        ConfigError: If two plugins use the same name.
     """
     apps = gateway.plugins.tables("register_routes", gateway=gateway)
     return [

@@ -1,6 +1,6 @@
-"""Resources, prompts and completions of all servers, for an MCP client.
+"""MCP handlers of resources, prompts and completions of all servers.
 
-Every URI that goes out is rewritten to its address here, so that a client can read it.
+URIs in responses are rewritten to addresses of this server, so that clients can read them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from gateway.types import Entity, JsonObject, Kind
 M = TypeVar("M", bound=BaseModel)
 _Paging = types.PaginatedRequestParams | None
 PAGE_SIZE = 100
-"""Entities on one page of a list."""
+"""Number of entities on one page of a list."""
 
 
 def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity], str | None]:
-    """Return the page that *params* ask for, by exposed name, and the cursor of the next one.
+    """Return the requested page, ordered by exposed name, and the cursor of the next page.
 
-    A cursor is the last name of the page before, so that a change of the catalog between two pages
-    neither repeats nor skips an entity that stayed.
+    A cursor is the last name of the previous page. Changes of the catalog between two requests
+    therefore neither repeat nor skip unchanged entities.
     """
     cursor = params.cursor if params is not None else None
     ordered = sorted(entities, key=lambda entity: entity.exposed_name)
@@ -46,12 +46,12 @@ def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity],
 
 
 class ResourceHandlers:
-    """The handlers of resources and prompts of one server.
+    """Handlers of resources and prompts of one server.
 
     Args:
-        library: The resources and prompts.
-        calls: Requests that wait for their clients.
-        changes: Notes the lists that clients were sent.
+        library: Resources and prompts of all servers.
+        calls: Requests that wait for input from their clients.
+        changes: Receives the lists that clients were sent.
     """
 
     def __init__(
@@ -64,13 +64,15 @@ class ResourceHandlers:
     async def list_resources(self, context: Context, params: _Paging) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
         entities, cursor = await self._page("resource", context, params, templates=False)
-        resources = [_to_model(types.Resource, each, uri=each.exposed_name) for each in entities]
+        resources = [
+            _to_model(types.Resource, entity, uri=entity.exposed_name) for entity in entities
+        ]
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_templates(
         self, context: Context, params: _Paging
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``; their expressions stay as they are."""
+        """Answer ``resources/templates/list``. Template expressions stay unchanged."""
         entities, cursor = await self._page("resource", context, params, templates=True)
         templates = [
             _to_model(types.ResourceTemplate, entity, uriTemplate=entity.exposed_name)
@@ -86,7 +88,7 @@ class ResourceHandlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``, under the address that the client gave."""
+        """Answer ``resources/read``, with the address that the client requested."""
         caller = caller_of(context)
 
         async def work() -> types.ReadResourceResult:
@@ -111,7 +113,9 @@ class ResourceHandlers:
             owner = await self._library.owner("prompt", params.name, caller=caller)
             arguments = params.arguments or None
             result = await self._library.fill_prompt(owner, arguments, caller=caller)
-            messages = [_message(each, owner[0]) for each in as_objects(result.get("messages"))]
+            messages = [
+                _message(message, owner[0]) for message in as_objects(result.get("messages"))
+            ]
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")
 
@@ -121,7 +125,7 @@ class ResourceHandlers:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer ``completion/complete``, with nothing if the server completes nothing."""
+        """Answer ``completion/complete``, with an empty result if the server completes nothing."""
         ref = params.ref
         kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
@@ -170,19 +174,19 @@ def _to_model(model: type[M], entity: Entity, **own: object) -> M:
     try:
         return model.model_validate({**details, **fields})
     except ValidationError:
-        # The details are the server's, and may have any form.
+        # The server's details may have any form.
         return model.model_validate(fields)
 
 
 def rewrite_contents(
     contents: Sequence[JsonObject], owner: tuple[str, str], address: str
 ) -> list[JsonObject]:
-    """Return the contents of a resource with addresses here.
+    """Return the contents of a resource, with URIs rewritten to addresses of this server.
 
     Args:
-        contents: As its server gave them.
-        owner: The server and the URI of the resource.
-        address: The address of the resource here, for contents that bear its URI.
+        contents: Contents from the resource's server.
+        owner: Server and URI of the resource.
+        address: Address of the resource at this server, for contents that have its URI.
     """
     server, uri = owner
     return [
@@ -194,10 +198,10 @@ def rewrite_contents(
 
 
 def readable_block(block: JsonObject, server: str) -> dict[str, object]:
-    """Return a block of *server* that every client can read.
+    """Convert a content block of *server* to a block that every client can read.
 
-    The URI that it names is an address here, if the server has resources; web URIs stay. A block
-    of an unknown type becomes its JSON.
+    Its URI becomes an address of this server, if *server* has resources. Web URIs stay unchanged.
+    A block of an unknown type becomes its JSON text.
     """
     if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
@@ -209,16 +213,16 @@ def readable_block(block: JsonObject, server: str) -> dict[str, object]:
 def _message(message: JsonObject, server: str) -> JsonObject:
     block = message.get("content")
     if not isinstance(block, dict) or is_malformed(block):
-        # The SDK takes a block without a type for a text.
+        # The SDK would interpret a block without a type as text.
         return {**message, "content": None}
     return {**message, "content": readable_block(block, server)}
 
 
 def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M:
-    """Return *answer* in the form that MCP prescribes.
+    """Convert *answer* to its MCP model.
 
     Raises:
-        UpstreamError: It has another form, which is the fault of *server*.
+        UpstreamError: If *server* sent another form.
     """
     try:
         return model.model_validate(answer)

@@ -1,14 +1,14 @@
-"""Pages where users sign in to servers that are called with their credentials.
+"""Pages where users sign in to upstream servers that are called with their credentials.
 
-The address of a page is no secret and names no user: the user is the one that signed in at an
-identity provider (`gateway.serve.account`), or whose token is typed there, the same that the user's
-client sends. So a user that follows a link of an attacker signs in for itself (MCP 2026-07-28,
-elicitation, "Phishing").
+The address of a page is not a secret and names no user. The user is the one that signed in at an
+identity provider (`gateway.serve.account`), or the owner of the token entered on the page, which is
+the token of the user's client. A user who follows an attacker's link therefore signs in for
+themselves only (MCP 2026-07-28, elicitation, "Phishing").
 
-* The answer of an authorization server counts only in the browser that began: it has a cookie,
-  encrypted and bound to the user, the server and the state. A link to the authorization server
-  that an attacker made ends here.
-* A typed token is used once and is not kept. The guard refuses what pages of others send.
+* The response of an authorization server counts only in the browser where the sign-in started. That
+  browser has an encrypted cookie for the user, the server and the state. An attacker's link to the
+  authorization server therefore has no effect.
+* An entered token is used once and not stored. The guard rejects forms from other sites.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gateway.mcp.code_flow import LIFE_S
 from gateway.serve.account import (
     HEADERS,
     SealedCookie,
+    error_page,
     link,
     message,
     page,
-    refused,
     sign_in_links,
     signed_out_address,
 )
@@ -43,15 +43,15 @@ from gateway.servers.user_sign_ins import PATH
 from gateway.types import Caller
 
 Authenticate = Callable[[str], Awaitable[Caller]]
-"""Returns the caller that a bearer token names.
+"""Function that returns the caller of a bearer token.
 
 Raises:
-    RefusedError: It names none.
+    RefusedError: If the token is invalid.
 """
 _MAX_FORM_BYTES = 16 * 1024
-_INTRO = """<p>The tools of {server} are used in your name. You go on to its own page to agree.
-Only go on if you asked for it: all that use this gateway with the same account or token can then do
-what that server lets you do.</p>{form}"""
+_INTRO = """<p>The tools of {server} are used in your name. You continue on its own page to agree.
+Continue only if you requested this: everyone who uses this gateway with the same account or token
+can then use that server with your permissions.</p>{form}"""
 _ACTIONS = """<form method="post">{who}
 <button name="action" value="sign_in">Sign in to {server}</button>
 <button name="action" value="sign_out">Sign out of {server}</button>{leave}</form>"""
@@ -67,13 +67,13 @@ _LEAVE = """<button name="action" value="leave">Sign out of this gateway</button
 def sign_in_routes(
     gateway: Gateway, authenticate: Authenticate, sessions: Sessions
 ) -> Sequence[Route]:
-    """Return the routes of the pages, for an application behind the guard.
+    """Return the routes of the pages, for an application that already has the guard.
 
     Args:
-        gateway: Whose servers.
-        authenticate: Names the user of a token.
-        sessions: Of browsers that are signed in. If they have a launch token, the API needs none,
-            and there is one user.
+        gateway: The gateway whose servers need sign-ins.
+        authenticate: Returns the user of a token.
+        sessions: Sessions of browsers. If they have a launch token, the API needs no token, and
+            there is only one user.
     """
     pages = _Pages(gateway, authenticate, sessions)
     path = f"{PATH}/{{server}}"
@@ -90,12 +90,12 @@ class _Pages:
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
         self._sessions = sessions
-        # Without a key of the host the callback must come to the same process.
+        # Without a key of the host, the callback must reach the same process.
         self._cookie = SealedCookie("gateway_sign_in", gateway.options, LIFE_S)
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
 
     async def form(self, request: Request) -> Response:
-        """Ask for the user's token without a session; the page is the same for any server."""
+        """Show the page. Without a session it asks for a token. It is the same for every server."""
         server = escape(request.path_params["server"])
         if session := self._session(request):
             user = escape(session.caller.user or session.bearer.name)
@@ -109,17 +109,17 @@ class _Pages:
         return page(f"Sign in to {server}", _INTRO.format(server=server, form=form))
 
     def _session(self, request: Request) -> ConsoleSession | None:
-        # A site beside ours could have put a cookie there that is not bound to this host.
+        # A cookie that is not bound to this host may have been set by a sibling domain.
         is_bound = self._sessions.is_secure(request) or not self._is_secure
-        return self._sessions.of_browser(request) if self._token and is_bound else None
+        return self._sessions.find_browser_session(request) if self._token and is_bound else None
 
     async def _caller(
         self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]
     ) -> Caller:
-        """Return the caller that the form names, or else *session*, that of the browser.
+        """Return the caller of the form's token, or else of the browser's *session*.
 
         Raises:
-            RefusedError: There is none, or the form is of another session.
+            RefusedError: If there is neither, or the form belongs to another session.
         """
         token = fields.get("token", [""])[0].strip()
         if token or session is None:
@@ -128,7 +128,7 @@ class _Pages:
         return session.caller
 
     async def submit(self, request: Request) -> Response:
-        """Send the browser of the user to the authorization server, or sign the user out."""
+        """Redirect the user to the authorization server, or sign the user out."""
         server, session = request.path_params["server"], self._session(request)
         try:
             body = await read_limited(request, _MAX_FORM_BYTES, "a form")
@@ -142,7 +142,7 @@ class _Pages:
                 return message(f"{caller.user} is signed out of {server}.")
             url = await self._sign_ins.begin(server, caller)
         except (RefusedError, GatewayError) as error:
-            return refused(error)
+            return error_page(error)
         state = parse_qs(urlsplit(url).query).get("state", [""])[0]
         content = [server, caller.tenant, caller.user, state, time.time() + LIFE_S]
         response = RedirectResponse(url, status_code=303, headers=HEADERS)
@@ -150,13 +150,13 @@ class _Pages:
         return response
 
     async def callback(self, request: Request) -> Response:
-        """Take the answer of the authorization server, in the browser that began."""
+        """Handle the authorization server's response, in the browser where the sign-in started."""
         server, query = request.path_params["server"], request.query_params
         caller = self._bearer_of(request, server, query.get("state", ""))
         if caller is None:
-            return message("This is no answer to a sign-in that began in this browser.", 400)
+            return message("This sign-in did not start in this browser.", 400)
         if "code" not in query:
-            return message(f"The sign-in to {server} was refused.", 400)
+            return message(f"The sign-in to {server} was error_page.", 400)
         try:
             await self._sign_ins.complete(
                 server,
@@ -166,13 +166,13 @@ class _Pages:
                 issuer=query.get("iss"),
             )
         except GatewayError as error:
-            return refused(error)
+            return error_page(error)
         response = message(f"{caller.user} is signed in to {server}. You may close this page.")
         self._cookie.delete(response, secure=self._is_secure)
         return response
 
     def _bearer_of(self, request: Request, server: str, state: str) -> Caller | None:
-        """Return the user whose browser began to sign in to *server* with *state*."""
+        """Return the user whose browser started to sign in to *server* with *state*, or None."""
         content = self._cookie.get(request, secure=self._is_secure)
         if not content:
             return None
@@ -180,5 +180,5 @@ class _Pages:
         is_own = own_server == server and secrets.compare_digest(
             own_state.encode(), state.encode("utf-8", "replace")
         )
-        # Access was checked when it began; the tokens are kept for this user alone.
+        # Access was checked at the start. The tokens are stored only for this user.
         return Caller(user=user, tenant=tenant) if is_own and until >= time.time() else None

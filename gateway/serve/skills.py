@@ -1,10 +1,11 @@
-"""The catalog's skills as the protocol has them: the extension ``io.modelcontextprotocol/skills``.
+"""Skills of the catalog in MCP, with the extension ``io.modelcontextprotocol/skills``.
 
-* A skill of the catalog is the one file ``skill://NAMESPACE/NAME/SKILL.md``, written from its
-  entry; it is offered if its name is one that a folder of skills may have, and if the plugin
-  ``manifests``, which writes it, is installed.
-* A skill of a server keeps its entry; its files have addresses here, and are read as resources are.
-* No list holds what looks like an attack on a model; it can be had by its address.
+* A skill of the catalog is the single file ``skill://NAMESPACE/NAME/SKILL.md``, written from its
+  entry. It is offered if its name is valid as a folder name of skills and the plugin ``manifests``
+  is installed, which writes the file.
+* A skill of a server keeps its entry. Its files get addresses of this server, and are read like
+  resources.
+* Lists contain no suspicious skills, but their addresses can be read.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class _GetSkillParams(types.RequestParams):
 
 
 class SkillHandlers:
-    """The handlers of skills of one server.
+    """Handlers of skills of one server.
 
     Args:
-        library: The resources and skills.
-        resources: Read everything else.
-        ttl_ms: How long a client may keep an answer without asking again.
+        library: Resources and skills of all servers.
+        resources: Handlers of all other resources.
+        ttl_ms: Time for which clients may cache an answer, in milliseconds.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class SkillHandlers:
         self._cacheable = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
 
     def offer(self, server: Server[Any]) -> None:
-        """Declare the extension, and answer its methods."""
+        """Register the extension and its methods at *server*."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
         server.add_request_handler("skills/get", _GetSkillParams, self.get_skill)
@@ -61,42 +62,44 @@ class SkillHandlers:
     ) -> dict[str, Any]:
         """Answer ``skills/list``."""
         skills = await self._skills(caller_of(context))
-        shown, cursor = page(listable(skills.values()), params)
+        page_skills, cursor = page(listable(skills.values()), params)
         following = {} if cursor is None else {"nextCursor": cursor}
-        return {"skills": list(map(_entry, shown)), **self._cacheable, **following}
+        return {"skills": list(map(_entry, page_skills)), **self._cacheable, **following}
 
     async def get_skill(self, context: Context, params: _GetSkillParams) -> dict[str, Any]:
         """Answer ``skills/get``."""
         skills = await self._skills(caller_of(context))
         with raise_as_mcp_error({"uri": params.uri}, context):
             if params.uri not in skills:
-                raise InvalidRequestError(f"there is no skill {params.uri!r}: list them")
+                raise InvalidRequestError(
+                    f"unknown skill {params.uri!r}; skills/list lists the skills"
+                )
             return {"skill": _entry(skills[params.uri]), **self._cacheable}
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``, also for the catalog's own skills."""
-        own = None
+        """Answer ``resources/read``, including the catalog's own skills."""
+        skill = None
         if params.uri.startswith(SCHEME):
-            own = (await self._skills(caller_of(context))).get(params.uri)
-        if own is None or FRONT in own.definition.details:
+            skill = (await self._skills(caller_of(context))).get(params.uri)
+        if skill is None or FRONT in skill.definition.details:
             return await self._resources.read_resource(context, params)
         from gateway.plugins.manifests.skills import write_skill  # noqa: PLC0415  (it may not be installed)
 
         content = types.TextResourceContents(
-            uri=params.uri, mime_type="text/markdown", text=write_skill(_to_entry(own))
+            uri=params.uri, mime_type="text/markdown", text=write_skill(_to_entry(skill))
         )
         return types.ReadResourceResult(contents=[content])
 
     async def _skills(self, caller: Caller) -> Mapping[str, Entity]:
-        """Return what *caller* may see, by address."""
+        """Return the skills that *caller* may see, keyed by address."""
         entities = await self._library.entities("skill", caller=caller)
         return {uri: entity for entity in entities if (uri := _address(entity))}
 
 
 def _address(entity: Entity) -> str:
-    """Return the address of a skill here; empty if it cannot have one."""
+    """Return the address of a skill at this server. Empty if it cannot have one."""
     if FRONT in entity.definition.details:
         return to_gateway_uri("resource", entity.server, entity.name)
     is_offered = is_skill_name(entity.name) and "manifests" in own_plugins()
@@ -115,14 +118,14 @@ def _to_entry(entity: Entity) -> Entry:
 
 
 def _entry(entity: Entity) -> dict[str, Any]:
-    """Return the entry of a skill, with addresses here."""
+    """Return the MCP entry of a skill, with addresses of this server."""
     uri, details = _address(entity), entity.definition.details
     if FRONT not in details:
         from gateway.plugins.manifests.skills import front_matter, write_skill  # noqa: PLC0415  (it may not be installed)
 
-        own = _to_entry(entity)
-        files: object = [file_of(uri, write_skill(own).encode())]
-        return {"uri": uri, FRONT: front_matter(own), FILES: files}
+        entry = _to_entry(entity)
+        files: object = [file_of(uri, write_skill(entry).encode())]
+        return {"uri": uri, FRONT: front_matter(entry), FILES: files}
     files = details[FILES]
     if isinstance(files, list):
         files = [

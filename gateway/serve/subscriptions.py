@@ -1,9 +1,10 @@
-"""Tells clients when a list that they were sent, or a resource that they watch, has changed.
+"""Notifications to clients about changed lists and changed resources.
 
-* Before 2026-07-28 a client subscribes in its session and hears of changes on its stream; since
-  then it opens a stream for them, and names its resources there. Both read one bus of the SDK.
-* The server that has a resource is asked once for all clients that watch one address of it, and
-  they hear of that address. What no client watches any more is let go.
+* Before protocol version 2026-07-28, a client subscribes in its session and gets notifications on
+  its stream. Since then it opens a stream for notifications, and names its resources there. Both
+  use an event bus of the SDK.
+* The gateway subscribes once to each watched resource at its server, for all clients of an address.
+  The subscription ends when its last client ends.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from gateway.types import ANYONE, Caller, Entity, Kind
 from gateway.types.listing import WatchCallbacks
 
 MAX_WATCHED = 1000
-"""Resources that are watched at the same time."""
+"""Maximum number of watched resources."""
 End = Callable[[], None]
 _Owner = tuple[str, str]
 _EVENTS: Mapping[Kind, ServerEvent] = {
@@ -47,27 +48,27 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 
 
 def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return those of *entities* that a list may hold: none that looks like an attack on a model.
+    """Return the entities that lists may contain, without suspicious ones.
 
-    A client gives the texts of a list to its model. An entity that is in no list can still be
-    called, read or filled in by its name.
+    Clients give the texts of lists to their models. Suspicious entities can still be called, read
+    or filled in by name.
     """
     return tuple(entity for entity in entities if not entity.suspicious)
 
 
 def _on_this_loop(work: Callable[[], object]) -> Callable[[], None]:
-    """Return a function for any thread that has *work* done on the running loop."""
+    """Return a thread-safe function that runs *work* on the current loop."""
     loop = asyncio.get_running_loop()
 
     def call() -> None:
-        with suppress(RuntimeError):  # the loop may be closed by now
+        with suppress(RuntimeError):  # the loop may already be closed
             loop.call_soon_threadsafe(work)
 
     return call
 
 
 class _Watch:
-    """One watched address, and how many watch it."""
+    """One watched address, with its number of watchers."""
 
     def __init__(
         self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
@@ -82,7 +83,7 @@ class _Watch:
         self.task = asyncio.create_task(following, name=f"watch {owner[0]}")
 
     async def started(self) -> None:
-        """Wait until changes are reported, or raise why they never will be."""
+        """Wait until changes are reported. Raise the error if that fails."""
         start = asyncio.ensure_future(self._started.wait())
         try:
             await asyncio.wait({self.task, start}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +95,7 @@ class _Watch:
 
 
 class _Audience:
-    """The clients that may see the same, and the lists that they were sent last."""
+    """Clients that may see the same entities, with digests of the lists last sent to them."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -105,15 +106,16 @@ class _Audience:
 
 @dataclass(eq=False, repr=False)
 class Subscriptions:
-    """The resources that the clients of one server watch, and the lists that they were sent last.
+    """Watched resources of one server's clients, and digests of the lists that they were last sent.
 
-    A change that a caller cannot see is not announced to it.
+    Changes that a caller cannot see are not announced to it.
 
     Args:
-        library: The resources and prompts.
-        digest: What the list of tools tells of the catalog; None if it holds each tool.
-        max_watched: Resources that are watched at the same time.
-        caller: The party that asks, where no access token names one.
+        library: Resources and prompts of all servers.
+        digest: Function that summarizes the catalog in the list of tools. None if the list contains
+            each tool.
+        max_watched: Maximum number of watched resources.
+        caller: Caller of requests without an access token.
     """
 
     library: ResourceLibrary
@@ -123,7 +125,7 @@ class Subscriptions:
     caller: Caller = ANYONE
 
     def __post_init__(self) -> None:
-        """Begin with nothing watched."""
+        """Create the empty state."""
         self._audiences: dict[Hashable, _Audience] = {}
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
@@ -136,18 +138,19 @@ class Subscriptions:
         return self._audiences.setdefault(key, _Audience(caller))
 
     async def watch(self, address: str, caller: Caller = ANYONE) -> End:
-        """Watch the resource at *address* for *caller*; return the function that ends that.
+        """Watch the resource at *address* for *caller*. Return the function that stops watching.
 
         Raises:
-            InvalidRequestError: There is no such resource, it cannot be watched, or too many are.
-            UpstreamError: Its server could not be asked.
+            InvalidRequestError: If the resource is unknown or cannot be watched, or if too many are
+                watched.
+            UpstreamError: If its server cannot be asked.
         """
         owner = await self.library.owner("resource", address, caller=caller)
         watch = self._watches.get(address)
         if watch is None or watch.owner != owner or watch.task.done():
             if len(self._watches) >= self.max_watched:
                 raise InvalidRequestError(
-                    f"{self.max_watched} resources are watched: let go of some"
+                    f"{self.max_watched} resources are watched, the maximum; unsubscribe from some"
                 )
             watch = _Watch(self.library, owner, partial(self._publish, address))
             self._watches[address] = watch
@@ -178,7 +181,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Answer ``resources/unsubscribe``; a resource that is not watched is no error."""
+        """Answer ``resources/unsubscribe``. A resource that is not watched is not an error."""
         end = self._sessions.get(client_identity(context), {}).pop(params.uri, None)
         if end is not None:
             end()
@@ -187,8 +190,8 @@ class Subscriptions:
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer ``subscriptions/listen``: only resources that can be watched are promised."""
-        wanted, caller = params.notifications, caller_of(context)
+        """Answer ``subscriptions/listen``. Only resources that can be watched are confirmed."""
+        requested, caller = params.notifications, caller_of(context)
         audience = self._audience(caller)
         ends: dict[str, End] = {}
 
@@ -196,10 +199,10 @@ class Subscriptions:
             ends[uri] = await self.watch(uri, caller)
 
         try:
-            uris = dict.fromkeys((wanted.resource_subscriptions or [])[: self.max_watched])
+            uris = dict.fromkeys((requested.resource_subscriptions or [])[: self.max_watched])
             await asyncio.gather(*(attempt(watch(uri)) for uri in uris))
             promised = [uri for uri in uris if uri in ends] or None
-            honored = wanted.model_copy(update={"resource_subscriptions": promised})
+            honored = requested.model_copy(update={"resource_subscriptions": promised})
             honored_params = params.model_copy(update={"notifications": honored})
             return await audience.listen(context, honored_params)
         finally:
@@ -218,24 +221,24 @@ class Subscriptions:
 
     async def _publish_update(self, event: ResourceUpdated) -> None:
         for audience in tuple(self._audiences.values()):
-            # What was open when it was subscribed to may be closed by now.
+            # The subscriber may have lost access to the resource.
             owner = self.library.owner("resource", event.uri, caller=audience.caller)
             if not isinstance(await attempt(owner), Failed):
                 await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
-        """Note that *caller* was sent a list of *entities*, all that it may see of *kind*."""
+        """Note that *caller* was sent a list of *entities*, all of *kind* that it may see."""
         self._audience(caller).sent[kind] = self._text(kind, entities)
 
     def _text(self, kind: Kind, entities: Iterable[Entity]) -> str:
-        """Return what tells a list of *entities* from another."""
+        """Return a text that identifies the content of a list of *entities*."""
         if kind == "tool" and self.digest is not None:
             return self.digest(tuple(entities))
         return _list_digest(listable(entities))
 
     @asynccontextmanager
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
-        """Watch the catalog while there are connections; yield what this one's requests share."""
+        """Watch the catalog while there are connections. Yield the context of this connection."""
         if not self._connections:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
@@ -248,7 +251,7 @@ class Subscriptions:
                 await asyncio.wait({self._catalog_task})
 
     def end_streams(self) -> None:
-        """End every stream of ``subscriptions/listen``; its client is told that it ended."""
+        """End all streams of ``subscriptions/listen``. Clients are told about the end."""
         for audience in self._audiences.values():
             audience.listen.close()
 
@@ -275,9 +278,9 @@ class Subscriptions:
             await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Send changes to a session for as long as it lives: a middleware.
+        """Send changes to a session until its connection ends. A middleware.
 
-        It starts after the client said that it is ready, and ends with the connection.
+        It starts after the client's ``notifications/initialized``.
         """
         result = await call_next(ctx)
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
@@ -286,7 +289,7 @@ class Subscriptions:
         queued = set[ServerEvent]()
 
         def note(event: ServerEvent) -> None:
-            # A client that reads slowly hears once of many changes.
+            # A slow client gets one notification for several equal changes.
             if event not in queued:
                 queued.add(event)
                 queue.put_nowait(event)

@@ -1,1 +1,1 @@
-"""The catalog over HTTP: search, entities and the index, as JSON, with an OpenAPI document."""
+"""HTTP API of the catalog: search, entities and index status as JSON, with an OpenAPI document."""

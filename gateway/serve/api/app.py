@@ -1,14 +1,15 @@
-"""The API as a FastAPI application, and as routes of the server.
+"""FastAPI application of the HTTP API, and its routes for the server.
 
-* The guard (`gateway.serve.guard`) checks every request first and names the caller.
-* Unknown fields and parameters are refused, because a misspelt filter would be ignored.
-* Every response that is an error is a problem (RFC 9457).
+* The guard (`gateway.serve.guard`) checks every request first and identifies the caller.
+* Unknown fields and parameters are rejected, because a misspelt filter would be ignored.
+* Every error response is a problem document (RFC 9457).
 """
 
 from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -39,7 +40,7 @@ _ERROR = "400"
 def api_app(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
-    """Make an application of the API alone; see `api_routes`."""
+    """Return an ASGI application of only the API, with the arguments of `api_routes`."""
     routes = api_routes(gateway, http, fusion=fusion, time_limit_s=time_limit_s)
     return guarded(Starlette(routes=routes), http)
 
@@ -47,16 +48,16 @@ def api_app(
 def api_routes(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> list[Route]:
-    """Make the routes of the API, for an application behind the guard.
+    """Return the routes of the API, for an application that already has the guard.
 
-    Each path is one route, because FastAPI does not answer HEAD, and its 405 names one method.
+    Each path becomes one Starlette route. FastAPI itself does not answer HEAD, and its 405
+    responses list only one method.
 
     Args:
-        gateway: The searched gateway; its owner closes it.
-        http: Where the routes are served, and for which callers.
-        fusion: ``rrf`` or ``legacy``: the ranking of searches that name none; empty takes that of
-            the environment.
-        time_limit_s: Maximum duration of a request.
+        gateway: The gateway to search. The caller of this function closes it.
+        http: Address and accepted callers of the server.
+        fusion: Default ranking, ``rrf`` or ``legacy``. Empty uses the environment variable.
+        time_limit_s: Maximum duration of a request, in seconds.
 
     Raises:
         ConfigError: If the fusion is unknown.
@@ -91,10 +92,10 @@ def _fastapi_app(*, needs_token: bool) -> FastAPI:
         default_response_class=ApiResponse,
         generate_unique_id_function=_operation_id,
         responses=problems(*_ALWAYS),
-        # The gateway measures by itself; the log records of FastAPI hold messages of exceptions.
+        # The gateway has its own telemetry. FastAPI's log records contain messages of exceptions.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    # The guard checks the token; the scheme describes it.
+    # The guard checks the token. This scheme only documents it.
     bearer = [Depends(HTTPBearer(scheme_name="bearer", auto_error=False))] if needs_token else []
     app.include_router(index_routes.open_router)
     routers = [
@@ -120,7 +121,7 @@ async def _forward(app: ASGIApp, route: str, request: Request) -> ASGIApp:
 
 
 async def _answer_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    # The server sends no body, because its own scope keeps the method.
+    # The server still sends no body, because its own scope contains HEAD.
     await app({**scope, "method": "GET"}, receive, send)
 
 
@@ -130,9 +131,9 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: docstrings without their sections, errors as problems."""
+    """Return the OpenAPI document: summaries from docstrings, errors as problem documents."""
     document = app.openapi()
-    operations = [each for path in document["paths"].values() for each in path.values()]
+    operations = chain.from_iterable(path.values() for path in document["paths"].values())
     for operation in operations:
         text = operation.pop("description").partition("\n\nRaises:")[0]
         operation["summary"], _, description = text.partition("\n\n")

@@ -1,4 +1,4 @@
-"""The audit log over HTTP, for callers with a right of its own."""
+"""HTTP route of the audit log, for callers with the scope `audit:read`."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class AuditQuery(models.Request):
-    """Which rows are wanted."""
+    """Parameters that select rows of the audit log."""
 
     since: datetime | None = None
-    """The oldest time, in UTC unless it says otherwise."""
+    """Time of the oldest row to return. Without a time zone, it is UTC."""
     after: Annotated[int, Field(ge=0, le=_MAX_PLACE)] = 0
-    """The `next` of the page before."""
+    """The `next` of the previous page."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
 
 
 class AuditPage(models.Response):
-    """Rows in the order in which they were written."""
+    """Rows of the audit log in the order in which they were written."""
 
     rows: Sequence[AuditRow]
     next: int
-    """What to give as `after` for the rows that follow, also later ones."""
+    """The `after` of the next request. Rows written later follow it too."""
 
 
 @router.get("/api/audit")
@@ -46,15 +46,15 @@ async def audit(
 ) -> AuditPage:
     """Read the audit log, oldest rows first.
 
-    Needs the scope `audit:read`. A caller of a tenant reads its own rows alone, unless it has the
-    scope `audit:read:all`.
+    Requires the scope `audit:read`. Callers with a tenant read only the rows of their tenant,
+    unless they also have the scope `audit:read:all`.
 
     Raises:
-        RefusedError: 404 if no audit log is kept.
+        RefusedError: 404 if the gateway does not record an audit log.
         StoreError: If the log cannot be read.
     """
     if gateway.options.audit.record != "on":
-        raise RefusedError(404, "no_audit_log", "no audit log is kept here")
+        raise RefusedError(404, "no_audit_log", "this gateway does not record an audit log")
     log = audit_log_of(gateway.store)
     since = query.since or _EPOCH
     since = since if since.tzinfo else since.replace(tzinfo=UTC)

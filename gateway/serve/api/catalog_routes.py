@@ -1,9 +1,9 @@
-"""The catalog over HTTP: entities, listed, read and, by callers with the scope, written.
+"""HTTP routes of catalog entities: list and read, and write with the scope `catalog:write`.
 
-* A caller that may not find an entity learns nothing of it, not even that its id is taken: who adds
-  an entity must see all that is in its namespace.
-* A caller cannot write what it could not read afterwards.
-* What a server lists is changed at the server.
+* Hidden entities do not exist for a caller, and the responses do not reveal their ids. A caller
+  that adds an entity must therefore see all entities of its namespace.
+* Callers cannot write entities that they could not read afterwards.
+* Definitions listed by a server are changed at that server.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from gateway.serve.api.routing import (
     EntityList,
     EntityPage,
     Pager,
-    Place,
     ServedGateway,
+    SortKey,
     WriterRoute,
     problems,
 )
@@ -47,51 +47,56 @@ ONE = f"{ROOT}/{{id:path}}"
 
 
 class Entities:
-    """The entities of the catalog, each for callers that may see it."""
+    """Catalog entities, filtered by what each caller may see."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.write_lock = asyncio.Lock()
 
     async def find(self, caller: Caller, key: str) -> Entity | None:
-        """Return the entity with this id, if *caller* may see it."""
-        filters = request_filters(caller, await self._gateway.snapshot(), shown=EVERYTHING)
+        """Return the entity with the id *key*, or None if it is unknown or hidden from *caller*."""
+        filters = request_filters(caller, await self._gateway.snapshot(), visibility=EVERYTHING)
         return await self._gateway.catalog.get(key, filters)
 
     async def get(self, caller: Caller, key: str) -> Entity:
-        """Return the entity with this id.
+        """Return the entity with the id *key*.
 
         Raises:
             RefusedError: 404 if it is unknown or hidden from *caller*.
         """
         entity = await self.find(caller, key)
         if entity is None:
-            raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
+            raise RefusedError(
+                404, "unknown_entity", "unknown entity; GET /api/entities lists the entities"
+            )
         return entity
 
     async def check_addable(self, caller: Caller, entry: Entry) -> None:
-        """Refuse a new id where it could be that of a hidden entity, whether it is or not.
+        """Check that *caller* may add an entity to the namespace of *entry*.
 
-        A namespace of which nothing is seen may be one of which all is hidden: only a caller
-        that sees the whole catalog may begin one.
+        The caller must see every entity of the namespace. The refusal then does not reveal whether
+        the id belongs to a hidden entity. A namespace that looks empty may contain only hidden
+        entities, so only callers that see the whole catalog can start a namespace.
 
         Raises:
-            RefusedError: 403.
+            RefusedError: 403 if the caller may not.
         """
         snapshot = await self._gateway.snapshot()
-        seen = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
-        own = seen[snapshot.eligibility.of_server(entry.namespace)]
-        if not seen.all() and not (own.size and own.all()):
+        visible = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
+        in_namespace = visible[snapshot.eligibility.of_server(entry.namespace)]
+        if not visible.all() and not (in_namespace.size and in_namespace.all()):
             raise RefusedError(
-                403, "namespace_closed", "add it to a namespace of which you see everything"
+                403,
+                "namespace_closed",
+                "you may add entities only to namespaces whose entities you can all see",
             )
 
     async def put(self, caller: Caller, entry: Entry) -> models.EntityView:
-        """Store *entry*.
+        """Store *entry*, and return it as the API shows it.
 
         Raises:
-            RefusedError: 403 if the caller could not see it afterwards.
-            ConfigError: If the catalog refuses it.
+            RefusedError: 403 if the caller could not see the entity afterwards.
+            ConfigError: If the catalog rejects the entry.
         """
         _check_scopes(caller, entry.scopes)
         clean = clean_entry(entry)
@@ -105,12 +110,12 @@ async def _entities_of(request: Request) -> Entities:
 
 
 ServedEntities = Annotated[Entities, Depends(_entities_of)]
-# A longer id is an unknown one.
+# The limits are only documented: a longer id is answered with 404, like an unknown id.
 EntityId = Annotated[
     str,
     Path(
         alias="id",
-        description="Of the entity; a slash in it may stand as it is, or as %2F.",
+        description="Id of the entity. A slash may be written as it is or as %2F.",
         json_schema_extra={"minLength": 1, "maxLength": 1024},
         examples=["agent:catalog/travel-planner"],
     ),
@@ -120,26 +125,26 @@ _ListQuery = Annotated[models.EntityQuery, Query()]
 
 @router.get("/api/servers")
 async def servers(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
-    """List servers that hold a text."""
-    return await _list_holding(gateway, caller, query, ("servers", {"server", "virtual_server"}))
+    """List servers, optionally only those that contain a text."""
+    return await _list_matching(gateway, caller, query, ("servers", {"server", "virtual_server"}))
 
 
 @router.get("/api/agents")
 async def agents(caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery) -> EntityList:
-    """List agents that hold a text."""
-    return await _list_holding(gateway, caller, query, ("agents", {"agent"}))
+    """List agents, optionally only those that contain a text."""
+    return await _list_matching(gateway, caller, query, ("agents", {"agent"}))
 
 
 @router.get("/api/skills/search")
 async def skills(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.SkillQuery, Query()]
 ) -> EntityList:
-    """List skills that hold a text, best first."""
+    """List skills that contain a text, best first."""
     scores = LISTED_SKILL_SCORES
-    return await _list_holding(gateway, caller, query, ("skills", {"skill"}), scores=scores)
+    return await _list_matching(gateway, caller, query, ("skills", {"skill"}), scores=scores)
 
 
-async def _list_holding(
+async def _list_matching(
     gateway: Gateway,
     caller: Caller,
     query: models.EntityQuery,
@@ -147,14 +152,15 @@ async def _list_holding(
     *,
     scores: Mapping[str, float] | None = None,
 ) -> EntityList:
-    """List the entities that hold the text of the request somewhere, without case, by id.
+    """List the entities that contain the requested text, ignoring case, ordered by id.
 
     Args:
-        gateway: The gateway.
-        caller: The caller.
-        query: The parameters; without a text all entities are listed.
-        listing: The name of the list, and the kinds of its entities.
-        scores: What each field adds that holds the text; the best come first.
+        gateway: The searched gateway.
+        caller: The caller, who sees only permitted entities.
+        query: The request parameters. An empty text lists all entities.
+        listing: Name of the list, and the kinds of its entities.
+        scores: Score added by each field that contains the text. Entities are then ordered by
+            score, best first.
     """
     name, kinds = listing
     pager = Pager(name, query)
@@ -164,16 +170,16 @@ async def _list_holding(
     rows: list[models.EntityView] = []
     for position in np.flatnonzero(mask).tolist():
         entity = snapshot.entities[position]
-        held = [name for name, words in _texts(entity).items() if text in words.casefold()]
-        score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
-        if held and score != 0:
+        fields = [name for name, words in _texts(entity).items() if text in words.casefold()]
+        score = sum(scores.get(name, 0.0) for name in fields) if scores and text else None
+        if fields and score != 0:
             rows.append(_view(entity).model_copy(update={"relevance_score": score}))
-    following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
-    shown = following[: query.limit]
-    last = _place(shown[-1]) if len(following) > len(shown) else None
+    following = sorted((row for row in rows if _sort_key(row) > pager.start), key=_sort_key)
+    page = following[: query.limit]
+    last = _sort_key(page[-1]) if len(following) > len(page) else None
     return EntityList(
-        entities=shown,
-        metadata=pager.metadata(len(shown), last),
+        entities=page,
+        metadata=pager.metadata(len(page), last),
         total=len(rows),
         search_mode=SEARCH_MODES["lexical" if text else "browse"],
     )
@@ -183,7 +189,7 @@ async def _list_holding(
 async def list_entities(
     caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.EntityPageQuery, Query()]
 ) -> EntityPage:
-    """List entities, in pages."""
+    """List entities in pages."""
     pager = Pager("entities", query)
     kinds = query.kind and frozenset({REGISTRY_KINDS.get(query.kind, query.kind)})
     snapshot = await gateway.snapshot()
@@ -203,17 +209,17 @@ async def create_entity(
 ) -> models.EntityView:
     """Add an entity.
 
-    Needs the scope `catalog:write`.
+    Requires the scope `catalog:write`.
 
     Raises:
-        RefusedError: 409 if the id is taken; 403 if the caller may not add to its namespace, or
-            could not see the entity.
-        ConfigError: If the catalog refuses it.
+        RefusedError: 409 if the id is taken. 403 if the caller may not add to the namespace, or
+            could not see the entity afterwards.
+        ConfigError: If the catalog rejects the entity.
     """
     entry = _to_entry(body, _hints(body))
     async with entities.write_lock:
         if await entities.find(caller, entry.id) is not None:
-            raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
+            raise RefusedError(409, "taken", f"{entry.id!r} already exists; use PUT to replace it")
         await entities.check_addable(caller, entry)
         view = await entities.put(caller, entry)
     response.headers["Location"] = f"{ROOT}/{quote(view.id, safe='')}"
@@ -238,12 +244,13 @@ async def put_entity(
 ) -> models.EntityView:
     """Add or replace an entity.
 
-    Needs the scope `catalog:write`.
+    Requires the scope `catalog:write`.
 
     Raises:
-        RefusedError: 404 if the id is not that of an entry; 409 if a server lists the entity; 403
-            if the caller may not add to its namespace, or could not see it afterwards.
-        ConfigError: If the catalog refuses it.
+        RefusedError: 404 if the id does not have the form kind:namespace/name. 409 if a server
+            lists the entity. 403 if the caller may not add to the namespace, or could not see the
+            entity afterwards.
+        ConfigError: If the catalog rejects the entity.
     """
     async with entities.write_lock:
         current = await entities.find(caller, key)
@@ -252,7 +259,7 @@ async def put_entity(
         parts = models.ENTRY_ID.fullmatch(key)
         if parts is None:
             raise RefusedError(
-                404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
+                404, "unknown_entity", "invalid id; ids have the form kind:namespace/name"
             )
         entry = _to_entry(body, _hints(body), **parts.groupdict())
         if current is None:
@@ -269,13 +276,13 @@ async def change_entity(
     key: EntityId,
     change: models.EntityChange,
 ) -> models.EntityView:
-    """Change an entity's status, tags, scopes or search texts, or enable or disable it.
+    """Change an entity's status, tags, scopes, search text or examples, or enable or disable it.
 
-    Needs the scope `catalog:write`. A change of a listed entity is kept separately, and holds
-    whatever its server says.
+    Requires the scope `catalog:write`. Changes to an entity that a server lists are stored
+    separately, and stay in force when the server lists the entity again.
 
     Raises:
-        RefusedError: 403 if the caller could not see the entity afterwards.
+        RefusedError: 404 if the entity is unknown. 403 if the caller could not see it afterwards.
     """
     changes = change.model_dump(exclude_none=True)
     async with entities.write_lock:
@@ -291,7 +298,7 @@ async def remove_entity(
 ) -> HttpResponse:
     """Remove an entity.
 
-    Needs the scope `catalog:write`.
+    Requires the scope `catalog:write`.
     """
     async with entities.write_lock:
         _check_writable(await entities.get(caller, key))
@@ -299,13 +306,13 @@ async def remove_entity(
     return HttpResponse(status_code=204, headers=HEADERS)
 
 
-def _place(row: models.EntityView) -> Place:
-    """Return what lists are sorted by."""
+def _sort_key(row: models.EntityView) -> SortKey:
+    """Return the sort key of lists: highest score first, then by id."""
     return -(row.relevance_score or 0.0), row.id
 
 
 def _texts(entity: Entity) -> Mapping[str, str]:
-    """Return the texts of *entity* that lists are searched by."""
+    """Return the texts of *entity* that lists search, keyed by field."""
     details = entity.definition.details
     tools = [details.get(key) for key in ("tools", "tool_descriptions")]
     return {
@@ -314,20 +321,20 @@ def _texts(entity: Entity) -> Mapping[str, str]:
         "description": entity.description,
         "tags": " ".join(entity.hints.tags),
         "tools": " ".join(text for texts in tools if isinstance(texts, list) for text in texts),
-        "metadata": " ".join(_words(entity.metadata)),
+        "metadata": " ".join(_flatten(entity.metadata)),
     }
 
 
-def _words(value: object) -> Iterator[str]:
-    """Yield keys and values of metadata in their order, as registries flatten them."""
+def _flatten(value: object) -> Iterator[str]:
+    """Yield the keys and values of metadata in their order, as registries flatten them."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key != INSTRUCTIONS:
                 yield key
-                yield from _words(inner)
+                yield from _flatten(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _words(inner)
+            yield from _flatten(inner)
     elif value is not None:
         yield str(value)
 
@@ -336,13 +343,15 @@ def _check_scopes(caller: Caller, scopes: frozenset[str]) -> None:
     if not caller.holds(scopes):
         missing = ", ".join(sorted(scopes - caller.scopes))
         raise RefusedError(
-            403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
+            403,
+            "scope_missing",
+            f"your token lacks the scopes {missing}, so you could not see the entity",
         )
 
 
 def _check_writable(entity: Entity) -> None:
     if _view(entity).listed:
-        raise RefusedError(409, "listed", f"{entity.id!r} is listed by a server: change it there")
+        raise RefusedError(409, "listed", f"a server lists {entity.id!r}; change it at the server")
 
 
 def _hints(body: models.EntityBody) -> Hints:
@@ -350,6 +359,6 @@ def _hints(body: models.EntityBody) -> Hints:
 
 
 def _to_entry(body: models.EntityBody | models.EntityView, hints: Hints, **more: str) -> Entry:
-    """Return the entry that *body* describes, with *hints* and *more* instead of its own."""
+    """Convert *body* to an entry with *hints* and with the fields in *more*."""
     names = {field.name for field in fields(Entry)} - {"hints"}
     return Entry(hints=hints, **(body.model_dump(include=names) | more))

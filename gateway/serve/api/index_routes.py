@@ -1,4 +1,4 @@
-"""The state of the index over HTTP, and whether the server answers."""
+"""HTTP routes of the index status, of index rebuilds and of the health check."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from gateway.types import Caller
 router = APIRouter(route_class=ApiRoute)
 admin_router = APIRouter(route_class=AdminRoute)
 open_router = APIRouter(route_class=ApiRoute)
-"""Operations that need no token."""
+"""Router of the operations that need no token."""
 BUILD_WAIT_S = 1.0
-"""How long a question waits for a build that is under way."""
+"""Maximum time, in seconds, that a status request waits for a running build."""
 
 
 class IndexStatus(models.Response):
-    """The size and state of the index; counts are of what you may see, whatever its status."""
+    """Size and state of the index. Counts contain all entities that you may see."""
 
     generation: int
-    """Counts changes of the catalog."""
+    """Number that increases with each change of the catalog."""
     entities: int
     by_kind: Mapping[str, int]
     vectors: int
@@ -41,42 +41,42 @@ class IndexStatus(models.Response):
     graph_edges: int
     strategy: str
     model: str
-    """Of the vectors; empty without any."""
+    """Embedding model of the vectors. Empty without vectors."""
     duration_s: float
-    """How long the last build took."""
+    """Duration of the last build, in seconds."""
     rebuilding: bool
-    """Whether a part of it is being built, such as vectors."""
+    """True while any part of the index, such as its vectors, is being built."""
     diagnostics: Sequence[models.DiagnosticNote]
     details: Sequence[str] = ()
-    """The details of the diagnostics, for callers with the scope `catalog:admin`."""
+    """Details of the diagnostics, for callers with the scope `catalog:admin`."""
 
 
 class RebuildStarted(models.Response):
-    """A rebuild is under way; `/api/index` says when it is done."""
+    """A rebuild is running. `GET /api/index` shows when it is finished."""
 
     rebuilding: bool = True
 
 
 class HealthStatus(models.Response):
-    """Whether the server answers."""
+    """State of the server."""
 
     status: Literal["ok", "starting"]
-    """`starting` until the first index is there: the first search waits for it."""
+    """`starting` until the first index is built; searches wait for it. Then `ok`."""
     version: str
 
 
 class ServedIndex:
-    """The state of the index, and its rebuilds."""
+    """Status of the gateway's index, and a background task for rebuilds."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._snapshot: Snapshot | None = None
-        """The last one that the state of the index was read from."""
+        """Latest snapshot whose sizes were reported."""
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
 
     async def status(self, caller: Caller) -> IndexStatus:
-        """Return the state of the index for *caller*."""
+        """Return the size and state of the index, counting the entities that *caller* may see."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BUILD_WAIT_S):
                 self._snapshot = await self._gateway.snapshot()
@@ -95,7 +95,7 @@ class ServedIndex:
         )
 
     def start_rebuild(self) -> None:
-        """Start a rebuild in the background, unless one is under way."""
+        """Start a rebuild in the background, unless one is running."""
         if self._rebuild_task is None:
             self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
 
@@ -121,9 +121,9 @@ async def index(caller: CurrentCaller, served: Index) -> IndexStatus:
 
 @admin_router.post("/api/index/rebuild", status_code=202)
 async def rebuild_index(served: Index, response: HttpResponse) -> RebuildStarted:
-    """List every server again and build the index anew, in the background.
+    """List all servers again and rebuild the index in the background.
 
-    Needs the scope `catalog:admin`.
+    Requires the scope `catalog:admin`.
     """
     served.start_rebuild()
     response.headers["Location"] = "/api/index"
@@ -132,11 +132,11 @@ async def rebuild_index(served: Index, response: HttpResponse) -> RebuildStarted
 
 @open_router.get(LIVENESS)
 async def health(gateway: ServedGateway) -> HealthStatus:
-    """Read whether the server answers.
+    """Check that the server answers.
 
-    It is `ok` after the first build, which this starts.
+    The status is `ok` after the first build of the index. This request starts that build.
     """
-    # It starts the first build, in the background.
+    # Starts the first build in the background.
     await gateway.report(wait=False)
     status: Literal["ok", "starting"] = "ok" if gateway.index_builds else "starting"
     return HealthStatus(status=status, version=VERSION)

@@ -1,8 +1,8 @@
-"""Bodies and parameters of the API, as pydantic models: what is checked, written and described.
+"""Request bodies, parameters and responses of the API as pydantic models.
 
-Responses have the field names that clients of registries know. Every row of a search bears three
-numbers: ``relevance_score`` is for display, 1 is the best of this response; ``confidence`` and
-``similarity_score`` are absolute and comparable between responses.
+Field names of responses are those that clients of MCP registries know. Each row of a search has
+three numbers: ``relevance_score`` is for display, and 1 is the best of the response.
+``confidence`` and ``similarity_score`` are comparable between responses.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _QUERY_OR_TAGS: JsonDict = {
 MAX_RESULTS = 50
 
 _END = r"$(?!\n)"
-"""Python's ``$`` lets a newline follow, JSON Schema's does not."""
+"""End of a pattern. Python's ``$`` also matches before a final newline; JSON Schema's does not."""
 _NAME = r"\w[\w .,:;@+/()&'#!?*=~%-]{0,255}"
 _SPACE = r"[A-Za-z0-9_.-]{1,64}"
 _KIND = r"(?!(?:tool|prompt|resource)(?![a-z0-9_-]))[a-z][a-z0-9_-]{0,63}"
-"""Every kind but the three that servers list."""
+"""Pattern of writable kinds: all but tool, prompt and resource, which only servers list."""
 ENTRY_ID = re.compile(f"(?P<kind>{_KIND}):(?P<namespace>{_SPACE})/(?P<name>{_NAME})")
-"""The id of a writable entity: kind, namespace, name."""
+"""Pattern of the id of a writable entity: ``kind:namespace/name``."""
 _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 
 
 def _whole(value: object) -> object:
-    """Return 36.0 as 36: JSON Schema counts it as an integer."""
+    """Convert 36.0 to 36, because JSON Schema counts it as an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -65,7 +65,7 @@ SearchText: TypeAlias = Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)]
 
 
 class Request(BaseModel):
-    """What all bodies and parameters have in common."""
+    """Base class of request bodies and parameters."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, regex_engine="python-re"
@@ -73,12 +73,12 @@ class Request(BaseModel):
 
 
 class _Body(Request):
-    # Parameters are not strict: all of them are texts.
+    # Only bodies are strict. Values of parameters are strings, so they must be converted.
     model_config = ConfigDict(strict=True)
 
 
 class Visibility(BaseModel):
-    """What is shown besides what is enabled and active or beta."""
+    """Options that include more entities. Enabled, active and beta ones are always included."""
 
     include_draft: bool = False
     include_deprecated: bool = False
@@ -86,42 +86,43 @@ class Visibility(BaseModel):
 
 
 class SemanticSearch(Visibility, _Body):
-    """A search of the catalog. Without a query it browses what has the tags."""
+    """A search of the catalog. Without a query, it lists the entities that have the tags."""
 
     model_config = ConfigDict(json_schema_extra=_QUERY_OR_TAGS)
 
     query: Query = ""
-    """What is wanted, in any language; words as `#tag` are tags. May be empty if there are tags."""
+    """Search query in any language. Words of the form `#tag` are tags. May be empty if `tags` is
+    not."""
     entity_types: Words | None = None
-    """Kinds to look for: `mcp_server`, `virtual_server`, `a2a_agent`, `skill`, `tool`, `prompt`,
-    `resource` or one of the host's own. None is all but prompts and resources."""
+    """Kinds to search: `mcp_server`, `virtual_server`, `a2a_agent`, `skill`, `tool`, `prompt`,
+    `resource` or a custom kind. Null searches all kinds except prompts and resources."""
     tags: Words = []
-    """All of these, compared without case."""
+    """Required tags, compared without case. An entity must have all of them."""
     max_results: Limit = 10
     metadata_fields: Annotated[list[DotPath], Field(max_length=MAX_PATHS)] | None = None
-    """Dot-paths into the metadata that rows are to show; none shows all of it, an empty list
-    nothing."""
+    """Dot paths of the metadata fields that rows contain. Null includes all metadata, an empty list
+    includes none."""
     ranking: Ranking | None = None
-    """How the evidence is weighed; none is as the server is set up."""
+    """Ranking policy. Null uses the default of the server."""
     explain: bool = False
-    """Whether results say how their scores were made, and the server logs it."""
+    """True to explain the scores in the results, and to log them on the server."""
 
 
 class EntityHints(_Body):
-    """Other words by which an entity is found."""
+    """Additional words and texts by which searches find an entity."""
 
     aliases: Shorts = []
     keywords: Shorts = []
     categories: Shorts = []
     tags: Shorts = []
     examples: Shorts = []
-    """Requests that it serves, as a user would say them."""
+    """Requests that the entity serves, in the words of a user."""
     search_text: SearchText = ""
-    """What searches read in place of the description; no model is shown it."""
+    """Text that is searched instead of the description. Models never see it."""
 
 
 class EntityBody(_Body):
-    """An entity without its identity."""
+    """An entity without its kind, namespace and name."""
 
     title: Short = ""
     description: Annotated[str, Field(max_length=8192)] = ""
@@ -129,71 +130,71 @@ class EntityBody(_Body):
     enabled: bool = True
     hints: EntityHints = EntityHints()
     scopes: Words = []
-    """A caller needs all of these to find it; you must hold them yourself."""
+    """Scopes required to see the entity. You must have all of them yourself."""
     metadata: dict[str, JsonValue] = {}
-    """Anything else, as JSON of at most 65,536 characters."""
+    """Additional data as JSON, at most 65,536 characters."""
     parent: Annotated[str, Field(max_length=512)] = ""
-    """The id of what it belongs to."""
+    """Id of the entity that contains this one, such as a server."""
 
 
 class NewEntity(EntityBody):
     """An entity to add. Its id will be `kind:namespace/name`."""
 
     kind: Annotated[str, Field(pattern=f"^{_KIND}{_END}")]
-    """`server`, `virtual_server`, `agent`, `skill` or one of the host's own."""
+    """`server`, `virtual_server`, `agent`, `skill` or a custom kind."""
     name: Annotated[str, Field(pattern=f"^{_NAME}{_END}")]
     namespace: Annotated[str, Field(pattern=f"^{_SPACE}{_END}")] = "catalog"
 
 
 class EntityChange(_Body):
-    """What changes of an entity; what is left out stays.
+    """Changes of an entity. Omitted fields stay as they are.
 
-    Only tags, a search text and examples embed anything.
+    Only changes of tags, search text and examples compute new embeddings.
     """
 
     status: Status | None = None
     enabled: bool | None = None
     tags: Words | None = None
     scopes: Words | None = None
-    """Of what a server lists, tags and scopes are added to those that it has otherwise."""
+    """Required scopes. If a server lists the entity, scopes and tags are added to its others."""
     search_text: SearchText | None = None
-    """What searches read in place of the description; a blank one takes it back."""
+    """Text that is searched instead of the description. A blank text removes it."""
     examples: Shorts | None = None
-    """Requests that it serves, as a user would say them."""
+    """Requests that the entity serves, in the words of a user."""
 
 
 class PageQuery(Request):
-    """Which page of a list is wanted."""
+    """Parameter that selects a page of a list."""
 
     cursor: Annotated[str, Field(max_length=8192)] = ""
-    """The `metadata.nextCursor` of the page before; the other parameters stay the same."""
+    """The `metadata.nextCursor` of the previous page. All other parameters must stay the same."""
 
 
 class EntityPageQuery(Visibility, PageQuery):
-    """Which entities are listed."""
+    """Parameters of the list of entities."""
 
     kind: Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}")] | None = None
-    """None is every kind."""
+    """Kind of the entities. Omitted, all kinds are listed."""
     tags: Words = []
-    """All of these; repeat the parameter."""
+    """Required tags. Repeat the parameter for several tags."""
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
 class EntityQuery(PageQuery):
-    """Which servers or agents are listed."""
+    """Parameters of the lists of servers and agents."""
 
     query: Query = ""
-    """A text that they hold somewhere, in any case; none lists all."""
+    """Text that the entities must contain, compared without case. Empty lists all."""
     tags: Words = []
-    """All of these; repeat the parameter."""
+    """Required tags. Repeat the parameter for several tags."""
     limit: Limit = MAX_RESULTS
 
 
 class SkillQuery(EntityQuery):
-    """Which skills are searched for."""
+    """Parameters of the search for skills."""
 
     query: Query = Field(alias="q")
-    """A text that they hold somewhere, in any case; the best come first."""
+    """Text that the skills must contain, compared without case. The best skills come first."""
     limit: Limit = 10
 
 
@@ -202,7 +203,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Response(BaseModel):
-    """What all responses have in common."""
+    """Base class of responses."""
 
     model_config = ConfigDict(
         frozen=True, from_attributes=True, use_attribute_docstrings=True, serialize_by_alias=True
@@ -211,38 +212,38 @@ class Response(BaseModel):
 
 class _Scored(Response):
     id: str
-    """In the catalog; see `/api/entities/{id}`."""
+    """Id in the catalog, as in `/api/entities/{id}`."""
     description: str
     relevance_score: Share
-    """For display: 1 is the best of this response."""
+    """Score for display. 1 is the best result of this response."""
 
 
 class RankedResult(_Scored):
     """One entity of the ranking."""
 
     rank: int
-    """From 1."""
+    """Position in the ranking, from 1."""
     kind: str
     name: str
     server: str
     score: float
-    """The score of the ranking: comparable within this response alone."""
+    """Score of the ranking, comparable only within this response."""
     rrf_score: float | None = None
-    """The sum of 1/(60 + rank), if lists were fused and `explain` is wanted."""
+    """Sum of 1/(60 + rank) over the fused lists. Null without `explain` or without fused lists."""
     scoring: Scoring | None = None
-    """How the score was made, if `explain` is wanted and a policy ranked."""
+    """Parts of the score. Null without `explain`, or if no policy computed the ranking."""
     similarity_score: float | None
-    """The cosine, -1 to 1; null without vectors."""
+    """Cosine of query and entity, -1 to 1. Null without vectors."""
     confidence: Share
-    """How likely it serves the query; comparable between searches."""
+    """Probability that the entity serves the query. Comparable between searches."""
 
 
 class MatchingTool(_Scored):
-    """A tool of a matched server that holds words of the query."""
+    """A tool of a matched server. The tool contains words of the query."""
 
     tool_name: str
     relevance_score: Share
-    """The share of the query that it holds: a scale of its own."""
+    """Share of the query that the tool contains. Not comparable with the scores of results."""
     match_context: str
 
 
@@ -251,54 +252,55 @@ class _Row(_Scored):
     status: Status
     is_enabled: bool
     similarity_score: float | None
-    """The cosine, -1 to 1; null without vectors."""
+    """Cosine of query and entity, -1 to 1. Null without vectors."""
     match_context: str
-    """The text to show of it."""
+    """Text of the entity for display."""
 
 
 class ToolRow(_Row):
-    """A tool: found itself, or lifted from a matched server."""
+    """A tool that the search found, or that was added because its server matched."""
 
     tool_name: str
     name: str
-    """What a model calls it."""
+    """Name under which models call the tool."""
     server_name: str
     server_path: str
     input_schema: Annotated[JsonObject, Field(serialization_alias="inputSchema")]
     confidence: Share | None
-    """Null of a lifted tool."""
+    """Probability that the tool serves the query. Null if `lifted`."""
     lifted: bool
-    """Whether it is here only because its server matched and it holds words of the query."""
+    """True if the tool was added only because its server matched and it contains words of the
+    query."""
 
 
 class Row(_Row):
-    """The fields of every other row of a search."""
+    """Fields of the rows of all kinds except tools."""
 
     path: str
     title: str
     confidence: Share
-    """How likely it serves the query; comparable between searches."""
+    """Probability that the entity serves the query. Comparable between searches."""
     metadata: JsonObject
-    """As far as `metadata_fields` asks for it."""
+    """Metadata, limited to the paths in `metadata_fields`."""
 
 
 class ServerRow(Row):
-    """A server."""
+    """An MCP server."""
 
     server_name: str
     num_tools: int
-    """Tools of it that you may find."""
+    """Number of its tools that you may find."""
     endpoint_url: str | None
-    """Where it is reached, if its entry says."""
+    """Address of the server. Null if its entry does not contain one."""
     matching_tools: Sequence[MatchingTool]
 
 
 class VirtualServerRow(ServerRow):
-    """A table of aliases that is used as a server."""
+    """A virtual server: aliases of tools, used as one server."""
 
     entity_type: str
     tool_count: int
-    """The same as `num_tools`."""
+    """Equal to `num_tools`."""
     backend_count: int
     backend_paths: Sequence[str]
 
@@ -308,7 +310,7 @@ class AgentRow(Row):
 
     agent_name: str
     agent_card: JsonObject | None
-    """Its card, if the catalog holds one and `metadata_fields` leaves it whole."""
+    """The agent card. Null if the catalog has none, or if `metadata_fields` selects parts of it."""
 
 
 class SkillRow(Row):
@@ -321,7 +323,7 @@ class SkillRow(Row):
 
 
 class CustomRow(Row):
-    """A thing of another kind."""
+    """An entity of another kind."""
 
     entity_type: str
     name: str
@@ -335,7 +337,7 @@ class DiagnosticNote(Response):
 
 
 class HintsView(Response):
-    """Other words by which an entity is found."""
+    """Additional words and texts by which searches find an entity."""
 
     aliases: Sequence[str]
     keywords: Sequence[str]
@@ -361,15 +363,15 @@ class EntityView(Response):
     parent: str
     metadata: JsonObject
     digest: str
-    """Changes when anything that is searched changes but the search text."""
+    """Digest of the definition, hints and metadata. Changes of the search text do not change it."""
     details: JsonObject = Field(validation_alias=AliasPath("definition", "details"), exclude=True)
     relevance_score: float | None = None
-    """In a search for skills: 0.5 for the name that holds the text, 0.3 for the description, 0.2
-    for tags and 0.1 for metadata, added up."""
+    """Score in a search for skills: the sum of 0.5 if the name contains the text, 0.3 for the
+    description, 0.2 for tags and 0.1 for metadata."""
 
     @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
     @property
     def listed(self) -> bool:
-        """Whether a server lists it: then only its use is changed here, by PATCH."""
+        """True if a server lists the entity. It can then be changed only with PATCH."""
         is_own = self.kind not in LISTED and FRONT not in self.details
         return not is_own or self.id != entry_id(self.kind, self.namespace, self.name)

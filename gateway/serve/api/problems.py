@@ -1,8 +1,7 @@
-"""Problems, the responses to requests that fail (RFC 9457). They hold no trace, secret or query.
+"""Error responses of the API as problem documents (RFC 9457), and its JSON response class.
 
-``type`` stays ``about:blank``, so the title is that of the status; ``code`` names the problem.
-
-The JSON responses of the API.
+Error responses contain no traces, secrets or queries. ``type`` is always ``about:blank``, so the
+title is the phrase of the HTTP status. ``code`` identifies the problem.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ class ApiResponse(JSONResponse):
     """A JSON response with `HEADERS`."""
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set `HEADERS` and *headers*."""
+        """Set *headers* in addition to `HEADERS`."""
         super().init_headers({**HEADERS, **(headers or {})})
 
     def render(self, content: Any) -> bytes:
-        """Return *content* as JSON; numbers that JSON lacks become null."""
+        """Return *content* as JSON. Infinity and NaN become null."""
         try:
             return to_json(content, inf_nan_mode="null")
         except PydanticSerializationError:
-            # UTF-8 cannot write a lone surrogate, which texts of the host's own may hold.
+            # UTF-8 cannot encode lone surrogates, which texts of the host may contain.
             return to_json(visible_json(content))
 
 
@@ -48,36 +47,36 @@ class RequestFault(BaseModel):
     model_config = _MODEL
 
     where: str
-    """A JSON pointer into the body, as ``#/max_results``; or ``?name`` of a parameter."""
+    """JSON pointer into the body, such as ``#/max_results``, or ``?name`` for a parameter."""
     detail: str
 
 
 class ProblemDetails(BaseModel):
-    """The body of every response that is an error."""
+    """The body of every error response."""
 
     model_config = _MODEL
 
     type: str = "about:blank"
     title: str
-    """The status in words."""
+    """Phrase of the HTTP status, such as Not Found."""
     status: int
     detail: str
-    """What is wrong with this request, and what to do."""
+    """Description of the fault in this request, and its remedy."""
     code: str
-    """The stable name of the problem, for programs."""
+    """Stable code of the problem, for programs."""
     errors: Sequence[RequestFault] = ()
-    """The single faults, where there are several."""
+    """Individual faults of the request, at most 20."""
 
 
 class RefusedError(errors.GatewayError):
-    """A request that is answered with a problem.
+    """A request that is answered with a problem document.
 
     Args:
-        status: The HTTP status.
-        code: The name of the problem.
-        detail: What is wrong, and what to do.
-        errors: The single faults.
-        headers: More headers of the response.
+        status: HTTP status of the response.
+        code: Stable code of the problem.
+        detail: Description of the fault, and its remedy.
+        errors: All faults of the request.
+        headers: Additional headers of the response.
     """
 
     def __init__(
@@ -109,11 +108,12 @@ _STATUSES: tuple[tuple[type[errors.GatewayError], int, str], ...] = (
     (errors.UpstreamError, 502, "upstream_failed"),
     (errors.ClosedError, 503, "closed"),
 )
-"""The status and the code of our errors, whose messages hold no secret and no query."""
+"""HTTP status and code of each error class. Messages of these errors contain no secrets or
+queries."""
 
 
 def refusal(failed: errors.Failed) -> RefusedError:
-    """Return the refusal for *failed*; the message of a foreign error is left out."""
+    """Convert *failed* to an error response. Messages of unknown exceptions are omitted."""
     error = failed.error
     if isinstance(error, RefusedError):
         return error
@@ -124,12 +124,12 @@ def refusal(failed: errors.Failed) -> RefusedError:
         headers = {"Retry-After": str(ceil(error.retry_after_s))}
         return RefusedError(429, "limit_reached", str(error), headers=headers)
     if isinstance(error, TimeoutError):
-        detail = "the answer took too long; try again, or ask for less"
+        detail = "the request took too long; try again, or request less"
         return RefusedError(503, "too_slow", detail, headers={"Retry-After": "1"})
     return RefusedError(500, "internal", "the request could not be answered")
 
 
 def problem(error: RefusedError) -> ApiResponse:
-    """Return the response for a refusal."""
+    """Return the response for *error*."""
     body = error.details.model_dump(mode="json")
     return ApiResponse(body, error.status, error.headers, MEDIA_TYPE)

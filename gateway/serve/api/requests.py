@@ -1,4 +1,4 @@
-"""Requests of the API, as strict as its document."""
+"""Strict parsing of API requests: unambiguous parameters and limited JSON bodies."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from gateway.serve.api.problems import RefusedError
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DEPTH = 32
-"""Maximum number of objects and lists within each other in a body."""
+"""Maximum nesting of objects and lists in a body."""
 
 
 class _Parameters(QueryParams):
-    """Parameters in which a repeated name has a list, so that validation refuses it.
+    """Query parameters that return a list for a repeated name, so that validation rejects it.
 
-    FastAPI would take the last value where no list is allowed.
+    FastAPI would use only the last value.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value or the values of *key*."""
+        """Return the value of *key*, or the list of its values if it is repeated."""
         values = self.getlist(key)
         return values if len(values) > 1 else super().get(key, default)
 
 
 class ApiRequest(Request):
-    """A request with unambiguous parameters and, once it was read, a body that is limited JSON."""
+    """A request with unambiguous parameters. Call `read` before `body` and `json`."""
 
     _text = b""
     _value: object = None
 
     @property
     def query_params(self) -> QueryParams:
-        """The parameters."""
+        """Return the query parameters."""
         return _Parameters(self.scope["query_string"])
 
     async def read(self) -> None:
-        """Read the body.
+        """Read and check the body.
 
         Raises:
             RefusedError: 415 for another media type, 413 for a large body, 400 for a body that is
@@ -58,11 +58,11 @@ class ApiRequest(Request):
             raise RefusedError(422, "too_deep", f"the body is nested deeper than {MAX_DEPTH}")
 
     async def body(self) -> bytes:
-        """Return the body."""
+        """Return the body that `read` has read."""
         return self._text
 
     async def json(self) -> Any:
-        """Return the value of the body."""
+        """Return the parsed body."""
         return self._value
 
 
@@ -70,9 +70,9 @@ async def read_limited(request: Request, max_bytes: int, name: str) -> bytes:
     """Return the body of *request*.
 
     Args:
-        request: The request.
+        request: The request to read.
         max_bytes: Maximum size of the body.
-        name: The name of the body in a refusal.
+        name: Name of the body in the error message.
 
     Raises:
         RefusedError: 413 for a larger body.
@@ -81,5 +81,5 @@ async def read_limited(request: Request, max_bytes: int, name: str) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > max_bytes:
-            raise RefusedError(413, "too_large", f"{name} may take {max_bytes} bytes")
+            raise RefusedError(413, "too_large", f"{name} may have at most {max_bytes} bytes")
     return bytes(body)

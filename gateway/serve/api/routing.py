@@ -1,10 +1,8 @@
-"""Parts that all path operations of the API share: the classes of routes and the dependencies.
+"""Route classes, dependencies and pagination that all operations of the API share.
 
-The pages of the API's lists.
-
-A cursor holds the place of the last entity that its reader saw, and which list that is of. So what
-is added or removed between two pages moves nothing else to another page, and what is hidden leaves
-no trace in it.
+A cursor contains the sort key of the last entity that the client received, and a digest of the
+list. Entities added or removed between two requests therefore do not move others to another page,
+and hidden entities do not affect the cursor.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ MAX_FAULTS = 20
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of responses that are problems, keyed by status."""
+    """Return the OpenAPI descriptions of problem responses, keyed by HTTP status."""
     return {
         status: {"model": ProblemDetails, "description": "A problem (RFC 9457)."}
         for status in statuses
@@ -46,21 +44,22 @@ BODY_PROBLEMS = problems(400, 413, 415)
 
 
 class ApiRoute(APIRoute):
-    """A route that checks the right of its caller, answers in time, and whose errors are problems.
+    """A route that checks the caller's scope, limits the time and answers errors with problems.
 
-    An error never reaches the handlers of the application: Starlette raises it again after the
-    response, so that the server would log it, and the message of a foreign error may hold a secret.
+    The route catches all errors itself. Starlette would raise an error again after its own error
+    response. The server would then log the error, and its message may contain a secret.
     """
 
     right = ""
-    """The scope that callers need; see `gateway.serve.auth`."""
+    """Required scope, as in `gateway.serve.auth`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the function that answers a request; FastAPI calls this once a route."""
+        """Return the function that answers requests. FastAPI calls this once for each route."""
         handler = super().get_route_handler()
 
         async def work(request: ApiRequest) -> Response:
-            # FastAPI reads the body first. The body of a caller without the right is not read.
+            # Checked here because FastAPI reads the body first. A body is not read without the
+            # scope.
             check_right(request.scope[CALLER], self.right, request.scope[CHALLENGE])
             ACTOR.set(request.scope[CALLER])
             async with asyncio.timeout(request.app.state.time_limit_s):
@@ -97,11 +96,11 @@ class AuditorRoute(ApiRoute):
 
 
 def _invalid(error: RequestValidationError) -> RefusedError:
-    """Return the refusal for *error*, without the input: a secret in it must not reach a log."""
+    """Convert *error* to a 422 response. The input is omitted, because it may contain a secret."""
     faults = []
     for fault in error.errors()[:MAX_FAULTS]:
         place, *path = fault["loc"]
-        # A JSON pointer (RFC 6901), each step clipped.
+        # A JSON pointer (RFC 6901) whose steps are shortened to 64 characters.
         steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in path]
         root = "#/" if place == "body" else "?"
         where = root + "/".join(steps) if steps else "#"
@@ -125,39 +124,42 @@ ServedGateway = Annotated[Gateway, Depends(_gateway_of)]
 CurrentCaller = Annotated[Caller, Depends(_caller_of)]
 
 
-Place: TypeAlias = tuple[float, str]
-"""What lists are sorted by: a number, then the id."""
+SortKey: TypeAlias = tuple[float, str]
+"""Sort key of a list entry: a number, then the id."""
 
 
 class Pager:
     """Reads and writes the cursors of one list.
 
     Args:
-        name: Of the list.
-        request: Its parameters.
+        name: Name of the list.
+        request: Parameters of the list request.
 
     Raises:
-        RefusedError: 404, if the cursor is none, or of a list of another name or parameters.
+        RefusedError: 404 if the cursor is malformed, or belongs to another list or to other
+            parameters.
     """
 
     def __init__(self, name: str, request: PageQuery) -> None:
         parameters = request.model_dump(exclude={"cursor", "limit"})
         self._list_digest = digest(f"{name} {parameters}")
-        self.start: Place = self._decode(request.cursor) if request.cursor else (-float("inf"), "")
-        """The place that the page follows."""
+        self.start: SortKey = (
+            self._decode(request.cursor) if request.cursor else (-float("inf"), "")
+        )
+        """Sort key after which the page starts."""
 
-    def metadata(self, count: int, last: Place | None) -> PageMetadata:
-        """Return what a page of *count* entities says of itself.
+    def metadata(self, count: int, last: SortKey | None) -> PageMetadata:
+        """Return the metadata of a page.
 
         Args:
-            count: Of this page.
-            last: The place of its last entity, if another one follows.
+            count: Number of entities on the page.
+            last: Sort key of the last entity. None on the last page.
         """
         text = f"{self._list_digest}\n{last[0]!r}\n{last[1]}" if last else ""
         cursor = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
         return PageMetadata(count=count, next_cursor=cursor or None)
 
-    def _decode(self, cursor: str) -> Place:
+    def _decode(self, cursor: str) -> SortKey:
         try:
             raw = base64.b64decode(cursor, altchars=b"-_", validate=True)
             text = raw.decode("utf-8", "surrogatepass")
@@ -166,30 +168,30 @@ class Pager:
                 return float(number), last
         except ValueError:
             pass
-        detail = "there is no such page: the cursor is of another list, or was changed; begin again"
+        detail = "unknown cursor, perhaps of another list; start again with the first page"
         fault = RequestFault(where="?cursor", detail=detail)
         raise RefusedError(404, "unknown_cursor", detail, errors=[fault])
 
 
 class PageMetadata(models.Response):
-    """What a page says of itself, in the words of registries."""
+    """Metadata of a page, with the field names of MCP registries."""
 
     count: int
-    """The number of entities of this page."""
+    """Number of entities on this page."""
     next_cursor: Annotated[str | None, Field(serialization_alias="nextCursor")]
-    """The `cursor` of the next page; null on the last one."""
+    """The `cursor` of the next page. Null on the last page."""
 
 
 class EntityPage(models.Response):
-    """A page of entities, by id."""
+    """A page of entities, ordered by id."""
 
     entities: Sequence[models.EntityView]
     metadata: PageMetadata
     total: int
-    """The number of entities on all pages."""
+    """Number of entities on all pages."""
 
 
 class EntityList(EntityPage):
-    """A page of entities that hold the text, or of all of them, by id; skills by score."""
+    """A page of entities, optionally only those with the text: by id, but skills by score."""
 
     search_mode: models.SearchMode

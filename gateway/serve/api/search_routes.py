@@ -1,4 +1,4 @@
-"""Search over HTTP: one ranking, shown as a list and in the groups of registries."""
+"""HTTP routes of search: one ranking, returned as a list and in the groups of MCP registries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -41,22 +41,22 @@ _GROUPS: Mapping[str, tuple[str, type[models.Row | models.ToolRow]]] = {
     "skill": ("skills", models.SkillRow),
     "virtual_server": ("virtual_servers", models.VirtualServerRow),
 }
-"""The group of each kind, and the rows in it."""
+"""Response group and row class, keyed by kind."""
 _CUSTOM = ("custom", models.CustomRow)
-"""The group of every other kind."""
+"""Response group and row class of all other kinds."""
 _Fields = dict[str, Any]
-"""What rows say of an entity, of whatever kind: each takes the fields that it has."""
+"""Fields of a row, for all row classes. Each class uses only the fields that it declares."""
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
-    """Return how evidence is weighed where a search does not say.
+    """Return the ranking of searches that do not specify one.
 
     Args:
-        fusion: ``rrf`` or ``legacy``. Where there are no vectors to fuse, ``rrf`` is words alone.
+        fusion: ``rrf`` or ``legacy``. Without vectors to fuse, ``rrf`` ranks by words only.
         gateway: The searched gateway.
 
     Raises:
-        ConfigError: There is no such fusion, or *legacy* is set and its plugin is not loaded.
+        ConfigError: If *fusion* is unknown, or is ``legacy`` while its plugin is not loaded.
     """
     if fusion not in _FUSIONS:
         raise ConfigError(f"SEARCH_FUSION_METHOD must be rrf or legacy, got {fusion!r}")
@@ -69,36 +69,36 @@ def default_ranking(fusion: str, gateway: Gateway) -> models.Ranking:
 
 
 class Receipt(models.Response):
-    """A record of the search without its query and results: keep it as evidence."""
+    """A record of the search without its query and results, to keep as evidence."""
 
     id: str
     time: str
-    """UTC, RFC 3339."""
+    """UTC time (RFC 3339)."""
     duration_ms: float
     stop_reason: Literal["results_returned", "no_match"]
     eligible: int
-    """Entities that passed the filters."""
+    """Number of entities that passed the filters."""
     candidates: int
-    """Entities that were ranked."""
+    """Number of entities that were ranked."""
     returned: int
     returned_by_kind: Mapping[str, int]
     index: int
-    """The version of the index that answered."""
+    """Version of the index that answered the search."""
     request_hash: str
-    """Equal requests to one server process have equal hashes, keyed by a random secret."""
+    """Keyed hash of the request. Equal requests to the same server process have equal hashes."""
     result_hash: str
-    """SHA-256 of the ids, in order."""
+    """SHA-256 of the result ids in their order."""
 
 
 class SearchResponse(models.Response):
-    """The answer to a search. `results` is the ranking; the groups hold the same entities."""
+    """Results of a search. `results` is the ranking. The groups contain the same entities."""
 
     query: str
     search_mode: models.SearchMode
-    """What really ranked."""
+    """Kind of ranking that was used."""
     ranking: str
     confidence: models.Share
-    """Of the best result; 0 without one."""
+    """Confidence of the best result. 0 without results."""
     results: Sequence[models.RankedResult]
     servers: Sequence[models.ServerRow] = ()
     tools: Sequence[models.ToolRow] = ()
@@ -106,7 +106,7 @@ class SearchResponse(models.Response):
     skills: Sequence[models.SkillRow] = ()
     virtual_servers: Sequence[models.VirtualServerRow] = ()
     custom: Sequence[models.CustomRow] = ()
-    """Prompts and resources too, where they were asked for."""
+    """Entities of other kinds, and prompts and resources if they were requested."""
     total_servers: int
     total_tools: int
     total_agents: int
@@ -118,12 +118,12 @@ class SearchResponse(models.Response):
 
 
 class TagCounts(models.Response):
-    """The tags of what you may find."""
+    """Tags of the entities that you may find."""
 
     tags: Sequence[str]
-    """Sorted, in small letters."""
+    """Tags in lower case, sorted."""
     counts: Mapping[str, int]
-    """How many entities have each."""
+    """Number of entities, keyed by tag."""
 
 
 @router.post("/api/search/semantic", responses=BODY_PROBLEMS)
@@ -133,11 +133,11 @@ async def search(
     """Search the catalog by meaning and words.
 
     Raises:
-        RefusedError: 400 without query and tags; 404 for an unknown kind.
+        RefusedError: 400 without query and tags, 404 for an unknown kind.
     """
     started = time.perf_counter()
     if not body.query.strip() and not body.tags:
-        raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
+        raise RefusedError(400, "nothing_asked", "provide a query, tags or both")
     snapshot = await gateway.snapshot()
     kinds = resolve_kinds(caller, snapshot, body.entity_types, body)
     filters = request_filters(caller, snapshot, kinds, body.tags, body)
@@ -151,7 +151,7 @@ async def search(
         caller=caller,
         explain=body.explain,
     )
-    # The catalog may have changed during the search: rows show it as it is now.
+    # The catalog may have changed during the search. Rows show its current state.
     snapshot = await gateway.snapshot()
     hits = _hits(snapshot, filters, body, result)
     groups: dict[str, Any] = _groups(snapshot, filters, body, hits)
@@ -176,7 +176,7 @@ async def search(
 
 @router.get("/api/search/tags")
 async def tags(caller: CurrentCaller, gateway: ServedGateway) -> TagCounts:
-    """List the tags of what you may find."""
+    """List the tags of the entities that you may find."""
     filters = request_filters(caller, await gateway.snapshot())
     counts = await gateway.catalog.tags(filters)
     shown_counts = dict(sorted(counts.items())[:MAX_TAGS])
@@ -205,14 +205,14 @@ def _receipt(result: SearchResult, hits: Sequence[_Fields]) -> dict[str, Any]:
 def _hits(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, result: SearchResult
 ) -> list[_Fields]:
-    """Return what is displayed of *result*, without what may be found no more."""
+    """Return the row fields of the matches in *result* that pass *filters* in *snapshot*."""
     matches = result.matches[: request.max_results]
     entities = visible(snapshot, [match.id for match in matches], filters)
     scored = zip(
         matches, result.display_scores or repeat(1.0), result.scoring or repeat(None), strict=False
     )
     hits = [
-        _fields(entities[match.id], display, match, wanted=request.metadata_fields)
+        _fields(entities[match.id], display, match, metadata_fields=request.metadata_fields)
         | {"rrf_score": scoring and scoring.rrf_score, "scoring": scoring}
         for match, display, scoring in scored
         if match.id in entities
@@ -223,14 +223,14 @@ def _hits(
 def _groups(
     snapshot: Snapshot, filters: Filters, request: models.SemanticSearch, hits: Sequence[_Fields]
 ) -> dict[str, list[models.Row | models.ToolRow]]:
-    """Return the rows of *hits* by group, each group in the order of the ranking.
+    """Return the rows of *hits*, keyed by group. Each group has the order of the ranking.
 
-    Matched servers bring along their tools that hold words of the query.
+    Tools of matched servers are added if they contain words of the query.
     """
     tools = {
         hit["id"]: _visible_tools(snapshot, filters, hit) for hit in hits if hit["kind"] in _SERVERS
     }
-    listed = [tool for own in tools.values() for tool in own]
+    listed = list(chain.from_iterable(tools.values()))
     chosen = server_tools(listed, request.query, limit=request.max_results)
     lifted = [_fields(tool, score) for tool, score in chosen]
     groups: dict[str, list[models.Row | models.ToolRow]] = {
@@ -238,19 +238,25 @@ def _groups(
     }
     for hit in hits:
         group, row = _GROUPS.get(hit["kind"], _CUSTOM)
-        own = [models.MatchingTool(**tool) for tool in lifted if tool["parent"] == hit["id"]]
+        matching_tools = [
+            models.MatchingTool(**tool) for tool in lifted if tool["parent"] == hit["id"]
+        ]
         count = len(tools.get(hit["id"], ()))
-        of_server: _Fields = {"num_tools": count, "tool_count": count, "matching_tools": own}
+        of_server: _Fields = {
+            "num_tools": count,
+            "tool_count": count,
+            "matching_tools": matching_tools,
+        }
         groups[group].append(row(**hit, **of_server))
     if "tool" in filters.kinds:
-        found = {hit["id"] for hit in hits}
-        groups["tools"] += [models.ToolRow(**tool) for tool in lifted if tool["id"] not in found]
+        hit_ids = {hit["id"] for hit in hits}
+        groups["tools"] += [models.ToolRow(**tool) for tool in lifted if tool["id"] not in hit_ids]
     return groups
 
 
 def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> list[Entity]:
     """Return the tools of *server* that the caller may see."""
-    # The tags that were searched for are those of the server.
+    # Requested tags apply to the server, not to its tools.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
     positions = snapshot.eligibility.of_parent(server["id"])
     return [snapshot.entities[position] for position in positions if mask[position]]
@@ -269,11 +275,11 @@ def _fields(
     display: float,
     match: Match | None = None,
     *,
-    wanted: Sequence[str] | None = None,
+    metadata_fields: Sequence[str] | None = None,
 ) -> _Fields:
-    """Return what rows say of *entity*; without a match it is a tool, lifted from its server."""
+    """Return the row fields of *entity*. Without *match*, it is a tool added for its server."""
     name, metadata = entity.name, entity.metadata
-    shows_card = wanted is None and _is_card(metadata)
+    shows_card = metadata_fields is None and _is_card(metadata)
     card = {"name": name, "description": entity.description, **metadata}
     paths = _backend_paths(entity)
     return {
@@ -298,7 +304,7 @@ def _fields(
         "input_schema": entity.definition.input_schema,
         "relevance_score": display,
         **_scores(match),
-        "metadata": project(metadata, wanted),
+        "metadata": project(metadata, metadata_fields),
         "agent_card": card if shows_card else None,
         "backend_count": len(paths),
         "backend_paths": paths,
@@ -323,7 +329,7 @@ def _scores(match: Match | None) -> _Fields:
 
 
 def entity_path(entity: Entity) -> str:
-    """Return the path by which registries know *entity*."""
+    """Return the path of *entity* in MCP registries."""
     path = entity.metadata.get("path")
     if isinstance(path, str) and path.startswith("/"):
         return path

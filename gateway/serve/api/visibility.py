@@ -1,4 +1,4 @@
-"""What a caller may find of one snapshot of the index, and the words of registries for it."""
+"""Filters that select the entities a caller may find, and the vocabulary of MCP registries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.types import Caller, Entity, Filters, RankingMode, Status
 from gateway.types.entities import DEFAULT_STATUSES
 
 REGISTRY_KINDS: Mapping[str, str] = {name: kind for kind, name in REGISTRY_NAMES.items()}
-"""The kinds that registries call by another name."""
+"""Kinds of the gateway, keyed by their different name in MCP registries."""
 SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "hybrid": "hybrid",
     "vector": "vector",
@@ -26,15 +26,15 @@ SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "browse": "browse",
     "empty": "empty",
 }
-"""The ranking modes in the words of registries."""
+"""Search modes of MCP registries, keyed by the gateway's ranking mode."""
 EVERYTHING = Visibility(include_draft=True, include_deprecated=True, include_disabled=True)
 _ACTIVE = Visibility()
 _ON_REQUEST = frozenset({"prompt", "resource"})
-"""Kinds that are searched only where a request names them."""
+"""Kinds that are searched only if a request names them."""
 
 
 def _kinds(snapshot: Snapshot) -> frozenset[str]:
-    """Return the built-in kinds and those of the entities."""
+    """Return the built-in kinds and the kinds of all entities."""
     traits = snapshot.eligibility.by_trait
     return frozenset({*KINDS, *(str(value) for trait, value in traits if trait == "kind")})
 
@@ -44,55 +44,60 @@ def request_filters(
     snapshot: Snapshot,
     kinds: frozenset[str] | None = None,
     tags: Iterable[str] = (),
-    shown: Visibility = _ACTIVE,
+    visibility: Visibility = _ACTIVE,
 ) -> Filters:
-    """Return the filters that hold what *caller* may find; *kinds* None is every kind."""
+    """Return filters that select the entities *caller* may find. *kinds* None selects all kinds."""
     statuses: dict[Status, bool] = {
         **dict.fromkeys(DEFAULT_STATUSES, True),
-        "draft": shown.include_draft,
-        "deprecated": shown.include_deprecated,
+        "draft": visibility.include_draft,
+        "deprecated": visibility.include_deprecated,
     }
     filters = Filters(
         kinds=_kinds(snapshot) if kinds is None else kinds,
         statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
         tags=frozenset(tags),
-        include_disabled=shown.include_disabled,
+        include_disabled=visibility.include_disabled,
         include_described=True,
     )
     return caller.filters(filters)
 
 
 def resolve_kinds(
-    caller: Caller, snapshot: Snapshot, names: Sequence[str] | None, shown: Visibility = _ACTIVE
+    caller: Caller,
+    snapshot: Snapshot,
+    names: Sequence[str] | None,
+    visibility: Visibility = _ACTIVE,
 ) -> frozenset[str]:
-    """Return the kinds that a request names; None is all that need not be named.
+    """Return the kinds that a request names. *names* None selects all but prompts and resources.
 
     Raises:
-        RefusedError: 404, if there is no such kind.
+        RefusedError: 404 for an unknown kind.
     """
-    seen = np.flatnonzero(snapshot.mask(request_filters(caller, snapshot, shown=shown)))
-    existing = frozenset({*KINDS, *snapshot.eligibility.kinds(seen)})
+    positions = np.flatnonzero(
+        snapshot.mask(request_filters(caller, snapshot, visibility=visibility))
+    )
+    existing = frozenset({*KINDS, *snapshot.eligibility.kinds(positions)})
     if names is None:
         return existing - _ON_REQUEST
     kinds = frozenset(REGISTRY_KINDS.get(name, name) for name in names)
     if unknown := sorted(kinds - existing):
-        detail = f"there is nothing of kind {unknown[0]!r}; kinds are {', '.join(sorted(existing))}"
+        detail = f"unknown kind {unknown[0]!r}; kinds are {', '.join(sorted(existing))}"
         raise RefusedError(404, "unknown_kind", detail)
     return kinds
 
 
 def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
-    """Return the entities of *ids* that *filters* hold, by id.
+    """Return the entities among *ids* that pass *filters*, keyed by id.
 
-    A search reads an older snapshot: what is gone or closed meanwhile is left out.
+    The search used an older snapshot. Entities removed or hidden since then are omitted.
     """
     mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
     return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
 
 
 def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
-    """Return how large the parts of *snapshot* are that *caller* may see, whatever the status."""
-    mask = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
+    """Return the sizes of the index parts that *caller* may see, regardless of status."""
+    mask = snapshot.mask(request_filters(caller, snapshot, visibility=EVERYTHING))
     vectors, graph = snapshot.vectors, snapshot.graph
     if graph and not passes_all(mask):
         graph = graph.visible(mask)

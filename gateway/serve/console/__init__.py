@@ -1,4 +1,4 @@
-"""The console: pages for people who run a gateway, made on the server."""
+"""Web console: server-rendered pages for people who operate a gateway."""
 
 from gateway.serve.console.access import MAX_SESSIONS as MAX_SESSIONS
 from gateway.serve.console.access import Sessions as Sessions

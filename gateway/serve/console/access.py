@@ -1,11 +1,12 @@
-"""Access to the console: a cookie made from a token, and a secret in every form.
+"""Sessions of the console: a cookie for each sign-in, and a CSRF token in every form.
 
-* A browser signs in once: at an identity provider (`gateway.serve.account`), with a token that the
-  API accepts too, or, where the API needs none, with the launch token that `gateway serve` prints.
-  Only a token of an identity provider is kept, since a server may want it in exchange. A session
-  ends with its token, and when other tokens are accepted.
-* The cookie is HttpOnly and SameSite=Strict: requests of other sites come without it. Every form
-  holds a secret of its session besides (CSRF, OWASP's synchronizer token).
+* A browser signs in once, in one of three ways: at an identity provider
+  (`gateway.serve.account`), with a token that the API accepts, or, if the API needs no token, with
+  the launch token that `gateway serve` prints. Only tokens of identity providers are stored,
+  because upstream servers may need them for token exchange. A session ends when its token expires
+  or the accepted tokens change.
+* The cookie is HttpOnly and SameSite=Strict, so requests from other sites do not contain it. Every
+  form also contains a secret of its session (OWASP's synchronizer token pattern).
 """
 
 from __future__ import annotations
@@ -26,121 +27,114 @@ from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 
 SESSION_S = 12 * 3600
-"""How long a session lasts."""
 MAX_SESSIONS = 200
-"""Of one party: with one more, its oldest ends, and none of another party."""
+"""Maximum number of sessions of one party. Another session ends the oldest of the same party."""
 MAX_PARTIES = 10_000
-"""With one more, the sessions of the party that signed in first end."""
+"""Maximum number of parties. Another party ends all sessions of the oldest one."""
 _SAFE = ("GET", "HEAD")
 FORM_FIELD = "csrf"
-"""The hidden field of every form."""
+"""Name of the hidden form field that contains the CSRF token."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConsoleSession:
-    """A browser that signed in."""
+    """Session of a browser that signed in."""
 
     bearer: BearerToken
     change: int = 0
-    """Of `Authenticator.changes`: it ends with the next one."""
+    """`Authenticator.changes` at sign-in. The session ends when that counter increases."""
     key: str = field(init=False, repr=False)
-    """The value of its cookie."""
+    """Value of the session cookie."""
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    """The secret of its forms."""
     notes: list[str] = field(default_factory=list)
-    """What the next page shows once."""
+    """Messages that the next page shows once."""
 
     @property
     def caller(self) -> Caller:
-        """The caller that signed in."""
+        """Caller that signed in."""
         return self.bearer.caller
 
     def __post_init__(self) -> None:
-        """Make the key: the party, by which it is found, and a secret."""
+        """Set the key: the party, used for lookup, and a random secret."""
         digest = hashlib.sha256(f"{self.bearer.issuer} {self.bearer.name}".encode())
         self.key = f"{digest.hexdigest()}.{secrets.token_urlsafe(32)}"
 
     @property
     def party(self) -> str:
-        """What its sessions have in common."""
+        """Digest that all sessions of the same user or token share."""
         return _party_of(self.key)
 
     def take_notes(self) -> tuple[str, ...]:
-        """Return the notes and forget them."""
+        """Remove and return the messages for the next page."""
         notes = tuple(self.notes)
         self.notes.clear()
         return notes
 
 
 class Sessions:
-    """The sessions of one console. None outlasts the token that began it.
+    """Sessions of one console. A session never outlasts its token.
 
     Args:
-        http: Where it is served, and which tokens it accepts. If there are none, it accepts
-            `launch_token`.
-        authenticator: Names the party of a token; None makes one of *http*.
+        http: Address of the server, and the tokens that it accepts. Without tokens, the console
+            accepts `launch_token`.
+        authenticator: Checks tokens. None creates one from *http*.
     """
 
     def __init__(self, http: HttpOptions, authenticator: Authenticator | None = None) -> None:
         self.launch_token = "" if http.needs_token else secrets.token_urlsafe(32)
-        """The token of this start; empty where the API needs a token of its own."""
+        """Sign-in token of this server process. Empty if the API requires tokens."""
         if self.launch_token:
             authenticator = Authenticator(replace(http, token=self.launch_token))
         self.authenticator = authenticator or Authenticator(http)
-        self._of_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
+        self._sessions_by_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
 
     async def begin(self, token: str) -> ConsoleSession:
-        """Return a new session for the party that *token* names.
+        """Authenticate *token* and return a new session.
 
         Raises:
-            RefusedError: As of `Authenticator.authenticate`.
+            RefusedError: If `Authenticator.authenticate` rejects the token.
         """
         change = self.authenticator.changes
         bearer = await self.authenticator.authenticate([f"Bearer {token.strip()}"])
         return self.admit(bearer, change)
 
     def admit(self, bearer: BearerToken, change: int) -> ConsoleSession:
-        """Return a new session for *bearer*.
-
-        Args:
-            bearer: Was authenticated just now.
-            change: `Authenticator.changes` from before that: another one has ended it already.
-        """
+        """Return a session for *bearer*. *change* is `Authenticator.changes` before its check."""
         session = ConsoleSession(bearer=bearer, change=change)
-        own = self._of_party.peek(session.party)
-        if own is None:
-            own = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
-            self._of_party.put(session.party, own)
-        own.put(session.key, session)
+        sessions = self._sessions_by_party.peek(session.party)
+        if sessions is None:
+            sessions = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
+            self._sessions_by_party.put(session.party, sessions)
+        sessions.put(session.key, session)
         return session
 
     async def find(self, request: Request) -> ConsoleSession | None:
-        """Return the session of *request*; None without one.
+        """Return the session of *request*, or None if there is no valid one.
 
-        A program may read pages with a bearer token in place of a session.
+        Programs may read pages with a bearer token instead of a session.
 
         Raises:
-            RefusedError: For a bearer token, as of `Authenticator.authenticate`.
+            RefusedError: If `Authenticator.authenticate` rejects the bearer token.
         """
         headers = request.headers.getlist("authorization")
         if request.method in _SAFE and any(map(bearer_secret, headers)):
             return ConsoleSession(bearer=await self.authenticator.authenticate(headers))
-        return self.of_browser(request)
+        return self.find_browser_session(request)
 
-    def of_browser(self, request: Request) -> ConsoleSession | None:
-        """Return the session whose cookie *request* has; None without one."""
-        return self.of_cookie(request.cookies.get(self._cookie_name(request), ""))
+    def find_browser_session(self, request: Request) -> ConsoleSession | None:
+        """Return the session of the cookie in *request*, or None."""
+        return self.find_by_cookie(request.cookies.get(self._cookie_name(request), ""))
 
-    def of_cookie(self, value: str) -> ConsoleSession | None:
-        """Return the session whose cookie has *value*; None without one, or if it has ended."""
-        own = self._of_party.peek(_party_of(value))
-        found = own.peek(value) if own else None
-        if found is None or found.change != self.authenticator.changes:
+    def find_by_cookie(self, value: str) -> ConsoleSession | None:
+        """Return the session with the cookie *value*, or None if it is unknown or has ended."""
+        sessions = self._sessions_by_party.peek(_party_of(value))
+        session = sessions.peek(value) if sessions else None
+        if session is None or session.change != self.authenticator.changes:
             return None
-        return found if time.time() < found.bearer.expires_at else None
+        return session if time.time() < session.bearer.expires_at else None
 
     def set_cookie(self, response: Response, request: Request, session: ConsoleSession) -> None:
-        """Let *response*, the answer to *request*, set the cookie of *session*."""
+        """Set the cookie of *session* in *response*, the response to *request*."""
         response.set_cookie(
             self._cookie_name(request),
             session.key,
@@ -151,20 +145,20 @@ class Sessions:
         )
 
     def _cookie_name(self, request: Request) -> str:
-        # Cookies know no port: two gateways of one machine must not share one.
+        # Cookies ignore the port, so two gateways on one machine need different names.
         name = f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
-        # A browser takes one of this prefix from this host alone, and no site beside it.
+        # Browsers accept cookies with this prefix only from this host, not from a subdomain.
         return f"__Host-{name}" if self.is_secure(request) else name
 
     def is_secure(self, request: Request) -> bool:
-        """Return whether browsers come by TLS, also if *request* came by a proxy without."""
-        addresses = (each.redirect_uri for each in self.authenticator.sign_ins.values())
-        return any(each.startswith("https:") for each in (str(request.url), *addresses))
+        """Return whether browsers use HTTPS, even if a proxy forwards *request* without TLS."""
+        addresses = (address.redirect_uri for address in self.authenticator.sign_ins.values())
+        return any(address.startswith("https:") for address in (str(request.url), *addresses))
 
     def end(self, session: ConsoleSession) -> None:
-        """End *session*."""
-        if own := self._of_party.peek(session.party):
-            own.drop(session.key)
+        """Sign the browser of *session* out."""
+        if sessions := self._sessions_by_party.peek(session.party):
+            sessions.drop(session.key)
 
 
 def _party_of(key: str) -> str:
@@ -172,10 +166,12 @@ def _party_of(key: str) -> str:
 
 
 def check_form(session: ConsoleSession, sent: str) -> None:
-    """Refuse a form that was not made for *session*.
+    """Check that a submitted form belongs to *session*.
 
     Raises:
-        RefusedError: 403.
+        RefusedError: 403 if it belongs to another session.
     """
     if not secrets.compare_digest(session.csrf.encode(), sent.encode("utf-8", "replace")):
-        raise RefusedError(403, "foreign_form", "this form is of another session: load it again")
+        raise RefusedError(
+            403, "foreign_form", "this form belongs to another session; load the page again"
+        )

@@ -1,4 +1,4 @@
-"""Activity: the last spans as traces, and what they add up to."""
+"""Activity page: recent spans as traces, and their totals."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]
-"""A root and all below it, each with its level; a parent comes before its children."""
+"""A root span and its descendants with their depths. Parents come before their children."""
 KINDS: tuple[str, ...] = get_args(Kind)
-"""A trace is shown by its first span of the first of these kinds."""
+"""Span kinds in order of priority. The first span of the first kind represents its trace."""
 _WORK: tuple[Kind, ...] = ("call", "search", "model", "build")
-"""Kinds whose failures are counted: those around them fail with them."""
+"""Kinds whose failures are counted. Spans around them fail for the same reason."""
 _TOKENS = {
     "input": "gen_ai.usage.input_tokens",
     "cached": "gen_ai.usage.cache_read.input_tokens",
@@ -43,18 +43,18 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Which traces are shown: those with a span that meets all of this; "" and 0 are any."""
+    """Selects traces that have a matching span. Empty strings and 0 match everything."""
 
     kind: str = ""
     outcome: str = ""
-    """``failed``; or ``ok``, if none of these spans failed."""
+    """``failed``, or ``ok`` for traces whose matching spans did not fail."""
     text: str = ""
-    """In the name, the target, the server or the error, without regard to case."""
+    """Text in the name, target, server or error of a span, compared without case."""
     minutes: int = 0
-    """How long ago a span may have started."""
+    """Maximum age of a span, in minutes since its start."""
 
     def admits(self, span: SpanRecord, now: float) -> bool:
-        """Return whether *span* meets all but the outcome at *now*, Unix time in seconds."""
+        """Return whether *span* matches, ignoring the outcome."""
         words = f"{span.name} {span.target} {span.server} {span.error}".casefold()
         return (
             self.kind in {"", span.kind}
@@ -65,105 +65,100 @@ class TraceFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """One trace, by one of its spans."""
+    """One trace, represented by one of its spans."""
 
     span: SpanRecord
     age_s: float
-    """How long ago that began."""
     spans: int
     failed: int
-    """How many of the spans failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What spans add up to."""
+    """Totals of the selected spans."""
 
     spans: int
     age_s: float
-    """How long ago the first began; 0.0 if there is none."""
+    """Seconds since the first span started. 0.0 without spans."""
     searches: int
     cached_share: float | None
-    """Of searches, 0 to 1; None if there is none."""
+    """Share of searches answered from the cache, 0 to 1. None without searches."""
     calls: int
-    """Of tools of the catalog."""
     turns: int
-    """Requests to the model of a conversation."""
     saved_tokens: int
-    """In conversations, against sending every schema with every turn."""
+    """Tokens saved in conversations, compared with sending every schema in every turn."""
     models: Mapping[str, Mapping[str, int]]
-    """By operation and model: ``requests``, and tokens as the service reports them: ``input``, of
-    which ``cached``, and ``output``, of which ``reasoning``."""
+    """``requests`` and tokens as the service reports them, keyed by operation and model. ``input``
+    includes ``cached``, and ``output`` includes ``reasoning``."""
     failures: Mapping[str, Mapping[str, int]]
-    """By server, or else kind, and by error."""
+    """Number of failures, keyed by server (or kind, without a server) and error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityData:
-    """The newest traces, and what all spans of the chosen time add up to."""
+    """The newest traces, and the totals of all spans in the chosen time."""
 
     is_recorded: bool
-    """Whether this process records spans."""
     filter: TraceFilter
     totals: Totals
     definition_tokens: int
-    """Estimated tokens of the meta-tools in a turn of a client's model."""
+    """Estimated tokens of the meta-tools' definitions in one turn."""
     catalog_tokens: int
-    """Those of all schemas that the caller may see."""
+    """Estimated tokens of all schemas that the caller may see."""
     matching: int
-    """Traces that the filter admits; the newest of them follow."""
+    """Number of traces that match the filter. `traces` contains the newest."""
     traces: tuple[TraceSummary, ...]
     kinds: tuple[str, ...] = KINDS
     export: str
-    """The address of all their spans."""
+    """Address that exports all spans of the matching traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineSpan:
-    """One span of a trace."""
+    """One span of a trace, with its position on the time axis."""
 
     level: int
     offset: float
     width: float
-    """Of the time of the trace, 0 to 100."""
+    """Per cent of the trace's duration, like `offset`: 0 to 100."""
     span: SpanRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceData:
-    """One trace, as far as its spans are held."""
+    """The recorded spans of one trace."""
 
     ms: float
     spans: tuple[TimelineSpan, ...]
 
 
 def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
-    """Return *spans* as trees, the newest root first; one whose parent is not there is a root."""
+    """Group *spans* into trees, newest root first. A missing parent makes its child a root."""
     ids = {(span.trace, span.id) for span in spans}
     below = defaultdict[tuple[str, str], list[SpanRecord]](list)
     for span in sorted(spans, key=lambda span: span.start):
         parent = span.trace, span.parent
         below[parent if parent in ids else ("", "")].append(span)
-    found = []
+    result = []
     for root in reversed(below["", ""]):
-        tree, rest = [], [(0, root)]
-        while rest:
-            level, span = rest.pop()
+        tree, stack = [], [(0, root)]
+        while stack:
+            level, span = stack.pop()
             tree.append((level, span))
-            rest += [(level + 1, child) for child in reversed(below[span.trace, span.id])]
-        found.append(tuple(tree))
-    return found
+            stack += [(level + 1, child) for child in reversed(below[span.trace, span.id])]
+        result.append(tuple(tree))
+    return result
 
 
 def select(
-    found: Sequence[Tree], wanted: TraceFilter, now: float
+    traces: Sequence[Tree], trace_filter: TraceFilter, now: float
 ) -> Iterator[tuple[TraceSummary, Tree]]:
-    """Yield those of *found* that *wanted* admits, each with its summary."""
-    for tree in found:
-        spans = [span for _, span in tree if wanted.admits(span, now)]
+    """Yield the traces that match the filter at *now* (Unix seconds), with summaries."""
+    for tree in traces:
+        spans = [span for _, span in tree if trace_filter.admits(span, now)]
         failed = [span for span in spans if span.error]
-        if wanted.outcome:
-            spans = failed if wanted.outcome == "failed" else [] if failed else spans
+        if trace_filter.outcome:
+            spans = failed if trace_filter.outcome == "failed" else [] if failed else spans
         if spans:
             span = min(spans, key=lambda span: KINDS.index(span.kind))
             count = sum(bool(span.error) for _, span in tree)
@@ -172,7 +167,7 @@ def select(
 
 
 def totals(spans: Sequence[SpanRecord], now: float) -> Totals:
-    """Return what *spans* add up to at *now*, Unix time in seconds."""
+    """Return the totals of *spans* at *now*, Unix time in seconds."""
     kinds = Counter(span.kind for span in spans)
     failures = defaultdict[str, Counter[str]](Counter)
     models = defaultdict[str, list[SpanRecord]](list)
@@ -192,8 +187,11 @@ def totals(spans: Sequence[SpanRecord], now: float) -> Totals:
         turns=_sum(spans, "gateway.chat.turns"),
         saved_tokens=_sum(spans, "gateway.chat.saved_tokens"),
         models={
-            name: {"requests": len(own), **{key: _sum(own, _TOKENS[key]) for key in _TOKENS}}
-            for name, own in sorted(models.items())
+            name: {
+                "requests": len(requests),
+                **{key: _sum(requests, _TOKENS[key]) for key in _TOKENS},
+            }
+            for name, requests in sorted(models.items())
         },
         failures=dict(sorted(failures.items())),
     )
@@ -204,10 +202,10 @@ def _sum(spans: Sequence[SpanRecord], name: str) -> int:
 
 
 def timeline(spans: Sequence[SpanRecord]) -> TraceData:
-    """Return the *spans* of one trace, at least one, as they follow each other."""
+    """Return the timeline of the *spans* of one trace. At least one span is required."""
     start = min(span.start for span in spans)
     ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
-    shown = [
+    timeline_spans = [
         TimelineSpan(
             level=level,
             offset=100 * (1000 * (span.start - start) / ms),
@@ -217,11 +215,11 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
         for tree in reversed(trees(spans))
         for level, span in tree
     ]
-    return TraceData(ms=ms, spans=tuple(shown))
+    return TraceData(ms=ms, spans=tuple(timeline_spans))
 
 
 class ActivityPage:
-    """The page of searches and calls as they happen."""
+    """Page of recent searches and calls, updated live."""
 
     place: ClassVar = Place(title="Activity", path="/activity", right=METRICS)
 
@@ -233,44 +231,44 @@ class ActivityPage:
 
     @page("GET", "/activity", right=METRICS)
     async def show(self, visit: Visit) -> PageView:
-        """Show the traces that the filter admits."""
-        wanted, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
-        found = [summary for summary, _ in select(trees(spans), wanted, now)]
-        recent = TraceFilter(minutes=wanted.minutes)
+        """Show the traces that match the filter."""
+        trace_filter, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
+        summaries = [summary for summary, _ in select(trees(spans), trace_filter, now)]
+        recent = TraceFilter(minutes=trace_filter.minutes)
         tokens = await attempt(self._count_definitions(visit.caller))
-        own, every = (0, 0) if isinstance(tokens, Failed) else tokens
+        meta_tokens, every = (0, 0) if isinstance(tokens, Failed) else tokens
         data = ActivityData(
             is_recorded=self._is_recorded,
-            filter=wanted,
+            filter=trace_filter,
             totals=totals([span for span in spans if recent.admits(span, now)], now),
-            definition_tokens=own,
+            definition_tokens=meta_tokens,
             catalog_tokens=every,
-            matching=len(found),
-            traces=tuple(found[:_MAX_TRACES]),
-            export=f"{CONSOLE}/activity/export?{urlencode(asdict(wanted))}",
+            matching=len(summaries),
+            traces=tuple(summaries[:_MAX_TRACES]),
+            export=f"{CONSOLE}/activity/export?{urlencode(asdict(trace_filter))}",
         )
         return PageView(template="activity.html", title="Activity", data=data)
 
     async def _count_definitions(self, caller: Caller) -> tuple[int, int]:
         tools = await self._tool_lists.searchable(caller)
         names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
-        own = sum(map(json_tokens, meta_tools(names, tools.digest)))
-        # Seconds, for a catalog of 100,000 tools.
-        return own, await asyncio.to_thread(lambda: tools.tokens)
+        meta_tokens = sum(map(json_tokens, meta_tools(names, tools.digest)))
+        # Counting takes seconds for a catalog of 100,000 tools.
+        return meta_tokens, await asyncio.to_thread(lambda: tools.tokens)
 
     @page("GET", "/activity/export", right=METRICS)
     async def export(self, visit: Visit) -> Response:
-        """Send all spans of the traces that the filter admits, as JSON lines."""
-        found = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
-        lines = [json.dumps(asdict(span)) + "\n" for _, tree in found for _, span in tree]
+        """Send all spans of the matching traces as JSON Lines."""
+        selected = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
+        lines = [json.dumps(asdict(span)) + "\n" for _, tree in selected for _, span in tree]
         headers = {"Content-Disposition": 'attachment; filename="activity.jsonl"', **_HEADERS}
         return Response("".join(lines), media_type="application/jsonl", headers=headers)
 
     @page("GET", "/activity/events", right=METRICS)
     async def events(self, visit: Visit) -> Response:
-        """Stream what ends from now on; see `SpanRing.stream`."""
+        """Stream spans as they end, like `SpanRing.stream`."""
         if not self._ring.has_room(visit.caller):
-            detail = f"a caller has at most {MAX_STREAMS} streams: close another window"
+            detail = f"a caller may have at most {MAX_STREAMS} streams; close another window"
             raise RefusedError(429, "too_many_streams", detail)
         stream = self._ring.stream(visit.caller)
         return StreamingResponse(stream, media_type="text/event-stream", headers=_HEADERS)
@@ -280,7 +278,7 @@ class ActivityPage:
         """Show the spans of one trace as trees."""
         spans = [span for span in self._ring.spans if span.trace == visit.path["trace"]]
         if not spans:
-            raise RefusedError(404, "unknown_trace", "no span of this trace is held any more")
+            raise RefusedError(404, "unknown_trace", "the spans of this trace are no longer stored")
         return PageView(template="trace.html", title="Trace", data=timeline(spans))
 
 

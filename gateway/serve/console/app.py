@@ -1,7 +1,7 @@
-"""The console as routes behind the guard of `gateway.serve.http`.
+"""HTTP routes of the console, for the application in `gateway.serve.http`.
 
-Pages are whole documents, made by Jinja with every text escaped. The content security policy lets
-a browser load nothing that does not lie in ``static``, and run no script of a page.
+Pages are complete documents that Jinja renders with autoescaping. The content security policy
+allows only resources from ``static``, and no inline scripts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gateway.plugin_manager import own_plugins
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
-from gateway.serve.account import own_path, sign_in_links, signed_out_address
+from gateway.serve.account import local_path, sign_in_links, signed_out_address
 from gateway.serve.api.problems import RefusedError, problem, refusal
 from gateway.serve.api.requests import read_limited
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
@@ -49,12 +49,11 @@ from gateway.types.caller import ACTOR
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024
-"""Of the one form that anybody may send: to read a form takes time."""
+"""Maximum size of the sign-in form, in bytes. Clients can send it without a session."""
 MAX_FORM_FIELDS = 2000
 TIME_LIMIT_S = 60.0
-"""A slower page is given up."""
 _CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
-"""The one style that the drawing of graphs sets by itself."""
+"""Hash of the one inline style that the graph library (Cytoscape) sets."""
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -63,13 +62,12 @@ HEADERS: Mapping[str, str] = {
         " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
-    # With a stricter policy a form would be sent without its origin.
+    # With a stricter policy, browsers would send forms without their origin.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
-
 
 _PAGES: Mapping[str, tuple[str, ...]] = {
     "ask.AskPage": (),
@@ -79,7 +77,7 @@ _PAGES: Mapping[str, tuple[str, ...]] = {
     "graph.GraphPage": ("graph_tools",),
     "activity.ActivityPage": (),
 }
-"""The pages in the order of the navigation, each with the plugins that it needs."""
+"""Pages in the order of the navigation, with the plugins that each needs."""
 
 
 def _load_pages() -> Iterator[Any]:
@@ -90,13 +88,13 @@ def _load_pages() -> Iterator[Any]:
 
 
 PAGES = tuple(_load_pages())
-"""Those whose plugins are installed; the console opens with the first."""
+"""Pages whose plugins are installed. The console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorData:
-    """What an error page says."""
+    """Content of an error page."""
 
     status: int
     code: str
@@ -105,23 +103,23 @@ class ErrorData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInData:
-    """What the sign-in page shows."""
+    """Content of the sign-in page."""
 
     next: str
     needs_launch_token: bool
     providers: Sequence[tuple[str, str]] = ()
-    """The address where a sign-in begins, and the name, of each identity provider."""
+    """Sign-in address and name of each identity provider."""
 
 
 def console_routes(
     gateway: Gateway, options: ConsoleOptions, sessions: Sessions
 ) -> list[BaseRoute]:
-    """Make the routes below `CONSOLE`, for an application behind the guard.
+    """Return the routes below `CONSOLE`, for an application that already has the guard.
 
     Args:
-        gateway: What is shown; its owner closes it.
-        options: The files that the console reads and writes.
-        sessions: The browsers that may see it.
+        gateway: The gateway to show. The caller of this function closes it.
+        options: Files that the console reads and writes.
+        sessions: Sessions of browsers that signed in.
     """
     console = _Console(sessions)
     pages = [page(gateway, options) for page in PAGES]
@@ -137,7 +135,7 @@ def console_routes(
     ]
     for path, by_method in by_path.items():
         routes.append(Route(path, partial(console.answer, by_method), methods=[*by_method]))
-    return [*routes, Route(f"{CONSOLE}/{{path:path}}", console.miss, methods=["GET"])]
+    return [*routes, Route(f"{CONSOLE}/{{path:path}}", console.not_found, methods=["GET"])]
 
 
 class _Console:
@@ -153,9 +151,10 @@ class _Console:
         self._templates.filters |= FILTERS
 
     async def open(self, request: Request) -> Response:
-        """Open the first page; sign in with the launch token of the address, if there is one.
+        """Redirect to the first page. If the address contains the launch token, sign in first.
 
-        No other token: addresses are logged, and a link could sign a browser in as another caller.
+        Only the launch token is accepted here. Addresses are logged, and a link with another token
+        could sign a browser in as another caller.
         """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")
@@ -164,9 +163,9 @@ class _Console:
         return await self._begin(request, token, CONSOLE + PLACES[0].path)
 
     async def sign_in(self, request: Request) -> Response:
-        """Show the form that asks for a token, or take what it sends."""
+        """Show the sign-in form, or sign in with the submitted token."""
         request.scope[ROUTE] = _SIGN_IN
-        to = own_path(request.query_params.get("next", ""))
+        to = local_path(request.query_params.get("next", ""))
         if request.method == "POST":
             form = await attempt(_read_form(request, MAX_SIGN_IN_BYTES))
             if isinstance(form, Failed):
@@ -201,14 +200,14 @@ class _Console:
                 return RedirectResponse(signed_out_address(session.bearer.issuer), 303, HEADERS)
         return RedirectResponse(_SIGN_IN, 303, HEADERS)
 
-    async def miss(self, request: Request) -> Response:
-        """Answer an address that is no page."""
+    async def not_found(self, request: Request) -> Response:
+        """Answer an unknown address with 404."""
         request.scope[ROUTE] = f"{CONSOLE}/…"
-        detail = "there is no such page here"
+        detail = "this address does not exist"
         return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
 
     async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
-        """Answer a request of one path; *routes* are its own, by method."""
+        """Answer a request with the route of its method."""
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:
@@ -270,21 +269,21 @@ class _Console:
             csrf_token=session.csrf if session else "",
             csrf_field=FORM_FIELD,
             notes=session.take_notes() if session else (),
-            places=[each for each in PLACES if session and can(each.right)],
+            places=[place for place in PLACES if session and can(place.right)],
             here=path.removeprefix(CONSOLE),
             root=CONSOLE,
             json_url=_json_url(request),
             version=VERSION,
         )
-        # A lone surrogate of an upstream's text cannot be sent.
+        # Texts of upstream servers may contain lone surrogates, which UTF-8 cannot encode.
         return Response(html.encode("utf-8", "replace"), view.status, HEADERS, "text/html")
 
 
 def _ask_to_sign_in(request: Request) -> Response:
     if _wants_json(request):
         return problem(RefusedError(401, "signed_out", "sign in, or send a bearer token"))
-    here = request.url.path + ("?" + request.url.query if request.url.query else "")
-    to = here if request.method == "GET" else CONSOLE
+    current = request.url.path + ("?" + request.url.query if request.url.query else "")
+    to = current if request.method == "GET" else CONSOLE
     return RedirectResponse(f"{_SIGN_IN}?{urlencode({'next': to})}", 303, HEADERS)
 
 
@@ -310,16 +309,16 @@ async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableM
 async def _read_form(
     request: Request, max_bytes: int = MAX_FORM_BYTES
 ) -> ImmutableMultiDict[str, str]:
-    """Read the fields of a form, sent as ``application/x-www-form-urlencoded``.
+    """Return the fields of a form sent as ``application/x-www-form-urlencoded``.
 
     Raises:
-        RefusedError: 415, or 413.
+        RefusedError: 415 for another media type, 413 for a large form.
     """
     media = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if media != "application/x-www-form-urlencoded":
         raise RefusedError(415, "not_a_form", "send the fields as a form")
     body = await read_limited(request, max_bytes, "a form")
     if body.count(b"&") >= MAX_FORM_FIELDS:
-        raise RefusedError(413, "too_large", f"a form may have {MAX_FORM_FIELDS} fields")
+        raise RefusedError(413, "too_large", f"a form may have at most {MAX_FORM_FIELDS} fields")
     text = body.decode("utf-8", "replace")
     return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))

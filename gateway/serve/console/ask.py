@@ -1,4 +1,4 @@
-"""Ask: what a request finds and why, the same asked otherwise, and the call of what is found."""
+"""Ask page: search with explanations, compare two settings, and call a tool that was found."""
 
 from __future__ import annotations
 
@@ -28,29 +28,28 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Entity, SearchResult
 
 CALL_TIMEOUT_S = 50.0
-"""Less than a page may take, so that this page can say that the call may have run."""
+"""Timeout of a call, in seconds. Shorter than a page's, so the page can report a late call."""
 MAX_OFFERED = 200
-"""How many servers and tags the form offers."""
 ALL_KINDS = "all"
 _HOST = types.Caller(scopes=frozenset({types.ALL_SCOPES}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a request is asked; what is empty is as usual."""
+    """Settings of a search. Empty fields have their defaults."""
 
     ranking: str = ""
-    """A `RankingPolicy`; usual is the gateway's strategy for tools, and *hybrid* for all else."""
+    """A `RankingPolicy`. The default is the gateway's strategy for tools, and *hybrid* for other
+    kinds."""
     limit: int | None = None
     context: str = ""
-    """What else is known of the task, in words."""
     user: str = ""
     tenant: str = ""
     scopes: str = ""
 
     @property
     def caller(self) -> types.Caller | None:
-        """The other caller that it is asked as; None if none is named."""
+        """Other caller to search as. None if no user, tenant or scopes are given."""
         if not (self.user or self.tenant or self.scopes):
             return None
         scopes = frozenset(self.scopes.split())
@@ -59,7 +58,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A match or a supplement, and why it was found."""
+    """A match or a supplement, with the reasons why it was found."""
 
     kind: str
     """``match``, ``prerequisite``, ``related`` or ``next_step``."""
@@ -67,12 +66,12 @@ class FoundRow:
     ranks: types.EvidenceRanks | None
     why: tuple[str, ...]
     callable: bool
-    """Whether the visitor could call it, with the right to do so."""
+    """True if the visitor may call the entity, given the scope `catalog:call`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """What one search gave."""
+    """Results of one search."""
 
     mode: str
     rows: tuple[FoundRow, ...]
@@ -89,7 +88,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One request, and its answers: a second one if other settings are given."""
+    """One query and its results. Other settings add a second set of results."""
 
     query: str
     kind: str
@@ -103,28 +102,26 @@ class AskData:
     answers: tuple[SearchAnswer, ...] = ()
     can_save: bool
     address: str
-    """Its query, to come back to."""
+    """Query string of this page, to return to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallData:
-    """A tool, the form of its arguments, and how the call ended."""
+    """A tool, the form of its arguments, and the outcome of its call."""
 
     id: str
     description: str
     fields: tuple[FormField, ...]
     confirm: str
-    """Why a call must be confirmed; empty if it need not be."""
+    """Reason why the call must be confirmed. Empty if it needs no confirmation."""
     faults: tuple[str, ...] = ()
-    """Why nothing was called."""
     error: str = ""
-    """Why there is no answer."""
     result: types.InvokeResult | None = None
     seconds: float | None = None
 
 
 class AskPage:
-    """The page that asks the catalog."""
+    """Page that searches the catalog and calls tools."""
 
     place: ClassVar = Place(title="Ask", path="/ask")
 
@@ -134,18 +131,18 @@ class AskPage:
 
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
-        """Search for ``q``, and once more under other settings if there are any."""
+        """Search for ``q``, and a second time if other settings are given."""
         snapshot, fields = await self._gateway.snapshot(), visit.query
-        eligibility, seen = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
+        eligibility, visible = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
             query=fields.get("q", ""),
             kind=fields.get("kind") or "tool",
             server=fields.get("server", ""),
             tags=fields.get("tags", ""),
             other=_settings(fields),
-            kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
-            servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
-            known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
+            kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(visible))})),
+            servers=tuple(sorted(eligibility.servers(visible)))[:MAX_OFFERED],
+            known_tags=tuple(eligibility.tags(visible))[:MAX_OFFERED],
             rankings=self._gateway.searches.rankings,
             can_save=self._options.requests is not None
             and visit.can(ADMIN)
@@ -172,22 +169,24 @@ class AskPage:
             filters=_filters(data),
             ranking=ranking,
             caller=other or visitor,
-            # Who may ask as anybody may know what that caller is not shown.
+            # Administrators who search as another caller may see what that caller cannot.
             explain=_HOST if other else True,
             task=None,
         )
         seconds = time.perf_counter() - began
         snapshot = await self._gateway.snapshot()
         mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
-        shown = {each.id for each in result.shown}
-        tools = {key for key in shown if key in places and mask[places[key]]}
+        result_ids = {match.id for match in result.shown}
+        tools = {key for key in result_ids if key in places and mask[places[key]]}
         return SearchAnswer(
             mode=result.mode,
             rows=tuple(_rows(result, tools)),
             filtered=result.filtered,
             nearest=result.nearest.id if result.nearest else "",
             unmatched=result.unmatched,
-            notes=tuple(f"{types.CODES[each.code]} {each.detail}" for each in result.diagnostics),
+            notes=tuple(
+                f"{types.CODES[match.code]} {match.detail}" for match in result.diagnostics
+            ),
             eligible=result.counts.eligible,
             stages=result.stages,
             seconds=seconds,
@@ -197,16 +196,18 @@ class AskPage:
 
     @page("POST", "/ask/save", right=ADMIN)
     async def save(self, visit: Visit) -> Redirect:
-        """Save a request and the tool that is right for it."""
+        """Save the query as a test request, with the selected tool as the expected one."""
         from gateway.plugins.quality.requests import EvalRequest, save_request  # noqa: PLC0415  (it may not be installed)
 
         path, text = self._options.requests, visit.form.get("q", "")
         if path is None:
-            raise RefusedError(404, "no_requests", "this console has no file of test requests")
+            raise RefusedError(
+                404, "no_requests", "this console was started without a file of test requests"
+            )
         tool = await self._tool(visit, visit.form.get("id", ""))
         request = EvalRequest(text=text, wanted=((tool.id,),))
         added = await in_thread(save_request, path, request)
-        note = f"saved for {tool.id}" if added else f"it was saved for {tool.id} before"
+        note = f"saved for {tool.id}" if added else f"it was already saved for {tool.id}"
         return Redirect(to=f"{CONSOLE}/ask?{visit.form.get('back', '')}", note=note)
 
     @page("GET", "/call/{id:path}", right=CALL)
@@ -217,7 +218,7 @@ class AskPage:
 
     @page("POST", "/call/{id:path}", right=CALL)
     async def call(self, visit: Visit) -> PageView:
-        """Call a tool with what was typed, and show what it answers."""
+        """Call a tool with the submitted arguments and show its result."""
         tool = await self._tool(visit, visit.path["id"])
         arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
         data = replace(await self._call_data(visit, tool), fields=fields)
@@ -225,7 +226,9 @@ class AskPage:
             return _call_page(replace(data, faults=("Confirm the call.",)))
         if any(field.error for field in fields):
             return _call_page(replace(data, faults=("See below.",)))
-        timeout_error = errors.GatewayError(f"no answer in {CALL_TIMEOUT_S:g} s; it may have run")
+        timeout_error = errors.GatewayError(
+            f"no answer within {CALL_TIMEOUT_S:g} s; the tool may have run"
+        )
         began = time.perf_counter()
         approved = "confirm" in visit.form
         work = self._gateway.invoke(tool.id, arguments, caller=visit.caller, approved=approved)
@@ -237,7 +240,11 @@ class AskPage:
         if isinstance(error, errors.InvalidArgumentsError):
             fields, others = with_faults(fields, error.faults)
             return _call_page(replace(data, fields=fields, faults=others or ("See below.",)))
-        reason = str(error) if isinstance(error, errors.GatewayError) else "it failed here"
+        reason = (
+            str(error)
+            if isinstance(error, errors.GatewayError)
+            else "internal error of the gateway"
+        )
         if isinstance(error, errors.UpstreamError) and not error.sent:
             reason += "; nothing was sent"
         return _call_page(replace(data, error=reason))
@@ -276,11 +283,11 @@ def _rows(result: SearchResult, tools: Container[str]) -> Iterator[FoundRow]:
 
 
 def _call_data(tool: Entity, rule: str) -> CallData:
-    confirm = f"The policy {rule!r} wants it confirmed." if rule else ""
+    confirm = f"The policy {rule!r} requires confirmation." if rule else ""
     if needs_approval(tool, "not_read_only") or tool.suspicious:
-        confirm = "It is not known to be read-only: it may change something."
+        confirm = "The tool is not known to be read-only, so it may change data."
     if tool.hints.destructive:
-        confirm = "It may destroy something."
+        confirm = "The tool may destroy data."
     fields = form_fields(tool.definition.input_schema)
     return CallData(id=tool.id, description=tool.description, fields=fields, confirm=confirm)
 

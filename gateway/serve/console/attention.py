@@ -1,4 +1,4 @@
-"""Attention: what wants a person, the most urgent first, each with the one action that mends it."""
+"""Attention page: open issues, most urgent first, each with the action that resolves it."""
 
 from __future__ import annotations
 
@@ -18,30 +18,27 @@ from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect
 from gateway.serve.guard import CONSOLE
 
 MAX_ISSUES = 100
-"""How many are shown at once; a kind can be chosen."""
 _NOTE_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionData:
-    """What wants attention now."""
+    """The open issues."""
 
     at: float
-    """Seconds since the epoch."""
+    """Unix time in seconds."""
     total: int
     counts: Mapping[str, int]
-    """By kind, the most urgent first."""
+    """Number of issues, keyed by kind, most urgent kind first."""
     kind: str
-    """The one that is shown; empty is all."""
     issues: tuple[Issue, ...]
     more: int
-    """How many are not shown."""
     has_commands: bool
-    """Whether there is a configuration file, which commands know."""
+    """True if there is a configuration file, which the commands of issues need."""
 
 
 class AttentionPage:
-    """The page of what wants attention. It names servers and tools whatever scopes they need."""
+    """Page of open issues. It names all servers and tools, regardless of their scopes."""
 
     place: ClassVar = Place(title="Attention", path="/attention", right=ADMIN)
 
@@ -60,14 +57,14 @@ class AttentionPage:
 
     @page("GET", "/attention", right=ADMIN)
     async def show(self, visit: Visit) -> PageView:
-        """Show all, or those of one ``kind``."""
+        """Show all issues, or those of one ``kind``."""
         issues = await self._gateway.issues(reports=self._options.reports)
         counts, kind = Counter(issue.kind for issue in issues), visit.query.get("kind", "")
         chosen = [issue for issue in issues if kind in {"", issue.kind}]
         data = AttentionData(
             at=time.time(),
             total=len(issues),
-            counts={each: counts[each] for each in KINDS if counts[each]},
+            counts={name: counts[name] for name in KINDS if counts[name]},
             kind=kind,
             issues=tuple(chosen[:MAX_ISSUES]),
             more=max(len(chosen) - MAX_ISSUES, 0),
@@ -77,14 +74,14 @@ class AttentionPage:
 
     @page("POST", "/attention/{action}", right=ADMIN)
     async def act(self, visit: Visit) -> Redirect:
-        """Do one action; what it could not do is said on the page.
+        """Run one action. The page shows the reason if it fails.
 
         Raises:
-            RefusedError: 404, or 403 if the caller may not change entities.
+            RefusedError: 404 for an unknown action, 403 if the caller may not change entities.
         """
         act = self._actions.get(visit.path["action"])
         if act is None:
-            raise RefusedError(404, "unknown_page", "there is no such action")
+            raise RefusedError(404, "unknown_page", "unknown action")
         if visit.path["action"] == "disable":
             check_right(visit.caller, WRITE)
         ended = await attempt(act(visit, visit.form.get("id", "")))
@@ -97,7 +94,7 @@ class AttentionPage:
 
     async def _approve(self, visit: Visit, key: str) -> str:
         await self._gateway.approve(key, digest=visit.form.get("digest", ""))
-        return f"Approved {key}: the next search finds it as it is now."
+        return f"Approved {key}. Searches now use its current definition."
 
     async def _accept(self, _visit: Visit, key: str) -> str:
         await self._gateway.accept(key)
@@ -105,15 +102,19 @@ class AttentionPage:
 
     async def _disable(self, _visit: Visit, key: str) -> str:
         await self._gateway.disable(key)
-        return f"Disabled {key}: it is neither found nor called."
+        return f"Disabled {key}. It can no longer be found or called."
 
     async def _retry(self, _visit: Visit, key: str) -> str:
         await self._gateway.retry(key)
-        return f"{key} answers and is listed."
+        return f"{key} answers, and its listing is up to date."
 
     async def _sign_in(self, _visit: Visit, key: str) -> str:
         address = await self._gateway.sign_in(key)
-        return f"Go on at the address of {key} below." if address else f"{key} asks for no sign-in."
+        return (
+            f"Open the sign-in link of {key} below."
+            if address
+            else f"{key} does not require a sign-in."
+        )
 
     async def _refresh(self, _visit: Visit, _key: str) -> str:
         await self._gateway.refresh()

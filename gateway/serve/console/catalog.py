@@ -1,7 +1,8 @@
-"""Catalog: what there is, as a list with facets, and each thing by itself.
+"""Catalog page: a filtered list of entities, and a page for each entity.
 
-The address of the list holds words, facets and chosen ids, so a choice outlives another search. A
-change or an export is of the chosen ids, or of all that words and facets select.
+The address of the list contains the search text, the selected facet values and the chosen ids, so
+a choice survives another search. Changes and exports apply to the chosen ids, or to all entities
+that the text and the facets select.
 """
 
 from __future__ import annotations
@@ -44,29 +45,25 @@ from gateway.serve.http import PATH
 from gateway.types import Access, Entity, Filters, Status
 
 ROWS = 50
-"""Of a page of the list."""
 MAX_CHOSEN = 500
-"""How many ids an address holds."""
+"""Maximum number of ids in an address."""
 MAX_TOOLS = 200
-"""How many tools of a server its page names."""
 MAX_FAILURES = 5
-"""How many of the things that could not be changed a note names."""
+"""Maximum number of failed changes that a message names."""
 MAX_CHARS = 300
-"""How much of a description stands in the list."""
 _LIST = f"{CONSOLE}/catalog"
 _FACETS = ("kind", "server", "tag", "status", "enabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogRow:
-    """An entity of the list."""
+    """An entity in the list."""
 
     id: str
     kind: str
     name: str
     title: str
     description: str
-    """Its first 300 characters."""
     server: str
     status: str
     enabled: bool
@@ -76,54 +73,51 @@ class CatalogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogData:
-    """A page of what words and facets select, and what is chosen."""
+    """A page of the selected entities, and the chosen ids."""
 
     text: str
     rows: tuple[CatalogRow, ...]
     total: int
     facets: tuple[Facet, ...]
     selected: tuple[tuple[str, str], ...]
-    """The selected values, each after its facet."""
+    """Selected facet values, as (facet, value)."""
     chosen: tuple[str, ...]
-    """The chosen ids, at most 500."""
     elsewhere: tuple[str, ...]
-    """Those of them that are not on this page."""
+    """Chosen ids that are not on this page."""
     chosen_query: str
-    """What addresses end with that keep them."""
+    """End of a query string that keeps the chosen ids."""
     next: str
-    """The query of the next page; empty on the last one."""
     has_config: bool
-    """Whether servers can be exported: they stand in a configuration."""
+    """True if the gateway has a configuration file, from which servers can be exported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One entity."""
+    """One entity, with its state, approval and calls."""
 
     entity: Entity
     server_state: str
-    """Of the connection of its server; empty if there is none."""
+    """Connection state of the entity's server. Empty without a connection."""
     use: Access
-    """What is said here, which can be changed here."""
+    """Settings of the catalog for this entity, which this page can change."""
     approved: str
-    """The digest of the approved definition; empty if none is kept."""
+    """Digest of the approved definition. Empty if none is stored."""
     changed: bool
-    """Whether the definition is not the approved one."""
+    """True if the definition differs from the approved one."""
     calls: ToolUse | None
-    """None if nothing is noted."""
+    """Statistics of calls. None if calls are not recorded."""
     tools: tuple[CatalogRow, ...]
-    """Of a server, the first 200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientsData:
-    """What other clients need to use this gateway."""
+    """Configuration snippets for other clients of this gateway."""
 
     snippets: tuple[ClientSnippet, ...]
 
 
 class CatalogPage:
-    """The pages of the catalog."""
+    """Pages of the catalog."""
 
     place: ClassVar = Place(title="Catalog", path="/catalog")
 
@@ -133,23 +127,23 @@ class CatalogPage:
 
     @page("GET", "/catalog")
     async def show(self, visit: Visit) -> PageView:
-        """List what the address selects."""
+        """List the entities that the address selects."""
         query = visit.query
-        found = await self._gateway.catalog.list(
+        entity_page = await self._gateway.catalog.list(
             await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
         )
-        data = _list_data(query, found, has_config=self._options.config is not None)
+        data = _list_data(query, entity_page, has_config=self._options.config is not None)
         return PageView(template="catalog.html", title="Catalog", data=data)
 
     @page("POST", "/catalog", right=WRITE)
     async def change_many(self, visit: Visit) -> Redirect:
-        """Enable, disable or tag what is chosen."""
+        """Enable, disable or tag the chosen entities."""
         action, tags = visit.query.get("do", ""), _words(visit.form.get("tags", ""))
         use = {"enabled": action == "enable"} if action in {"enable", "disable"} else {}
         added, removed = (tags if action == name else [] for name in ("tag", "untag"))
         ids = await self._chosen_ids(visit)
         if not ids or not (use or added or removed):
-            missing = "write tags, with commas between" if ids else "choose something"
+            missing = "enter tags, separated by commas" if ids else "choose something"
             return Redirect(to=_address(visit.form), note=f"Nothing was changed: {missing}.")
         filters = await self._filters(visit)
         report = await self._gateway.catalog.change(
@@ -159,11 +153,13 @@ class CatalogPage:
 
     @page("POST", "/catalog/export/servers", right=ADMIN)
     async def export_servers(self, visit: Visit) -> Response:
-        """Download the servers of what is chosen as an ``mcp.json``, without secrets."""
+        """Download the servers of the chosen entities as ``mcp.json``, without secrets."""
         config = self._options.config
         if config is None:
-            raise RefusedError(404, "no_configuration", "no configuration has these servers")
-        names = servers_of(await self._chosen(visit))
+            raise RefusedError(
+                404, "no_configuration", "the gateway was started without a configuration file"
+            )
+        names = servers_of(await self._chosen_entities(visit))
         text = await in_thread(read_text, config)
         return download(export_servers(text, names, where=config.name).document, "mcp.json")
 
@@ -171,13 +167,13 @@ class CatalogPage:
     async def export_virtual(self, visit: Visit) -> Response:
         """Download the chosen tools as a virtual server."""
         name = visit.form.get("name", "").strip() or "chosen"
-        chosen = await self._chosen(visit)
+        chosen = await self._chosen_entities(visit)
         document = export_virtual_server(name, chosen, self._gateway.original)
         return download(document, "virtual-server.json")
 
     @page("GET", "/catalog/clients")
     async def show_clients(self, visit: Visit) -> PageView:
-        """Show what other clients need; paths of this machine only to administrators."""
+        """Show configuration for other clients. Only administrators see local paths."""
         snippets = client_snippets(
             config=self._options.config if visit.can(ADMIN) else None,
             url=f"{visit.address}{PATH}",
@@ -190,7 +186,7 @@ class CatalogPage:
     async def show_entity(self, visit: Visit) -> PageView:
         """Show one entity."""
         entity, gateway = await self._entity(visit), self._gateway
-        approved, seen = await in_thread(gateway.pin, entity)
+        approved, digest = await in_thread(gateway.pin, entity)
         tenant = None if visit.can(METRICS) else visit.caller.tenant
         noted = gateway.options.usage.record
         data = EntityData(
@@ -198,7 +194,7 @@ class CatalogPage:
             server_state=gateway.server_states().get(entity.server, ""),
             use=await gateway.catalog.use_of(entity),
             approved=approved,
-            changed=approved != seen,
+            changed=approved != digest,
             calls=await gateway.usage.of_tool(entity.id, tenant) if noted else None,
             tools=await self._tools(visit, entity),
         )
@@ -207,7 +203,7 @@ class CatalogPage:
 
     @page("POST", "/catalog/{id:path}", right=WRITE)
     async def change_one(self, visit: Visit) -> Redirect:
-        """Change what is said here of an entity. What is sent as it was shown is not said."""
+        """Change the catalog's settings for an entity. Unchanged form fields are ignored."""
         entity = await self._entity(visit)
         use = await self._gateway.catalog.use_of(entity)
         changes = _changes(visit.form, entity, use)
@@ -219,38 +215,40 @@ class CatalogPage:
 
     async def _filters(self, visit: Visit) -> Filters:
         snapshot = await self._gateway.snapshot()
-        return request_filters(visit.caller, snapshot, shown=EVERYTHING)
+        return request_filters(visit.caller, snapshot, visibility=EVERYTHING)
 
     async def _entity(self, visit: Visit) -> Entity:
         filters = await self._filters(visit)
         entity = await self._gateway.catalog.get(visit.path["id"], filters)
         if entity is None:
-            raise RefusedError(404, "unknown_entity", "there is no such entity: see the catalog")
+            raise RefusedError(
+                404, "unknown_entity", "unknown entity; the catalog lists the entities"
+            )
         return entity
 
     async def _tools(self, visit: Visit, server: Entity) -> tuple[CatalogRow, ...]:
         if server.kind not in SERVER_KINDS:
             return ()
-        found = await self._gateway.catalog.list(await self._filters(visit), limit=None)
-        own = [
-            _row(each, ())
-            for each in found.entities
-            if each.kind == "tool" and each.parent == server.id
+        entity_page = await self._gateway.catalog.list(await self._filters(visit), limit=None)
+        rows = [
+            _row(entity, ())
+            for entity in entity_page.entities
+            if entity.kind == "tool" and entity.parent == server.id
         ]
-        return tuple(own[:MAX_TOOLS])
+        return tuple(rows[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
-        """Return the chosen ids, or those of all that words and facets select."""
+        """Return the chosen ids, or all ids that the text and the facets select."""
         if not visit.form.get("all"):
-            return _chosen(visit.form)
+            return _read_chosen(visit.form)
         filters = await self._filters(visit)
-        found = await self._gateway.catalog.list(filters, _selection(visit.form), limit=None)
-        return [entity.id for entity in found.entities]
+        selected = await self._gateway.catalog.list(filters, _selection(visit.form), limit=None)
+        return [entity.id for entity in selected.entities]
 
-    async def _chosen(self, visit: Visit) -> list[Entity]:
-        wanted, filters = {*await self._chosen_ids(visit)}, await self._filters(visit)
-        found = await self._gateway.catalog.list(filters, limit=None)
-        return [entity for entity in found.entities if entity.id in wanted]
+    async def _chosen_entities(self, visit: Visit) -> list[Entity]:
+        chosen_ids, filters = {*await self._chosen_ids(visit)}, await self._filters(visit)
+        entity_page = await self._gateway.catalog.list(filters, limit=None)
+        return [entity for entity in entity_page.entities if entity.id in chosen_ids]
 
 
 def _selection(fields: Texts) -> Selection:
@@ -265,26 +263,26 @@ def _selection(fields: Texts) -> Selection:
     )
 
 
-def _chosen(fields: Texts) -> tuple[str, ...]:
+def _read_chosen(fields: Texts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fields.getlist("chosen")))[:MAX_CHOSEN]
 
 
 def _pairs(fields: Texts) -> list[tuple[str, str]]:
-    """Return words and facets, without what is empty."""
-    wanted = {"text", *_FACETS}
-    return [(name, value) for name, value in fields.multi_items() if name in wanted and value]
+    """Return the non-empty search text and facet values, as (name, value)."""
+    names = {"text", *_FACETS}
+    return [(name, value) for name, value in fields.multi_items() if name in names and value]
 
 
 def _address(fields: Texts) -> str:
-    """Return the address of the list with the same words, facets and chosen ids."""
-    pairs = [*_pairs(fields), *(("chosen", key) for key in _chosen(fields))]
+    """Return the address of the list with the same text, facet values and chosen ids."""
+    pairs = [*_pairs(fields), *(("chosen", key) for key in _read_chosen(fields))]
     return f"{_LIST}?{urlencode(pairs, errors='replace')}"
 
 
 def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
-    chosen, pairs = _chosen(query), _pairs(query)
+    chosen, pairs = _read_chosen(query), _pairs(query)
     rows = tuple(_row(entity, chosen) for entity in found.entities)
-    shown = {row.id for row in rows}
+    row_ids = {row.id for row in rows}
     keep = urlencode([("chosen", key) for key in chosen], errors="replace")
     more = urlencode([*pairs, ("after", found.next)], errors="replace") if found.next else ""
     return CatalogData(
@@ -294,7 +292,7 @@ def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
         facets=tuple(facet_of(name, found.facets[name], pairs) for name in _FACETS),
         selected=tuple(pair for pair in pairs if pair[0] != "text"),
         chosen=chosen,
-        elsewhere=tuple(key for key in chosen if key not in shown),
+        elsewhere=tuple(key for key in chosen if key not in row_ids),
         chosen_query=f"&{keep}" if keep else "",
         next=more,
         has_config=has_config,
@@ -317,12 +315,12 @@ def _row(entity: Entity, chosen: Collection[str]) -> CatalogRow:
 
 
 def _words(text: str) -> list[str]:
-    """Return what stands between commas."""
+    """Split *text* at commas. Empty parts are omitted."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 
 def _changes(form: Texts, entity: Entity, use: Access) -> dict[str, Any]:
-    """Return what a sent form changes, by the names of `Access`."""
+    """Return the changes in a submitted form, keyed by field of `Access`."""
     lines = form.get("examples", "").splitlines()
     text = "\n".join(form.get("search_text", "").splitlines()).strip()
     sent: dict[str, tuple[object, object]] = {

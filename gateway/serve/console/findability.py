@@ -1,4 +1,4 @@
-"""Findability: what test requests find, tool by tool; runs, and comparisons of two."""
+"""Findability page: evaluations with test requests, tool by tool, and their comparison."""
 
 from __future__ import annotations
 
@@ -41,57 +41,52 @@ from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 PER_PAGE = 50
-"""So many rows of a list are shown."""
 MAX_REQUESTS_BYTES = 8 * 1024 * 1024
-"""A larger file of test requests is refused."""
 PATH = "/findability"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindabilityData:
-    """What the page shows."""
+    """Content of the page."""
 
     reports: tuple[StoredReport, ...]
-    """The newest first."""
     keeps_reports: bool
     requests_file: str
     run: RunProgress | None
-    """Of the last run since the start of the server; None if there was none."""
+    """Progress of the last run of this process. None before the first run."""
     name: str
-    """Of the chosen report."""
     compared: str
-    """The name of the older report that it is compared with; empty for none."""
+    """Name of the older report to compare with. Empty without a comparison."""
     query: str
     sort: str
     page: int
-    """Of the tools, from 1."""
     pages: int = 1
     report: EvalReport | None = None
-    """Its lists hold what fits the query, `PER_PAGE` each: tools as they are sorted, and of the
-    outcomes those that missed a tool. Its catalog is left out."""
+    """The report without its catalog. Each list has at most `PER_PAGE` rows that match `query`.
+    Tools are sorted by `sort`. Only outcomes that missed a tool are listed."""
     counts: Mapping[str, int]
-    """How many there are of what lists hold a part of."""
+    """Number of rows in each complete list."""
     tokens: Mapping[str, int]
-    """Of the definitions of the tools that are shown, estimated; a tool that is gone has none."""
+    """Estimated tokens of the definitions of the listed tools, keyed by id. Removed tools are
+    missing."""
     calls: Mapping[str, int] | None = None
-    """That are noted, by tool; None if none are noted."""
+    """Number of recorded calls, keyed by tool id. None if calls are not recorded."""
     comparison: Comparison | None = None
-    """Wins and losses, `PER_PAGE` each."""
+    """Comparison with the older report, with at most `PER_PAGE` wins and losses."""
     same_catalog: bool = True
-    """Whether the compared reports are of the same tools."""
+    """True if both reports evaluated the same tools."""
     error: str = ""
-    """Why a report cannot be shown or compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """How far a run is."""
+    """Progress of the current or last run."""
 
     run: RunProgress | None
 
 
 class FindabilityPage:
-    """The page of evaluations."""
+    """Page of evaluations."""
 
     place: ClassVar = Place(title="Findability", path=PATH, right=ADMIN)
 
@@ -102,36 +97,36 @@ class FindabilityPage:
 
     @page("GET", PATH, right=ADMIN)
     async def show(self, visit: Visit) -> PageView:
-        """Show the report ``run``, or the newest, beside the one called ``with``."""
+        """Show the report ``run`` or the newest one, compared with the report ``with``."""
         snapshot = await self._gateway.snapshot()
         data = await in_thread(self._data, visit, snapshot)
         return PageView(template="findability.html", title="Findability", data=data)
 
     @page("GET", f"{PATH}/run", right=ADMIN)
     async def progress(self, _visit: Visit) -> PageView:
-        """Show how far the run is."""
+        """Show the progress of the run."""
         return PageView(template="run.html", title="Run", data=RunData(run=self._progress))
 
     @page("POST", f"{PATH}/run", right=ADMIN)
     async def start(self, visit: Visit) -> Redirect:
-        """Start a run, if none goes on."""
+        """Start a run, unless one is in progress."""
         if self._run is not None and self._run.progress.running:
-            return Redirect(to=CONSOLE + PATH, note="One run goes on already.")
+            return Redirect(to=CONSOLE + PATH, note="A run is already in progress.")
         curve = bool(visit.form.get("curve", ""))
         work = partial(self._evaluate, visit.caller, curve)
         self._run = EvalRun(self._gateway.bridge, work, self._folder)
-        return Redirect(to=CONSOLE + PATH, note="The run has begun.")
+        return Redirect(to=CONSOLE + PATH, note="The run has started.")
 
     @page("POST", f"{PATH}/cancel", right=ADMIN)
     async def cancel(self, _visit: Visit) -> Redirect:
-        """End the run that goes on."""
+        """Cancel the run in progress."""
         if self._run is not None:
             self._run.cancel()
         return Redirect(to=CONSOLE + PATH)
 
     @page("GET", f"{PATH}/report", right=ADMIN)
     async def download(self, visit: Visit) -> Response:
-        """Return the report ``run`` as a file that shows all of it."""
+        """Return the complete report ``run`` as an HTML file."""
         name, snapshot = visit.query.get("run", ""), await self._gateway.snapshot()
         text = await in_thread(lambda: to_page(self._load(name, visit.caller, snapshot)))
         file = re.sub(r"[^0-9A-Za-z.-]", "_", name.removesuffix(".json"))
@@ -150,30 +145,32 @@ class FindabilityPage:
     @property
     def _folder(self) -> Path:
         if self._options.reports is None:
-            raise InvalidRequestError("this gateway was given no folder for reports")
+            raise InvalidRequestError("this gateway was started without a folder for reports")
         return self._options.reports
 
     async def _evaluate(self, caller: Caller, curve: bool, progress: Progress) -> EvalReport:
-        own = await in_thread(_own_requests, self._options.requests)
+        requests = await in_thread(_read_requests, self._options.requests)
         tokens = await token_counter(self._gateway, caller=caller)
         report = await evaluate_catalog(
-            self._gateway, own, caller=caller, tokens=tokens, progress=progress
+            self._gateway, requests, caller=caller, tokens=tokens, progress=progress
         )
         if not curve:
             return report
         return await with_curve(report, self._gateway, self._options.documents, progress)
 
     def _load(self, name: str, caller: Caller, snapshot: Snapshot) -> EvalReport:
-        """Return a report; refuse one that names a tool which *caller* may not see."""
+        """Return a report. Reject a report that names tools hidden from *caller*."""
         report, positions = load_report(self._folder, name), snapshot.eligibility.by_id
         tools = (snapshot.entities[positions[key]] for key in report.catalog if key in positions)
         if not all(caller.holds(tool.scopes) for tool in tools):
-            raise RefusedError(403, "scope_missing", "it names tools that your token may not see")
+            raise RefusedError(
+                403, "scope_missing", "the report names tools that your token may not see"
+            )
         return report
 
     def _data(self, visit: Visit, snapshot: Snapshot) -> FindabilityData:
         reports = list_reports(self._folder)[::-1] if self._options.reports else ()
-        newest = next((each.name for each in reports if not each.error), "")
+        newest = next((stored.name for stored in reports if not stored.error), "")
         number = visit.query.get("page", "")
         data = FindabilityData(
             reports=reports,
@@ -203,35 +200,35 @@ class FindabilityPage:
         self, data: FindabilityData, report: EvalReport, caller: Caller, snapshot: Snapshot
     ) -> FindabilityData:
         by_id, calls = snapshot.eligibility.by_id, self._calls(caller)
-        found = _search(report, data.query.casefold())
-        present = [snapshot.entities[by_id[each.id]] for each in found.tools if each.id in by_id]
+        filtered = _filter_report(report, data.query.casefold())
+        present = [snapshot.entities[by_id[row.id]] for row in filtered.tools if row.id in by_id]
         tokens = Counter({tool.id: schema_tokens(tool) for tool in present})
-        key = _worst_first(data.sort, tokens, calls or Counter())
-        tools = sorted(found.tools, key=lambda tool: (key(tool), tool.id))
+        key = _sort_key(data.sort, tokens, calls or Counter())
+        tools = sorted(filtered.tools, key=lambda tool: (key(tool), tool.id))
         pages = max(1, math.ceil(len(tools) / PER_PAGE))
         number = min(data.page, pages)
-        shown = tools[PER_PAGE * (number - 1) : PER_PAGE * number]
+        page_tools = tools[PER_PAGE * (number - 1) : PER_PAGE * number]
         return replace(
             data,
             page=number,
             pages=pages,
             report=replace(
-                found,
-                tools=tuple(shown),
-                pairs=found.pairs[:PER_PAGE],
-                outcomes=found.outcomes[:PER_PAGE],
-                untested=found.untested[:PER_PAGE],
+                filtered,
+                tools=tuple(page_tools),
+                pairs=filtered.pairs[:PER_PAGE],
+                outcomes=filtered.outcomes[:PER_PAGE],
+                untested=filtered.untested[:PER_PAGE],
             ),
             counts={
                 "catalog": len(report.catalog),
-                "never_found": sum(not each.findable for each in report.tools),
+                "never_found": sum(not row.findable for row in report.tools),
                 "tools": len(tools),
-                "pairs": len(found.pairs),
-                "missed": len(found.outcomes),
-                "untested": len(found.untested),
+                "pairs": len(filtered.pairs),
+                "missed": len(filtered.outcomes),
+                "untested": len(filtered.untested),
             },
-            tokens={each.id: tokens[each.id] for each in shown if each.id in tokens},
-            calls=None if calls is None else {each.id: calls[each.id] for each in shown},
+            tokens={row.id: tokens[row.id] for row in page_tools if row.id in tokens},
+            calls=None if calls is None else {row.id: calls[row.id] for row in page_tools},
         )
 
     def _calls(self, caller: Caller) -> Counter[str] | None:
@@ -247,27 +244,27 @@ class FindabilityPage:
         return counts
 
 
-def _search(report: EvalReport, word: str) -> EvalReport:
-    """Return what of *report* holds *word*, of the outcomes only those that missed a tool."""
+def _filter_report(report: EvalReport, word: str) -> EvalReport:
+    """Return *report* with only rows that contain *word*, and outcomes that missed a tool."""
 
     def fits(*texts: str) -> bool:
         return any(word in text.casefold() for text in texts)
 
-    missed = (each for each in report.outcomes if each.missed)
+    missed = (row for row in report.outcomes if row.missed)
     return replace(
         report,
         catalog={},
-        tools=tuple(each for each in report.tools if fits(each.id)),
-        pairs=tuple(each for each in report.pairs if fits(each.wanted, each.first)),
-        outcomes=tuple(each for each in missed if fits(each.request.text, *each.tools)),
-        untested=tuple(each for each in report.untested if fits(each)),
+        tools=tuple(row for row in report.tools if fits(row.id)),
+        pairs=tuple(row for row in report.pairs if fits(row.wanted, row.first)),
+        outcomes=tuple(row for row in missed if fits(row.request.text, *row.tools)),
+        untested=tuple(row for row in report.untested if fits(row)),
     )
 
 
-def _worst_first(
+def _sort_key(
     sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
 ) -> Callable[[ToolReport], float]:
-    """Return the key by which tools are sorted; an unknown *sort* is by how often one is found."""
+    """Return the sort key of tools. An unknown *sort* means *found*, the share of requests."""
     keys: dict[str, Callable[[ToolReport], float]] = {
         "found": lambda tool: tool.found / tool.requests,
         "hit@1": lambda tool: tool.first / tool.requests,
@@ -280,7 +277,7 @@ def _worst_first(
     return keys.get(sort, keys["found"])
 
 
-def _own_requests(file: Path | None) -> Sequence[EvalRequest]:
+def _read_requests(file: Path | None) -> Sequence[EvalRequest]:
     text = read_text(file, max_bytes=MAX_REQUESTS_BYTES) if file else ""
     return parse(text, where=str(file)).requests if text.strip() else ()
 
@@ -288,11 +285,13 @@ def _own_requests(file: Path | None) -> Sequence[EvalRequest]:
 def _with_comparison(
     data: FindabilityData, before: EvalReport, after: EvalReport
 ) -> FindabilityData:
-    found = compare(before, after, other_catalog=True)
-    counts = {"wins": len(found.wins), "losses": len(found.losses)}
+    comparison = compare(before, after, other_catalog=True)
+    counts = {"wins": len(comparison.wins), "losses": len(comparison.losses)}
     return replace(
         data,
-        comparison=replace(found, wins=found.wins[:PER_PAGE], losses=found.losses[:PER_PAGE]),
+        comparison=replace(
+            comparison, wins=comparison.wins[:PER_PAGE], losses=comparison.losses[:PER_PAGE]
+        ),
         counts={**data.counts, **counts},
         same_catalog=before.catalog == after.catalog,
     )

@@ -1,7 +1,7 @@
-"""A form for the arguments of a call, made of a JSON Schema, and its fields read again. Pure.
+"""HTML forms for tool arguments: fields from a JSON Schema, and arguments from submitted fields.
 
-Schemas are a stranger's: what is not understood is typed as JSON, and nothing here judges whether
-arguments fit the schema; the call does.
+Schemas come from third parties. Unsupported parts are entered as JSON. The form does not check
+arguments against the schema, because the call does. All functions are pure.
 """
 
 from __future__ import annotations
@@ -16,55 +16,51 @@ from gateway.runtime.json_schema import as_object, as_objects, as_text, as_texts
 from gateway.types import JsonObject
 
 Control = Literal["text", "number", "integer", "choice", "lines", "json"]
-"""*text* may have several lines; *lines* is a list with an item in each line."""
+"""Kind of input. *text* may have several lines. *lines* is a list with one item per line."""
 MAX_FIELDS = 60
-"""Further properties are typed as JSON."""
+"""Maximum number of fields. Further properties are entered as JSON."""
 MAX_CHOICES = 200
 REST = "rest"
-"""The key of the last field: further arguments as one JSON object."""
+"""Key of the last field, for further arguments as one JSON object."""
 _MAX_STEPS = 8
-"""How many references and choices of one lead to the schema that says the type."""
+"""Maximum number of references and single branches followed to find a type."""
 _TYPES: Mapping[str, Control] = {"string": "text", "number": "number", "integer": "integer"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One argument."""
+    """One argument in the form."""
 
     key: str
-    """The name of the field in the form."""
     name: str
-    """The name of the argument; empty for `REST`."""
+    """Name of the argument. Empty for `REST`."""
     control: Control
     items: Control = "text"
-    """Of *lines*: what each line holds."""
+    """Kind of each item, if `control` is *lines*."""
     required: bool = False
     description: str = ""
     hints: tuple[str, ...] = ()
-    """Default, examples and bounds, in words."""
     choices: tuple[tuple[str, str], ...] = ()
-    """The values that it may have, as JSON, and what is shown for each."""
+    """Allowed values, as (JSON, label)."""
     value: str = ""
-    """What was typed, or is there at first."""
     error: str = ""
-    """What is wrong with it; empty if nothing is known to be."""
 
 
 def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
-    """Return a field for each property of *schema*, required ones first, and `REST`."""
+    """Return a field for each property of *schema*, required ones first, then `REST`."""
     properties, required = as_object(schema.get("properties")), {*as_texts(schema.get("required"))}
     names = sorted((str(name) for name in properties), key=lambda name: name not in required)
     fields = [
         _field(name, properties[name], schema, required=name in required)
         for name in names[:MAX_FIELDS]
     ]
-    about = "What the fields above cannot say, as one JSON object; it comes before them."
+    about = "Additional arguments as one JSON object. They take precedence over the fields above."
     return (*fields, FormField(key=REST, name="", control="json", description=about))
 
 
 def _field(name: str, source: object, root: JsonObject, *, required: bool) -> FormField:
-    schema = _plain(source, root)
+    schema = _resolve_schema(source, root)
     control, items, choices = _control(schema, root)
     return FormField(
         key=f"arg.{name}",
@@ -79,8 +75,8 @@ def _field(name: str, source: object, root: JsonObject, *, required: bool) -> Fo
     )
 
 
-def _plain(source: object, root: JsonObject) -> JsonObject:
-    """Return the schema that says the type: behind references, and without null beside it."""
+def _resolve_schema(source: object, root: JsonObject) -> JsonObject:
+    """Return the schema that declares the type, with references resolved and null removed."""
     schema = dict(as_object(source))
     for _ in range(_MAX_STEPS):
         inner: object = None
@@ -88,7 +84,7 @@ def _plain(source: object, root: JsonObject) -> JsonObject:
             inner = resolve_pointer(schema.pop("$ref"), root)
         for key in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(key) if inner is None else None
-            usable = [each for each in as_objects(branches) if each.get("type") != "null"]
+            usable = [branch for branch in as_objects(branches) if branch.get("type") != "null"]
             if len(usable) == 1:
                 inner = usable[0]
                 del schema[key]
@@ -101,19 +97,21 @@ def _plain(source: object, root: JsonObject) -> JsonObject:
 def _control(
     schema: JsonObject, root: JsonObject
 ) -> tuple[Control, Control, tuple[tuple[str, str], ...]]:
-    """Return the control, that of items, and the choices."""
+    """Return the control, the control of list items, and the choices."""
     kind = schema.get("type")
     if isinstance(kind, list):
-        kinds = [each for each in kind if each != "null"]
+        kinds = [value for value in kind if value != "null"]
         kind = kinds[0] if len(kinds) == 1 else None
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if kind == "boolean" and not isinstance(values, list):
         values = [True, False]
     if isinstance(values, list) and 0 < len(values) <= MAX_CHOICES:
-        named = ((_dump(each), each if isinstance(each, str) else _dump(each)) for each in values)
+        named = (
+            (_dump(value), value if isinstance(value, str) else _dump(value)) for value in values
+        )
         return "choice", "text", tuple(named)
     if kind == "array":
-        items = _TYPES.get(str(_plain(schema.get("items"), root).get("type")))
+        items = _TYPES.get(str(_resolve_schema(schema.get("items"), root).get("type")))
         return ("lines", items, ()) if items else ("json", "text", ())
     return _TYPES.get(str(kind), "json"), "text", ()
 
@@ -122,14 +120,14 @@ def _hints(schema: JsonObject) -> tuple[str, ...]:
     examples = schema.get("examples")
     listed = examples[:3] if isinstance(examples, list) else []
     bounds = (f"{key} {_dump(schema[key])}" for key in ("default", *_BOUNDS) if key in schema)
-    return (*bounds, *(f"for example {_dump(each)}" for each in listed))
+    return (*bounds, *(f"for example {_dump(example)}" for example in listed))
 
 
 def read_value(field: FormField, text: str) -> object:
-    """Return the value that *text* is for *field*.
+    """Parse *text* as the value of *field*.
 
     Raises:
-        ValueError: It is none; the message says what belongs there.
+        ValueError: If the text is not a valid value. The message says what is required.
     """
     if field.control == "choice":
         if text not in dict(field.choices):
@@ -152,20 +150,20 @@ def _read_plain(control: Control, text: str) -> object:
     try:
         value = json.loads(text, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        wanted = "this is no number" if control != "json" else f"this is no JSON: {error}"
-        raise ValueError(wanted) from None
+        message = "not a number" if control != "json" else f"invalid JSON: {error}"
+        raise ValueError(message) from None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if control in ("number", "integer") and not is_number:
-        raise ValueError("this is no number")
+        raise ValueError("not a number")
     if control == "integer" and value != int(value):
-        raise ValueError("this is no whole number")
+        raise ValueError("not a whole number")
     return value
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no JSON number")
+        raise ValueError(f"{text} is not a JSON number")
     return value
 
 
@@ -176,17 +174,17 @@ def _dump(value: object) -> str:
 def read_form(
     fields: Iterable[FormField], form: Mapping[str, str]
 ) -> tuple[dict[str, object], tuple[FormField, ...]]:
-    """Read the arguments that were typed. A field that is left blank is not sent.
+    """Read the submitted arguments. Blank fields are omitted.
 
     Args:
-        fields: As `form_fields` made them.
-        form: The texts by key.
+        fields: The fields from `form_fields`.
+        form: Submitted texts, keyed by form field.
 
     Returns:
-        The arguments, and the fields with what was typed and what is wrong with it.
+        The arguments, and the fields with the submitted texts and their faults.
     """
     arguments: dict[str, object] = {}
-    rest: object = {}
+    additional: object = {}
     filled = []
     for field in fields:
         text = form.get(field.key, "").replace("\r\n", "\n")
@@ -196,16 +194,16 @@ def read_form(
                 is_list = field.required and field.control == "lines"
                 arguments |= {field.name: []} if is_list else {}
             elif field.key == REST:
-                rest = read_value(field, text)
-                error = "" if isinstance(rest, dict) else "this is no JSON object"
+                additional = read_value(field, text)
+                error = "" if isinstance(additional, dict) else "not a JSON object"
             else:
                 arguments[field.name] = read_value(field, text)
         except ValueError as fault:
             error = str(fault)
         filled.append(replace(field, value=text, error=error))
-    arguments |= rest if isinstance(rest, dict) else {}
+    arguments |= additional if isinstance(additional, dict) else {}
     return arguments, tuple(
-        replace(field, error="it is required")
+        replace(field, error="required")
         if field.required and not field.error and field.name not in arguments
         else field
         for field in filled
@@ -215,10 +213,10 @@ def read_form(
 def with_faults(
     fields: Sequence[FormField], faults: Iterable[str]
 ) -> tuple[tuple[FormField, ...], tuple[str, ...]]:
-    """Put *faults* as `gateway.catalog.arguments` tells them beside the fields that they are about.
+    """Assign *faults* to the fields that they concern.
 
     Returns:
-        The fields, and the faults that are about none of them.
+        The fields with their faults, and the faults that concern none of them.
     """
     names, others = {field.name for field in fields if field.name}, []
     by_name: dict[str, list[str]] = {}
@@ -229,5 +227,5 @@ def with_faults(
             by_name.setdefault(name, []).append(detail)
         else:
             others.append(fault)
-    placed = (replace(each, error="; ".join(by_name.get(each.name, ()))) for each in fields)
-    return tuple(placed), tuple(others)
+    with_errors = (replace(field, error="; ".join(by_name.get(field.name, ()))) for field in fields)
+    return tuple(with_errors), tuple(others)

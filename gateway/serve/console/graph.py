@@ -1,4 +1,4 @@
-"""The page Graph: what lies around an entity and who says so, paths, prerequisites, decisions."""
+"""Graph page: neighbours of an entity, paths, prerequisites, and decisions on edges."""
 
 from __future__ import annotations
 
@@ -34,42 +34,40 @@ from gateway.serve.guard import CONSOLE
 
 HOPS = ("1", "2", "3")
 MAX_PROPOSED = 100
-"""Proposed edges that are shown at once; each decision brings the next."""
+"""Maximum number of proposed edges on the page. Each decision makes room for the next edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphData:
-    """Where a node is chosen, and what waits for a decision."""
+    """Nodes to choose from, and edges that wait for a decision."""
 
     query: str
     found: tuple[GraphNode, ...]
-    """Without a query, those with the most edges."""
+    """Nodes that match the query. Without a query, the nodes with the most edges."""
     proposed: tuple[GraphEdge, ...]
     omitted: int
-    """How many more are proposed."""
     can_decide: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeData:
-    """One node, and what lies around it."""
+    """One node and its neighbourhood."""
 
     node: GraphNode
     hops: int
     around: Neighbourhood
     order: PrerequisiteOrder
     end: str
-    """Where paths are wanted to; empty for none."""
+    """Node at the end of the requested paths. Empty without a request."""
     paths: tuple[tuple[GraphEdge, ...], ...]
     fault: str
-    """Why no path could be looked for."""
     can_decide: bool
-    """Whether there is a folder of documents to write to."""
+    """True if decisions can be written to a folder of documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionData:
-    """An edge, and what a decision on it would change."""
+    """An edge, and the changes that a decision on it would make."""
 
     verdict: str
     """``accept`` or ``reject``."""
@@ -77,15 +75,14 @@ class DecisionData:
     predicate: str
     object: str
     path: str
-    """The document, relative to the folder of documents."""
+    """Path of the document, relative to the folder of documents."""
     diff: str
-    """Empty if the document says so already."""
+    """Difference of the document. Empty if the document already contains the decision."""
     revision: str
-    """The digest of the document before."""
 
 
 class GraphPage:
-    """The page that shows the graph and writes decisions on its edges."""
+    """Page that shows the graph and writes decisions on its edges."""
 
     place: ClassVar = Place(title="Graph", path="/graph")
 
@@ -95,7 +92,7 @@ class GraphPage:
 
     @page("GET", "/graph")
     async def choose(self, visit: Visit) -> PageView:
-        """Find nodes by ``q``; list what is proposed."""
+        """Find nodes by ``q``, and list the proposed edges."""
         view, query = await self._view(visit), visit.query.get("q", "")
 
         def data() -> GraphData:
@@ -112,7 +109,7 @@ class GraphPage:
 
     @page("GET", "/graph/-/decide", right=WRITE)
     async def look(self, visit: Visit) -> PageView:
-        """Show what a decision would change."""
+        """Show the changes that a decision would make."""
         edit = await self._edit(visit, visit.query)
         data = DecisionData(
             **_edge_of(visit.query), path=edit.path, diff=edit.diff, revision=edit.revision
@@ -121,11 +118,11 @@ class GraphPage:
 
     @page("POST", "/graph/-/decide", right=WRITE)
     async def decide(self, visit: Visit) -> Redirect:
-        """Write a decision, if the document is still the one that was shown."""
+        """Write a decision, if the document has not changed since it was shown."""
         edit = await self._edit(visit, visit.form)
         edge, place = _edge_of(visit.form), edit.path
         if edit.revision != visit.form.get("revision"):
-            note = f"{place} was changed meanwhile: look at the difference again."
+            note = f"{place} has changed since. Check the difference again."
             return Redirect(to=f"{CONSOLE}/graph/-/decide?{urlencode(edge)}", note=note)
         await in_thread(edit.write)
         self._gateway.reread_graph()
@@ -134,7 +131,7 @@ class GraphPage:
 
     @page("GET", "/graph/{id:path}")
     async def show(self, visit: Visit) -> PageView:
-        """Show what is at most ``hops`` edges away, and the paths ``to`` another node."""
+        """Show the nodes within ``hops`` edges, and the paths ``to`` another node."""
         view, name = await self._view(visit), visit.path["id"]
         hops, end = visit.query.get("hops", ""), visit.query.get("to", "").strip()
         try:
@@ -173,7 +170,9 @@ class GraphPage:
     async def _edit(self, visit: Visit, fields: Texts) -> GraphEdit:
         folder, view, edge = self._folder, await self._view(visit), _edge_of(fields)
         if folder is None:
-            raise RefusedError(404, "no_documents", "the gateway reads no folder of documents")
+            raise RefusedError(
+                404, "no_documents", "the gateway was started without a folder of graph documents"
+            )
         return await in_thread(
             view.plan_edit,
             "reject" if edge["verdict"] == "reject" else "accept",

@@ -1,8 +1,9 @@
-"""The last spans of the process, in memory, and streams of events for those who watch.
+"""Recent spans of the process, in memory, and streams of new spans for the activity page.
 
-* Spans of the gateway and of the MCP SDK are recorded, no other library's: a URL may hold a secret.
-* Neither events nor messages of failures are recorded, and of the SDK's spans no name that a client
-  wrote: they may hold content. What the host has captured of content is clipped.
+* Only spans of the gateway and of the MCP SDK are recorded. URLs in other spans may contain
+  secrets.
+* Events and error messages are not recorded, because they may contain content. Names from clients
+  in the SDK's spans are not recorded either. Captured content is truncated.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from gateway.runtime.telemetry_names import SCOPE
 Kind: TypeAlias = Literal[
     "conversation", "call", "search", "meta_tool", "build", "model", "request"
 ]
-"""What a span is: *build* is one of the index, *model* a request to a model, *request* is MCP's."""
+"""Kind of a span. *build* builds the index, *model* is a request to a model, *request* an MCP
+request."""
 Value: TypeAlias = str | int | float | bool
 MAX_SPANS = 2000
 MAX_CHARS = 1000
-"""Of a name or an attribute."""
 MAX_EVENTS = 100
-"""That wait for slow readers."""
+"""Maximum number of events kept for slow readers."""
 MAX_STREAMS = 8
-"""Of one owner."""
 HEARTBEAT_S = 15.0
 STREAM_S = 600.0
-"""How long a stream lasts: a browser opens it again, and its session is checked again."""
+"""Maximum duration of a stream, in seconds. The browser reconnects, which checks its session
+again."""
 _MCP_SCOPE = "mcp-python-sdk"
 _KINDS: Mapping[str, Kind] = {
     "retrieval": "search",
@@ -54,34 +55,32 @@ _SERVERS = ("gateway.server.name", "gen_ai.provider.name")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRecord:
-    """One span that has ended."""
+    """A span that has ended."""
 
     trace: str
     id: str
     parent: str
-    """An id; "" if there is none."""
     kind: Kind
     name: str
     target: str
-    """The tool, the model or the agent; of a search its strategy; "" for none."""
+    """Name of the tool, model or agent, or strategy of a search. Empty if unknown."""
     server: str
-    """Of a tool; of a model its provider; "" for none."""
+    """Server of a tool, or provider of a model. Empty if unknown."""
     start: float
-    """Unix time in seconds."""
     ms: float
     error: str
-    """The type of its error; "" if it did not fail."""
+    """Error type. Empty if the span did not fail."""
     attributes: Mapping[str, Value]
 
 
 class SpanRing(SpanProcessor):
-    """The last spans. A host adds it to its tracer provider; any thread may use it.
+    """Ring buffer of recent spans. Add it to the host's tracer provider. It is thread-safe.
 
     Args:
-        max_spans: One more takes the place of the oldest.
+        max_spans: Capacity. A new span replaces the oldest.
     """
 
-    # No lock: a finalizer may end a span while its thread holds one.
+    # No lock, because a finalizer may end a span in a thread that already has the lock.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
         self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
@@ -91,11 +90,11 @@ class SpanRing(SpanProcessor):
 
     @property
     def spans(self) -> list[SpanRecord]:
-        """Those that are held, in the order in which they ended."""
+        """Stored spans in the order in which they ended."""
         return list(self._spans)
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Record *span*; a root, a call or a search is an event."""
+        """Record *span*. Roots, calls and searches are also events for the streams."""
         record = _record(span)
         if record is None:
             return
@@ -107,25 +106,25 @@ class SpanRing(SpanProcessor):
 
     def _wake_readers(self) -> None:
         for _, loop, ready in list(self._readers):
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(ready.set)
 
     def shutdown(self) -> None:
-        """End all streams, and from now on each at once. Spans are recorded on."""
+        """End all streams, also new ones. Spans are still recorded."""
         self._is_closed = True
         self._wake_readers()
 
     def has_room(self, owner: object) -> bool:
-        """Return whether *owner* may have one more stream."""
-        return sum(each[0] == owner for each in self._readers) < MAX_STREAMS
+        """Return whether *owner* may open another stream."""
+        return sum(reader[0] == owner for reader in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
-        """Yield events as they happen, in the format of server-sent events (WHATWG HTML, 9.2).
+        """Yield new events in the format of server-sent events (WHATWG HTML, 9.2).
 
-        ``span`` is a record as JSON, without its attributes. ``missed`` is how many events a slow
-        reader has lost, the oldest ones. Where there is none for long a comment goes out, so that
-        nothing in between gives up. It ends at `shutdown`, after `STREAM_S`, and at once where
-        *owner* has no room: many may have begun since that was asked.
+        ``span`` events contain a record as JSON without attributes. ``missed`` events contain the
+        number of events lost because the reader was too slow. Idle streams send comments, so that
+        proxies do not close them. A stream ends at `shutdown` or after `STREAM_S`. It also ends at
+        once if *owner* has no room, because other streams may have started since `has_room`.
         """
         if not self.has_room(owner):
             return
@@ -141,14 +140,14 @@ class SpanRing(SpanProcessor):
                         await reader[2].wait()
                 reader[2].clear()
                 new = [event for event in list(self._events) if event[0] > last]
-                yield "".join(_written(new, last)) or ":\n\n"
+                yield "".join(_format_events(new, last)) or ":\n\n"
                 last = new[-1][0] if new else last
         finally:
             self._readers.remove(reader)
 
 
-def _written(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
-    """Write *events*, of which *last* is the number of the one before."""
+def _format_events(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
+    """Yield *events* in SSE format, after the event with the number *last*."""
     if events and (missed := events[0][0] - last - 1):
         yield f"event: missed\ndata: {missed}\n\n"
     for _, record in events:

@@ -1,4 +1,4 @@
-"""Access tokens of identity providers: the gateway as a resource server of OAuth 2.1."""
+"""Access tokens of identity providers: the gateway as an OAuth 2.1 resource server."""
 
 from gateway.serve.identity.access_tokens import LEEWAY_S as LEEWAY_S
 from gateway.serve.identity.code_flow import ProviderSignIn as ProviderSignIn

@@ -1,9 +1,9 @@
-"""JSON Web Tokens as access tokens (RFC 9068): verified, they name a party.
+"""Verification of JSON Web Tokens as access tokens (RFC 9068), and of ID tokens.
 
-* The signature is one of an allow list, by a key of the issuer's own set that the header names by
-  its id. Nothing else of a header is followed (``jku``, ``x5u``, ``jwk``).
-* Issuer, audience, subject and expiry must be there and right. What tells that it is another kind
-  of token (an ID token, a refresh token, one bound to a key that we do not check) is refused.
+* The signature algorithm must be allowed, and the key must be one of the issuer's own keys, with
+  the id in the header. Other references in a header (``jku``, ``x5u``, ``jwk``) are ignored.
+* Issuer, audience, subject and expiry are required and checked. Tokens of another kind are
+  rejected: ID tokens, refresh tokens, and tokens bound to a key that the gateway does not check.
 """
 
 from __future__ import annotations
@@ -24,42 +24,46 @@ from gateway.serve.identity.provider_keys import RETRY_S, Key, ProviderKeys
 from gateway.types.caller import Secret
 
 LEEWAY_S = 30.0
-"""How far clocks may be apart."""
+"""Maximum difference between clocks, in seconds."""
 MAX_TOKEN_CHARS = 16 * 1024
-"""A longer token is not looked at."""
+"""Longer tokens are rejected without parsing."""
 _LATEST = 2**53
 _ACCESS_TOKEN = frozenset({"at+jwt", "application/at+jwt"})
 _TYPES = _ACCESS_TOKEN | {"jwt", ""}
-"""What a header may say of the type, in small letters. Other kinds of tokens name theirs."""
+"""Accepted values of ``typ`` in the header, in lower case. Other kinds of tokens have other
+types."""
 _OTHER_KINDS = frozenset({"id", "refresh", "offline", "logout"})
-"""What Keycloak (``typ``) and Cognito (``token_use``) call other tokens in the claims."""
-_OF_A_SIGN_IN = "it is an ID token"
-_OF_OTHERS: Mapping[str, str] = {
-    "at_hash": _OF_A_SIGN_IN,
-    "c_hash": _OF_A_SIGN_IN,
-    "nonce": _OF_A_SIGN_IN,
-    "events": "it tells of an event",
-    "cnf": "it is bound to a key: only plain bearer tokens are accepted",
+"""Claims of other kinds of tokens at Keycloak (``typ``) and Cognito (``token_use``)."""
+_IS_ID_FAULT = "the token is an ID token"
+_REJECTED_CLAIMS: Mapping[str, str] = {
+    "at_hash": _IS_ID_FAULT,
+    "c_hash": _IS_ID_FAULT,
+    "nonce": _IS_ID_FAULT,
+    "events": "the token describes an event",
+    "cnf": "the token is bound to a key; only plain bearer tokens are accepted",
 }
-"""Claims that no bearer access token has, and what each says."""
+"""Claims that bearer access tokens do not have, with the reason for the rejection."""
 _FAULTS: Sequence[tuple[type[jwt.PyJWTError], str]] = (
-    (jwt.ExpiredSignatureError, "it has expired"),
-    (jwt.ImmatureSignatureError, "it is not valid yet"),
-    (jwt.InvalidAudienceError, "it is for another audience"),
-    (jwt.MissingRequiredClaimError, "a claim is missing: it needs iss, aud, sub and exp"),
-    (jwt.InvalidSignatureError, "its signature is wrong"),
-    (jwt.PyJWTError, "it cannot be verified"),
+    (jwt.ExpiredSignatureError, "the token has expired"),
+    (jwt.ImmatureSignatureError, "the token is not valid yet"),
+    (jwt.InvalidAudienceError, "the token is for another audience"),
+    (
+        jwt.MissingRequiredClaimError,
+        "a claim of the token is missing; iss, aud, sub and exp are required",
+    ),
+    (jwt.InvalidSignatureError, "the signature of the token is wrong"),
+    (jwt.PyJWTError, "the token cannot be verified"),
 )
 
 
 class AccessTokens:
-    """Verifies the access tokens of identity providers.
+    """Verifies the tokens of identity providers.
 
     Args:
-        issuers: The providers.
-        resource: The audience of tokens, where an issuer names none.
-        metadata_url: Where the metadata of this resource are, for refusals.
-        clock: Tells seconds, for the age of keys.
+        issuers: Accepted identity providers.
+        resource: Required audience of tokens from issuers without ``audiences``.
+        metadata_url: Address of this resource's metadata, for refusals.
+        clock: Clock in seconds, for the age of keys.
     """
 
     def __init__(
@@ -70,72 +74,75 @@ class AccessTokens:
         metadata_url: str = "",
         clock: Clock = time.monotonic,
     ) -> None:
-        self._keys = {each.issuer: ProviderKeys(each, clock=clock) for each in issuers}
+        self._keys = {issuer.issuer: ProviderKeys(issuer, clock=clock) for issuer in issuers}
         self._resource, self.clock = resource, clock
         required = sorted(issuers[0].required_scopes) if len(issuers) == 1 else ()
         self._scope = " ".join(required)
         self.challenge = Challenge(metadata_url=metadata_url)
-        self._challenges = {each.issuer: each.challenge(metadata_url) for each in issuers}
+        self._challenges = {issuer.issuer: issuer.challenge(metadata_url) for issuer in issuers}
 
     def challenge_of(self, bearer: BearerToken) -> Challenge:
-        """Return what *bearer* is told where a right is missing."""
+        """Return the refusals for callers with *bearer* that lack a scope."""
         return self._challenges.get(bearer.issuer, self.challenge)
 
-    def missing(self) -> RefusedError:
-        """Return the refusal of a request without a token."""
+    def missing_token(self) -> RefusedError:
+        """Return the 401 response for a request without a token."""
         detail = "send a bearer token: Authorization: Bearer …"
         return self.challenge.refusal(401, "token_missing", detail, scope=self._scope)
 
-    def unknown(self, reason: str = "") -> RefusedError:
-        """Return the refusal of a token.
+    def rejected_token(self, reason: str = "") -> RefusedError:
+        """Return the 401 response for a rejected token.
 
         Args:
-            reason: What is wrong with it, in words of ours; empty if it is not known here.
+            reason: Reason for the rejection. Empty if the token is not known at all.
         """
         code = "token_invalid" if reason else "token_unknown"
-        reason = reason or "this bearer token is not known here"
+        reason = reason or "this bearer token is unknown"
         return self.challenge.refusal(401, code, reason, error="invalid_token", scope=self._scope)
 
     async def verify(self, token: str) -> BearerToken:
-        """Return the party that *token* names.
+        """Verify an access token, and return its caller.
 
         Raises:
-            RefusedError: 401, if it is not accepted; 403, if it lacks a required scope; 503, if the
-                keys of its provider cannot be had.
+            RefusedError: 401 if the token is rejected, 403 if it lacks a required scope, 503 if the
+                provider's keys cannot be fetched.
         """
         header, keys = self._read(token)
         issuer = keys.issuer
         audiences = issuer.audiences or (self._resource,)
-        claims = await self._verified(token, header, keys, audiences)
+        claims = await self._verify_claims(token, header, keys, audiences)
         if fault := _kind_fault(header, claims, strict=issuer.only_access_tokens):
-            raise self.unknown(fault)
+            raise self.rejected_token(fault)
         bearer = self.bearer_of(claims, issuer)
-        # A server may want it in exchange; a token of the file is nobody else's business.
+        # Upstream servers may need this token for token exchange. Tokens of the token file are
+        # never passed
+        # on.
         return replace(bearer, caller=replace(bearer.caller, token=Secret(token)))
 
     async def verify_id_token(self, token: str, issuer: Issuer, nonce: str) -> Mapping[str, Any]:
-        """Return the claims of an ID token that *issuer* made for our client and *nonce*.
+        """Verify an ID token of *issuer* for this gateway's client and *nonce*. Return its claims.
 
         Raises:
-            RefusedError: As of `verify`; 401 also if it is for another client or another nonce.
+            RefusedError: As for `verify`. Also 401 if it is for another client or another nonce.
         """
         client = issuer.sign_in.client_id if issuer.sign_in else ""
         header, keys = self._read(token)
         if keys.issuer != issuer:
-            raise self.unknown("it is of another issuer")
-        claims = await self._verified(token, header, keys, (client,))
-        # Nobody else may be an audience: it could have been given to that one (Core, 3.1.3.7).
+            raise self.rejected_token("the token is from another issuer")
+        claims = await self._verify_claims(token, header, keys, (client,))
+        # A token with a second audience may come from that other client (OpenID Connect Core,
+        # 3.1.3.7).
         if claims["aud"] not in (client, [client]) or claims.get("azp", client) != client:
-            raise self.unknown("it is for another client")
+            raise self.rejected_token("the token is for another client")
         if claims.get("nonce") != nonce:
-            raise self.unknown("its nonce is not that of this sign-in")
+            raise self.rejected_token("the nonce of the token belongs to another sign-in")
         return claims
 
     def bearer_of(self, claims: Mapping[str, Any], issuer: Issuer) -> BearerToken:
-        """Return the party that verified *claims* of *issuer* name.
+        """Return the caller described by verified *claims* of *issuer*.
 
         Raises:
-            RefusedError: 403, if they lack a required scope; 401, if they lack a claim.
+            RefusedError: 403 if a required scope is missing, 401 if a claim is missing.
         """
         if issuer.required_scopes - issuer.provider_scopes(claims):
             scope = " ".join(sorted(issuer.required_scopes))
@@ -145,39 +152,39 @@ class AccessTokens:
             )
         expires_at = float(min(int(claims["exp"]), _LATEST)) + LEEWAY_S
         try:
-            return issuer.bearer(claims, expires_at=expires_at).named()
+            return issuer.bearer(claims, expires_at=expires_at).with_audit_name()
         except ValueError as error:
-            raise self.unknown(str(error)) from error
+            raise self.rejected_token(str(error)) from error
 
     def _read(self, token: str) -> tuple[Mapping[str, Any], ProviderKeys]:
-        """Return the header of *token*, and the keys of the issuer that it claims to be of."""
+        """Return the header of *token* and the keys of its claimed issuer, both unverified."""
         if len(token) > MAX_TOKEN_CHARS:
-            raise self.unknown("it is too long")
+            raise self.rejected_token("the token is too long")
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, UnicodeError) as error:
-            raise self.unknown() from error
+            raise self.rejected_token() from error
         header, claimed = unverified["header"], unverified["payload"].get("iss")
         keys = self._keys.get(claimed) if isinstance(claimed, str) else None
         if keys is None:
-            raise self.unknown("its issuer is not accepted here")
+            raise self.rejected_token("the issuer of the token is not accepted")
         if header.get("alg") not in keys.issuer.algorithms:
-            raise self.unknown("its signature algorithm is not accepted here")
+            raise self.rejected_token("the signature algorithm of the token is not accepted")
         return header, keys
 
     async def _find_key(self, keys: ProviderKeys, header: Mapping[str, Any]) -> Key:
         try:
-            # PyJWT has checked that an id is a text.
+            # PyJWT has checked that ``kid`` is a string.
             key = await keys.find(header["kid"]) if "kid" in header else None
         except UpstreamError as error:
-            detail = "the identity provider cannot be asked for its keys: try again"
+            detail = "the keys of the identity provider cannot be fetched; try again"
             after = {"Retry-After": f"{RETRY_S:.0f}"}
             raise RefusedError(503, "provider_unavailable", detail, headers=after) from error
         if key is None or key.get("alg", header["alg"]) != header["alg"]:
-            raise self.unknown("it names no key of its issuer")
+            raise self.rejected_token("the token names an unknown key of its issuer")
         return key
 
-    async def _verified(
+    async def _verify_claims(
         self, token: str, header: Mapping[str, Any], keys: ProviderKeys, audiences: Sequence[str]
     ) -> Mapping[str, Any]:
         key, issuer = await self._find_key(keys, header), keys.issuer
@@ -196,18 +203,21 @@ class AccessTokens:
             )
         except jwt.PyJWTError as error:
             fault = next(text for kind, text in _FAULTS if isinstance(error, kind))
-            raise self.unknown(fault) from error
+            raise self.rejected_token(fault) from error
         return claims
 
 
 def _kind_fault(header: Mapping[str, Any], claims: Mapping[str, Any], *, strict: bool) -> str:
-    """Return why a token is no bearer access token; empty if nothing tells that."""
-    kind, own = str(header.get("typ", "")).casefold(), str(claims.get("typ", "")).casefold()
+    """Return why a token is not a bearer access token. Empty if it may be one."""
+    kind, claimed_kind = (
+        str(header.get("typ", "")).casefold(),
+        str(claims.get("typ", "")).casefold(),
+    )
     if kind not in (_ACCESS_TOKEN if strict else _TYPES):
-        return "its type is not that of an access token"
-    if {own, str(claims.get("token_use", "")).casefold()} & _OTHER_KINDS:
-        return "it is another kind of token"
-    says_so = kind in _ACCESS_TOKEN or own == "bearer"
-    # Older versions of Keycloak put a nonce into access tokens too.
-    found = (why for name, why in _OF_OTHERS.items() if name in claims)
-    return next((why for why in found if not (says_so and why == _OF_A_SIGN_IN)), "")
+        return "the type of the token is not that of an access token"
+    if {claimed_kind, str(claims.get("token_use", "")).casefold()} & _OTHER_KINDS:
+        return "the token is of another kind"
+    says_so = kind in _ACCESS_TOKEN or claimed_kind == "bearer"
+    # Older versions of Keycloak also put a nonce into access tokens.
+    reasons = (why for name, why in _REJECTED_CLAIMS.items() if name in claims)
+    return next((why for why in reasons if not (says_so and why == _IS_ID_FAULT)), "")

@@ -1,10 +1,10 @@
-"""The sign-in of a person at an identity provider in a browser: OpenID Connect's code flow.
+"""Sign-in of people at an identity provider with OpenID Connect's authorization code flow.
 
-* Between its two steps only the browser holds something, `PendingSignIn`, in a cookie that
-  `gateway.serve.account` encrypts: another replica may take the second step.
-* The ID token shows that the answer is for this sign-in (nonce) and this client. The caller comes
-  from the access token, exactly as if a client had sent it, or, where the configuration says so,
-  from the ID token, by the same mapping.
+* Between the two steps, the state (`PendingSignIn`) is only in a cookie of the browser, which
+  `gateway.serve.account` encrypts. Another replica can therefore handle the second step.
+* The ID token proves that the response belongs to this sign-in (nonce) and this client. The caller
+  comes from the access token, as for any other client. If the configuration says so, it comes from
+  the ID token, with the same mapping of claims.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """What the browser holds until the provider sends it back."""
+    """State of a sign-in that the browser stores until the provider redirects it back."""
 
     issuer: str
     state: str
     nonce: str
     verifier: str
-    """Of PKCE (RFC 7636)."""
+    """PKCE code verifier (RFC 7636)."""
 
 
 class _Tokens(BaseModel):
-    """The answer of a token endpoint."""
+    """Response of a token endpoint."""
 
     access_token: str
     id_token: str
 
 
 class ProviderSignIn:
-    """Signs people in at one provider.
+    """Sign-in at one identity provider.
 
     Args:
-        issuer: The provider.
-        settings: Its own.
-        resource: The address of ``/mcp``.
-        tokens: Verifies what the provider gives.
+        issuer: The identity provider.
+        settings: Browser sign-in settings of the issuer.
+        resource: Address of ``/mcp``.
+        tokens: Verifier of the provider's tokens.
     """
 
     def __init__(
@@ -75,26 +75,26 @@ class ProviderSignIn:
         parts = urlsplit(resource)
         self.redirect_uri = settings.redirect_uri or f"{parts.scheme}://{parts.netloc}{CALLBACK}"
         self.label = issuer.issuer.partition("://")[2].rstrip("/")
-        """The provider, as people are told it."""
-        own = {"resource": resource} if settings.caller_from == "access_token" else {}
-        self._parameters = own if settings.parameters is None else settings.parameters
+        """Name of the provider for people: its address without scheme."""
+        defaults = {"resource": resource} if settings.caller_from == "access_token" else {}
+        self._parameters = defaults if settings.parameters is None else settings.parameters
         self._lock = asyncio.Lock()
-        self._found: Mapping[str, Any] | Failed = {}
+        self._cached_metadata: Mapping[str, Any] | Failed = {}
         self._due = 0.0
 
     async def check(self) -> None:
-        """Ask the provider where people sign in.
+        """Check that the provider publishes its sign-in endpoints.
 
         Raises:
-            UpstreamError: It does not say.
+            UpstreamError: If it does not.
         """
         await find_metadata(self._issuer.issuer, _NEEDED)
 
     async def begin(self) -> tuple[str, PendingSignIn]:
-        """Return the address at which a person signs in, and what its browser is to hold.
+        """Return the provider's sign-in address, and the state for the browser's cookie.
 
         Raises:
-            RefusedError: 503, if the provider cannot be asked.
+            RefusedError: 503 if the provider is unavailable.
         """
         endpoint = (await self._metadata())["authorization_endpoint"]
         proof = PKCEParameters.generate()
@@ -117,37 +117,40 @@ class ProviderSignIn:
         return f"{endpoint}?{urlencode(query)}", pending
 
     async def complete(self, pending: PendingSignIn, code: str, issuer: str | None) -> BearerToken:
-        """Return the party that signed in.
+        """Exchange the provider's code for tokens, and return the caller that signed in.
 
         Args:
-            pending: What the browser held.
-            code: What it brought back; empty if the provider refused.
-            issuer: Likewise (RFC 9207); None if it brought none.
+            pending: State from the browser's cookie.
+            code: Authorization code. Empty if the provider refused.
+            issuer: The ``iss`` parameter of the response (RFC 9207). None if it is missing.
 
         Raises:
-            RefusedError: 400, if the answer is a refusal, or of another provider; 503, if the
-                provider cannot be asked or gives no tokens; else as of `AccessTokens.verify`.
+            RefusedError: 400 if the provider refused or the response is from another provider, 503
+                if the provider is unavailable or returns no tokens. Otherwise as for
+                `AccessTokens.verify`.
         """
         metadata = await self._metadata()
         says_issuer = metadata.get("authorization_response_iss_parameter_supported") is True
         if issuer != self._issuer.issuer and (issuer is not None or says_issuer):
-            raise RefusedError(400, "foreign_answer", "the answer is of another identity provider")
+            raise RefusedError(
+                400, "foreign_answer", "the response is from another identity provider"
+            )
         if not code:
             raise RefusedError(400, "sign_in_refused", f"{self.label} did not sign you in.")
         tokens = await attempt(self._redeem(metadata, pending, code))
         if isinstance(tokens, Failed):
-            log.warning("a sign-in at %s came to nothing: %s", self.label, tokens.reason)
-            raise self._unavailable("gave no tokens")
+            log.warning("a sign-in at %s failed: %s", self.label, tokens.reason)
+            raise self._unavailable("returned no tokens")
         claims = await self._tokens.verify_id_token(tokens.id_token, self._issuer, pending.nonce)
         if self._settings.caller_from == "id_token":
             return self._tokens.bearer_of(claims, self._issuer)
         bearer = await self._tokens.verify(tokens.access_token)
         if bearer.issuer != self._issuer.issuer:
-            raise self._tokens.unknown("it is of another issuer")
+            raise self._tokens.rejected_token("the token is from another issuer")
         return bearer
 
     async def sign_out_address(self) -> str:
-        """Return where a person ends the session at the provider; empty if it has no such page."""
+        """Return the provider's sign-out page. Empty if it has none."""
         metadata = await attempt(self._metadata())
         url = "" if isinstance(metadata, Failed) else metadata.get("end_session_endpoint")
         if not isinstance(url, str) or not url or address_fault(url):
@@ -159,17 +162,19 @@ class ProviderSignIn:
         return self._settings.scope or " ".join(["openid", *named])
 
     async def _metadata(self) -> Mapping[str, Any]:
-        """Return the provider's metadata: fetched once an hour, and by one request for all."""
+        """Return the provider's metadata, fetched once an hour, by one request for all callers."""
         async with self._lock:
-            if not self._found or self._tokens.clock() >= self._due:
-                found = self._found = await attempt(find_metadata(self._issuer.issuer, _NEEDED))
-                wait_s = RETRY_S if isinstance(found, Failed) else REFRESH_S
+            if not self._cached_metadata or self._tokens.clock() >= self._due:
+                metadata = self._cached_metadata = await attempt(
+                    find_metadata(self._issuer.issuer, _NEEDED)
+                )
+                wait_s = RETRY_S if isinstance(metadata, Failed) else REFRESH_S
                 self._due = self._tokens.clock() + wait_s
-                if isinstance(found, Failed):
-                    log.warning("people cannot sign in at %s: %s", self.label, found.reason)
-            if isinstance(self._found, Failed):
+                if isinstance(metadata, Failed):
+                    log.warning("people cannot sign in at %s: %s", self.label, metadata.reason)
+            if isinstance(self._cached_metadata, Failed):
                 raise self._unavailable("cannot be reached")
-            return self._found
+            return self._cached_metadata
 
     async def _redeem(
         self, metadata: Mapping[str, Any], pending: PendingSignIn, code: str
@@ -196,13 +201,13 @@ class ProviderSignIn:
             form=form if is_basic else form | client,
             client=tuple(client.values()) if is_basic else (),
         )
-        # Its message holds no value.
+        # The error message contains no values.
         tokens: _Tokens = read_value(_Tokens, answer, where="the tokens")
         return tokens
 
     def _unavailable(self, what: str) -> RefusedError:
         detail = (
-            f"{self.label} {what}: sign in again, or ask the administrator of this gateway to read "
+            f"{self.label} {what}; sign in again, or ask the administrator of this gateway to read "
             "its log"
         )
         after = {"Retry-After": f"{RETRY_S:.0f}"}

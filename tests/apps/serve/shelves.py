@@ -1,4 +1,4 @@
-"""Resources, prompts and completions of the fixture."""
+"""Resources, prompts and completions of the fixture server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 async def list_resources(_context: object, _params: object) -> types.ListResourcesResult:
-    """All but the template."""
+    """Return all resources except the template."""
     texts = [
         types.Resource(
             uri=uri, name=uri.removeprefix("test://"), description=text, mime_type="text/plain"
@@ -47,16 +47,16 @@ async def list_resources(_context: object, _params: object) -> types.ListResourc
 
 
 async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
-    """The one template."""
+    """Return the only template."""
     text = "The data of one id."
-    one = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
-    return types.ListResourceTemplatesResult(resource_templates=[one])
+    template = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
+    return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
 async def read(
     _context: object, params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    """Read one, as the suite expects it."""
+    """Return a resource, as the conformance suite expects it."""
     return types.ReadResourceResult(contents=[_content(params.uri)])
 
 
@@ -73,15 +73,15 @@ def _content(uri: str) -> types.TextResourceContents | types.BlobResourceContent
 
 
 async def list_prompts(_context: object, _params: object) -> types.ListPromptsResult:
-    """Every prompt."""
+    """Return all prompts."""
     return types.ListPromptsResult(
         prompts=[
             types.Prompt(
                 name=name,
                 description=text,
                 arguments=[
-                    types.PromptArgument(name=each, description=each, required=True)
-                    for each in _ARGUMENTS.get(name, ())
+                    types.PromptArgument(name=item, description=item, required=True)
+                    for item in _ARGUMENTS.get(name, ())
                 ],
             )
             for name, text in _DESCRIBED.items()
@@ -92,7 +92,7 @@ async def list_prompts(_context: object, _params: object) -> types.ListPromptsRe
 async def get_prompt(
     context: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
-    """Fill one in."""
+    """Return a filled-in prompt."""
     if params.name not in _DESCRIBED:
         raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
     if params.name == "test_input_required_result_prompt":
@@ -110,9 +110,9 @@ def _contents(name: str, arguments: Mapping[str, str]) -> list[dict[str, Any]]:
         return [{"type": "text", "text": text}]
     if name == "test_prompt_with_embedded_resource":
         text = "Embedded resource content for testing."
-        held = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": text}
+        resource = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": text}
         return [
-            {"type": "resource", "resource": held},
+            {"type": "resource", "resource": resource},
             {"type": "text", "text": "Please process the embedded resource above."},
         ]
     if name == "test_prompt_with_image":
@@ -124,11 +124,11 @@ def _contents(name: str, arguments: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _prompted(*contents: dict[str, Any]) -> types.GetPromptResult:
-    messages = [{"role": "user", "content": each} for each in contents]
+    messages = [{"role": "user", "content": content} for content in contents]
     return types.GetPromptResult.model_validate({"messages": messages})
 
 
 async def complete(_context: object, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Complete to a few cities."""
-    values = [each for each in ("paris", "parma") if each.startswith(params.argument.value)]
+    """Return completions for cities."""
+    values = [item for item in ("paris", "parma") if item.startswith(params.argument.value)]
     return types.CompleteResult(completion=types.Completion(values=values))

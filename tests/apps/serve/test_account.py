@@ -1,4 +1,4 @@
-"""People sign in with their accounts, at a real identity provider, and cannot be tricked."""
+"""Sign-in of people at a real identity provider, and attacks on it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ROOT = RESOURCE.removesuffix("/mcp")
 OPTIONS = Options(host_key="k" * 32)
 TO = "/console/catalog?q=pay&kind=tool"
 LONG = "/console/" + "é" * 600
-"""Encrypted, it would not fit into a cookie."""
+"""Path that is too long for an encrypted cookie."""
 
 
 def http_options(
     issuer: str, *, resource: str = RESOURCE, port: int = 8930, **own: Any
 ) -> HttpOptions:
-    """Accept *issuer*, at which people sign in."""
+    """Return options that accept *issuer*, with browser sign-in."""
     sign_in = {"client_id": "browser", "client_secret": SECRET, **own}
     groups = {"platform": ["catalog:write"]}
     entry = {"issuer": issuer, "sign_in": sign_in, "groups": groups}
@@ -47,19 +47,19 @@ def http_options(
 
 @dataclass
 class Site:
-    """A gateway whose pages are asked without a network; its provider is real."""
+    """A gateway that answers without a network. Its identity provider is real."""
 
     app: Guard
     sessions: Sessions
     issuer: str
 
     def browser(self) -> httpx2.AsyncClient:
-        """Give a browser, which keeps its cookies."""
-        here = {ROOT: httpx2.ASGITransport(self.app)}
-        return httpx2.AsyncClient(base_url=ROOT, mounts=here, trust_env=False)
+        """Return a browser that keeps its cookies."""
+        transports = {ROOT: httpx2.ASGITransport(self.app)}
+        return httpx2.AsyncClient(base_url=ROOT, mounts=transports, trust_env=False)
 
     def begin(self, to: str = TO) -> str:
-        """The address where a sign-in begins that leads to *to*."""
+        """Return the address of a sign-in that returns to *to*."""
         return str(httpx2.URL("/account/sign-in", params={"issuer": self.issuer, "to": to}))
 
 
@@ -75,7 +75,7 @@ def site_of(gateway: Gateway, http: HttpOptions) -> Site:
         *console_routes(gateway, ConsoleOptions(), sessions),
     ]
     app = guarded(Starlette(routes=routes), http, has_console=True)
-    return Site(app, sessions, next((each.issuer for each in http.issuers), ""))
+    return Site(app, sessions, next((issuer.issuer for issuer in http.issuers), ""))
 
 
 @pytest.fixture
@@ -84,102 +84,107 @@ def site(open_gateway: OpenGateway, real_provider: RealProvider) -> Site:
 
 
 def links_of(answer: httpx2.Response) -> list[str]:
-    return [unescape(each) for each in re.findall('href="([^"#]+)"', answer.text)]
+    return [unescape(address) for address in re.findall('href="([^"#]+)"', answer.text)]
 
 
-async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
+async def test_person_signs_in_returns_and_signs_out(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """With the rights that its groups give; no page holds what the provider gave."""
     async with site.browser() as browser:
-        asked = await browser.get(TO)
-        page = await browser.get(asked.headers["location"])
-        begin = next(each for each in links_of(page) if each.startswith("/account/"))
+        sign_in_page = await browser.get(TO)
+        page = await browser.get(sign_in_page.headers["location"])
+        begin = next(cookie for cookie in links_of(page) if cookie.startswith("/account/"))
         away = await browser.get(begin)
         back = await real_provider.sign_in(browser, away.headers["location"], "ada")
         done = await browser.get(back)
-        there = await browser.get(TO)
+        landing = await browser.get(TO)
         cookies = done.headers.get_list("set-cookie")
-        found = (site.sessions.of_cookie(each.value or "") for each in browser.cookies.jar)
-        session = next(filter(None, found))
+        sessions = (
+            site.sessions.find_by_cookie(cookie.value or "") for cookie in browser.cookies.jar
+        )
+        session = next(filter(None, sessions))
         upstream = await browser.get("/sign-in/srv")
         out = await browser.post("/console/sign-out", data={"csrf": session.csrf})
-        left = await browser.get(out.headers["location"])
+        signed_out_page = await browser.get(out.headers["location"])
         after = [await browser.get(TO), await browser.get("/sign-in/srv")]
 
     assert (303, 200, 303, 200) == (
-        asked.status_code,
+        sign_in_page.status_code,
         page.status_code,
         away.status_code,
         done.status_code,
     )
     assert f'content="0;url={TO.replace("&", "&amp;")}"' in done.text
-    assert (200, "Sign out") == (there.status_code, "Sign out" if "Sign out" in there.text else "")
+    assert (200, "Sign out") == (
+        landing.status_code,
+        "Sign out" if "Sign out" in landing.text else "",
+    )
     assert f"{site.issuer}#ada" == session.caller.user
     assert session.caller.holds({"catalog:write"})
     assert session.caller.token is not None
     state = parse_qs(urlsplit(back).query)
     for secret in (*state["code"], *state["state"], session.caller.token.reveal(), SECRET):
-        assert secret not in done.text + there.text + str(cookies)
+        assert secret not in done.text + landing.text + str(cookies)
     assert any(
-        each.startswith("gateway_console_") and each.endswith("; Path=/; SameSite=strict")
-        for each in cookies
+        cookie.startswith("gateway_console_") and cookie.endswith("; Path=/; SameSite=strict")
+        for cookie in cookies
     )
-    assert all("HttpOnly" in each for each in cookies)
+    assert all("HttpOnly" in cookie for cookie in cookies)
     assert "no-referrer" == done.headers["referrer-policy"]
     assert f"signed in here as {site.issuer}#ada" in upstream.text
-    assert f"{site.issuer}/session/end?client_id=browser" in links_of(left)
+    assert f"{site.issuer}/session/end?client_id=browser" in links_of(signed_out_page)
     assert (303, False) == (after[0].status_code, "signed in here" in after[1].text)
 
 
-async def test_an_answer_is_good_once_and_in_the_browser_that_began(
+async def test_response_is_accepted_once_and_only_in_its_browser(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """Eve sends Ada an answer of the provider, or takes one of Ada's: nobody is signed in."""
+    """Eve sends Ada a response of the provider, or uses one of Ada's. Both sign nobody in."""
     async with site.browser() as ada, site.browser() as eve:
-        addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
+        addresses = [
+            (await response.get(site.begin())).headers["location"] for response in (ada, eve)
+        ]
         before = dict(ada.cookies)
-        own = await real_provider.sign_in(ada, addresses[0], "ada")
+        ada_redirect = await real_provider.sign_in(ada, addresses[0], "ada")
         lure = await real_provider.sign_in(eve, addresses[1], "eve")
-        code = parse_qs(urlsplit(own).query)["code"][0]
+        code = parse_qs(urlsplit(ada_redirect).query)["code"][0]
         refused = [
-            await site.browser().get(own),
+            await site.browser().get(ada_redirect),
             await ada.get(lure),
-            await eve.get(own),
-            await ada.get(own.replace("state=", "state=x")),
+            await eve.get(ada_redirect),
+            await ada.get(ada_redirect.replace("state=", "state=x")),
             await ada.get(f"/account/callback?code={code}"),
         ]
-        first = await ada.get(own)
+        first = await ada.get(ada_redirect)
         async with site.browser() as again:
             again.cookies.update(before)
-            refused += [await again.get(own), await ada.get(own)]
+            refused += [await again.get(ada_redirect), await ada.get(ada_redirect)]
 
-    assert [400] * 7 == [each.status_code for each in refused]
-    assert [False] * 7 == ["set-cookie" in each.headers for each in refused]
+    assert [400] * 7 == [response.status_code for response in refused]
+    assert [False] * 7 == ["set-cookie" in response.headers for response in refused]
     assert 200 == first.status_code
-    assert code not in "".join(each.text for each in refused)
+    assert code not in "".join(response.text for response in refused)
 
 
-async def test_with_a_key_of_the_host_another_replica_takes_the_answer(
+async def test_replicas_with_a_host_key_share_sign_ins(
     site: Site, open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """It has the session then. The first one, asked later, gets nothing for the same code."""
     other = site_of(open_gateway(), http_options(real_provider.url))
     async with site.browser() as browser, other.browser() as moved:
         away = await browser.get(site.begin())
         back = await real_provider.sign_in(browser, away.headers["location"], "ada")
-        for each in browser.cookies.jar:
-            moved.cookies.jar.set_cookie(each)
+        for response in browser.cookies.jar:
+            moved.cookies.jar.set_cookie(response)
         done = await moved.get(back)
-        there, here = await moved.get(TO), await browser.get(back)
+        landing, transports = await moved.get(TO), await browser.get(back)
 
-    assert [200, 200, 503] == [each.status_code for each in (done, there, here)]
+    assert [200, 200, 503] == [response.status_code for response in (done, landing, transports)]
 
 
-async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
+async def test_code_is_accepted_once_and_id_token_is_not_an_access_token(
     site: Site, real_provider: RealProvider
 ) -> None:
-    """An attacker has what a browser has got, or the ID token of another application."""
+    """An attacker may have the code from a browser, or an ID token from another application."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
     url, pending = await sign_in.begin()
     async with site.browser() as browser:
@@ -204,14 +209,14 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
         cookie(browser, pending=other, to=TO, until=time.time() + 60)
         again = await browser.get(replayed)
 
-    # Behind the guard there is no /mcp here.
-    assert [401, 404] == [each.status_code for each in answers]
+    # This application has no route for /mcp.
+    assert [401, 404] == [response.status_code for response in answers]
     assert "for another audience" in answers[0].json()["detail"]
     assert (503, False) == (again.status_code, code in again.text)
 
 
 def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) -> None:
-    """Put the cookie of a sign-in that began into *browser*, as the host with its key can."""
+    """Set a sign-in cookie in *browser*. The host can do this because it has the key."""
     response = Response()
     content = {
         "pending": {
@@ -228,7 +233,7 @@ def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) 
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
 )
-async def test_a_sign_in_leads_to_a_page_of_ours_alone(
+async def test_sign_in_returns_only_to_own_pages(
     site: Site, real_provider: RealProvider, to: str
 ) -> None:
     async with site.browser() as browser:
@@ -241,10 +246,9 @@ async def test_a_sign_in_leads_to_a_page_of_ours_alone(
     assert len(away.headers["set-cookie"]) < 4096
 
 
-async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
+async def test_failed_sign_in_shows_a_page_with_advice(
     site: Site, open_gateway: OpenGateway
 ) -> None:
-    """Refused at the provider; too late; a provider that is not known, or down."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
     _, pending = await sign_in.begin()
     denied = f"/account/callback?error=access_denied&error_description=<b>&state={pending.state}"
@@ -259,18 +263,17 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
         unreachable = await other.get(down.begin())
 
     answers = [late, refused, unknown, unreachable]
-    assert [400, 400, 404, 503] == [each.status_code for each in answers]
-    assert "Open the page that you want once more" in late.text
+    assert [400, 400, 404, 503] == [response.status_code for response in answers]
+    assert "Open the page that you want again" in late.text
     assert "did not sign you in" in refused.text
     assert "<b>" not in refused.text
     assert [site.begin(), TO] == [links_of(refused)[0], links_of(unreachable)[0]]
     assert "127.0.0.1:9 cannot be reached" in unreachable.text
 
 
-async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
+async def test_sign_in_without_a_required_scope_names_the_scope(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """And has no session."""
     http = http_options(real_provider.url)
     (issuer,) = http.issuers
     needs = issuer.model_copy(update={"required_scopes": frozenset({"tools.own"})})
@@ -284,7 +287,7 @@ async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
     assert "but this needs a token with the scopes 'tools.own'. Ask the" in unescape(told.text)
 
 
-async def test_a_session_ends_with_its_token(site: Site) -> None:
+async def test_session_ends_with_its_token(site: Site) -> None:
     bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
     lasting = site.sessions.admit(bearer, 0)
     ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)
@@ -295,13 +298,13 @@ async def test_a_session_ends_with_its_token(site: Site) -> None:
             browser.cookies.set("gateway_console_8930", session.key)
             pages += [await browser.get("/sign-in/srv"), await browser.get("/console/ask")]
 
-    assert [True, True, *[False] * 4] == ["csrf" in each.text for each in pages]
+    assert [True, True, *[False] * 4] == ["csrf" in response.text for response in pages]
 
 
-async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
+async def test_cookies_behind_tls_are_secure_and_host_only(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """The proxy before us ends TLS: what it sends us is plain."""
+    """The proxy terminates TLS, so requests reach the gateway without TLS."""
     back = "https://tools.example/account/callback"
     site = site_of(open_gateway(), http_options(real_provider.url, redirect_uri=back))
     async with site.browser() as browser:
@@ -309,27 +312,29 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
 
     cookie_set = away.headers["set-cookie"]
     async with site.browser() as browser:
-        # As a site beside ours could put it into another browser.
+        # A sibling domain could set this cookie in another browser.
         browser.cookies.set("gateway_account", cookie_set.partition(";")[0].partition("=")[2])
         state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
         lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
 
-    assert "less than ten minutes ago" in lure.text
+    assert "in the last ten minutes" in lure.text
     assert cookie_set.startswith("__Host-gateway_account=")
     for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
         assert part in cookie_set
     assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
 
 
-async def test_no_site_beside_ours_puts_a_session_into_a_browser(
+async def test_cookie_of_a_sibling_domain_is_ignored(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
-    """Its own one: Ada would sign in to servers for it."""
+    """Otherwise Ada would sign in to servers with the attacker's session."""
     token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
     gateway = open_gateway(options=Options(public_url="https://tools.example"))
-    own = http_options(real_provider.url, redirect_uri="https://tools.example/account/callback")
+    tls_options = http_options(
+        real_provider.url, redirect_uri="https://tools.example/account/callback"
+    )
     pages, names = [], []
-    for http in (replace(own, tokens=(token,)), HttpOptions(tokens=(token,))):
+    for http in (replace(tls_options, tokens=(token,)), HttpOptions(tokens=(token,))):
         site = site_of(gateway, http)
         async with site.browser() as eve, site.browser() as ada:
             signed_in = await eve.post("/console/sign-in", data={"token": "of-eve-0123456789"})
@@ -341,10 +346,10 @@ async def test_no_site_beside_ours_puts_a_session_into_a_browser(
             pages.append(await ada.get("/sign-in/srv", headers={"Cookie": f"{name}={value}"}))
 
     assert ["__Host-gateway_console_8930", "gateway_console_8930"] == names
-    assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
+    assert [False, True, False, False] == ["signed in here" in response.text for response in pages]
 
 
-async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
+async def test_console_session_does_not_change_pages_for_a_single_user(
     open_gateway: OpenGateway,
 ) -> None:
     site = site_of(open_gateway(), HttpOptions())
@@ -358,8 +363,7 @@ async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
     assert "password" not in pages[0].text
 
 
-async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
-    """And a page with it needs no token typed."""
+async def test_server_sign_in_from_a_session_requires_its_csrf_token(site: Site) -> None:
     session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")), 0)
     fields = {"action": "sign_in"}
     async with site.browser() as browser:
@@ -368,10 +372,12 @@ async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: 
             await browser.post("/sign-in/srv", data=fields),
             await browser.post("/sign-in/srv", data=fields | {"csrf": "x" * 43}),
         ]
-        own = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
-        left = await browser.post("/sign-in/srv", data={"action": "leave", "csrf": session.csrf})
+        response = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
+        signed_out_page = await browser.post(
+            "/sign-in/srv", data={"action": "leave", "csrf": session.csrf}
+        )
         nobody = await browser.post("/sign-in/srv", data=fields)
 
-    assert [403, 403] == [each.status_code for each in forged]
-    assert "no user signs in to" in unescape(own.text)
-    assert (303, 401) == (left.status_code, nobody.status_code)
+    assert [403, 403] == [item.status_code for item in forged]
+    assert "no user signs in to" in unescape(response.text)
+    assert (303, 401) == (signed_out_page.status_code, nobody.status_code)

@@ -1,4 +1,4 @@
-"""The MCP server knows each caller apart: what it is sent, what it hears of, what it may resume."""
+"""Separation of callers in the MCP server: lists, notifications and resumed calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bearer(who: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def client_of(url: str, who: str) -> AsyncIterator[Client]:
-    """A client that bears the token of one of the two."""
+    """Yield a client with the token of *who*."""
     async with (
         httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
         Client(streamable_http_client(url, http_client=http), cache=None) as client,
@@ -51,8 +51,8 @@ async def client_of(url: str, who: str) -> AsyncIterator[Client]:
         yield client
 
 
-async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: OpenGateway) -> None:
-    """Of a tool for few the others hear nothing: their next news is of the prompt after it."""
+async def test_callers_are_notified_only_of_visible_changes(open_gateway: OpenGateway) -> None:
+    """Changes of a hidden tool cause no notification. The next one is about a prompt."""
     gateway = open_gateway((tool("a"),))
     async with (
         served(gateway, OPTIONS, expose="all") as url,
@@ -62,8 +62,11 @@ async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: Op
         for client in (clerk, guest):
             await client.list_tools()
             await client.list_prompts()
-        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
-        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as all_others:
+        notifications: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        async with (
+            clerk.listen(**notifications) as few,
+            guest.listen(**notifications) as all_others,
+        ):
             gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
             first = await anext(few)
             gateway.add_source(Shop("more", thing("prompt", "p")))
@@ -75,7 +78,7 @@ async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: Op
 async def call(
     url: str, who: str, name: str, arguments: dict[str, object], **more: object
 ) -> httpx2.Response:
-    """The response to a call as a client of today sends it."""
+    """Return the response to a call without a session."""
     meta = {
         "protocolVersion": "2026-07-28",
         "clientInfo": {"name": "test", "version": "1"},
@@ -98,26 +101,28 @@ async def call(
         return await http.post(url, json=body, headers=headers | bearer(who))
 
 
-async def test_a_call_that_waits_is_resumed_by_its_caller_alone(open_gateway: OpenGateway) -> None:
-    """Whoever learns its state is told that there is no such call."""
+async def test_waiting_call_is_resumed_only_by_its_caller(open_gateway: OpenGateway) -> None:
+    """Other callers with its state get the same error as for an unknown state."""
     gateway = open_gateway((tool("wipe", hints=Hints(destructive=True)),))
     wipe: dict[str, object] = {"name": "wipe"}
     async with served(gateway, OPTIONS) as url:
-        asked = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
-        answers = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
-        more = {"requestState": asked["requestState"], "inputResponses": answers}
-        stolen, own = [
+        first_answer = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
+        answers = {
+            key: {"action": "accept", "content": {}} for key in first_answer["inputRequests"]
+        }
+        more = {"requestState": first_answer["requestState"], "inputResponses": answers}
+        stolen, own_response = [
             await call(url, who, "call_tool", wipe, **more) for who in ("guest", "clerk")
         ]
 
-    assert "names no call that waits" in stolen.text
-    assert "called wipe" in own.text
+    assert "does not belong to a waiting call" in stolen.text
+    assert "called wipe" in own_response.text
 
 
-async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
-    open_gateway: OpenGateway,
-) -> None:
-    """The SDK holds headers against schemas: of a hidden tool that would tell that it is there."""
+async def test_headers_are_checked_only_against_visible_tools(open_gateway: OpenGateway) -> None:
+    """The SDK checks headers against schemas. For a hidden tool, that would reveal its
+    existence.
+    """
     secret = replace(
         tool("pay"),
         input_schema={
@@ -128,7 +133,7 @@ async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
     gateway = open_gateway((tool("a"),))
     gateway.add_source(ListSource("bank", [secret]), access=PAID)
     async with served(gateway, OPTIONS, expose="all") as url, client_of(url, "clerk") as clerk:
-        listed = [each.name for each in (await clerk.list_tools()).tools]
+        listed = [item.name for item in (await clerk.list_tools()).tools]
         mine, others = [await call(url, who, "pay", {"account": "7"}) for who in SECRETS]
 
     assert ["a", "pay"] == listed
@@ -138,10 +143,9 @@ async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
 
 
 @pytest.mark.parametrize("who", SECRETS)
-async def test_the_token_is_the_caller_at_both_doors(
+async def test_token_identifies_the_caller_in_mcp_and_the_api(
     open_gateway: OpenGateway, tmp_path: Path, who: str
 ) -> None:
-    """One file of tokens: what it may see, and the tenant that its calls are noted for."""
     options = replace(
         PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3", usage=UsageOptions(record=True)
     )
@@ -153,25 +157,22 @@ async def test_the_token_is_the_caller_at_both_doors(
         client_of(url, who) as client,
         httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
     ):
-        tools = [each.name for each in (await client.list_tools()).tools]
+        tools = [item.name for item in (await client.list_tools()).tools]
         called = await client.call_tool("pay", {})
         body = {"query": "pay a bill"}
-        found = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
+        response = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
         unknown = await http.get(
             url.replace("/mcp", "/api/search/tags"), headers={"Authorization": ""}
         )
 
     may = who == "clerk"
     assert (["pay"] if may else []) == tools
-    assert may == (not called.is_error) == ("bank/pay" in found.text)
+    assert may == (not called.is_error) == ("bank/pay" in response.text)
     assert 401 == unknown.status_code
     assert [True] * may == [bool(line["tenant"]) for line in gateway.usage.call_log.lines()]
 
 
-async def test_each_caller_is_told_of_its_own_catalog_while_it_changes(
-    open_gateway: OpenGateway,
-) -> None:
-    """The digest of the one names nothing of the other, and moves with its own changes alone."""
+async def test_each_caller_gets_the_digest_of_its_own_catalog(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
     texts: dict[str, list[str]] = {"clerk": [], "guest": []}
     async with (
@@ -187,9 +188,9 @@ async def test_each_caller_is_told_of_its_own_catalog_while_it_changes(
                 texts[who].append(search.description or "")
 
         await note()
-        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        notifications: Any = {"tools_list_changed": True, "prompts_list_changed": True}
         await guest.list_prompts()
-        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as others:
+        async with clerk.listen(**notifications) as few, guest.listen(**notifications) as others:
             gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
             heard = [await anext(few)]
             gateway.add_source(Shop("more", thing("prompt", "p")))

@@ -1,4 +1,4 @@
-"""The protocol's own conformance suite against `gateway serve --http --expose all`."""
+"""The conformance suite of MCP, run against `gateway serve --http --expose all`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from tests.apps.serve.conftest import NODE, Script, node_env
 
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\dZ-]+$")
-"""When a scenario was run: the end of its folder's name."""
+"""Time at the end of a result folder's name."""
 LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
-"""Not passed through: the protocol has deprecated it."""
+"""Scenarios about logging, which the protocol has deprecated."""
 HANGING_UP = frozenset({"server-sse-polling"})
-"""Needs a server that hangs up by itself and keeps events."""
+"""Scenario that requires a server that disconnects by itself and stores events."""
 Checks = Mapping[str, Mapping[str, str]]
 MISSING: Mapping[str, frozenset[str]] = {
     "2025-11-25": LOGGING | HANGING_UP,
@@ -25,8 +25,8 @@ MISSING: Mapping[str, frozenset[str]] = {
 }
 
 
-def checked(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
-    """Run the suite; return the status of each check by scenario, and what it printed."""
+def run_suite(conformance: Script, url: str, folder: Path, *arguments: str) -> tuple[Checks, str]:
+    """Run the suite. Return the status of each check by scenario, and the output."""
     ran = subprocess.run(
         [
             *(str(NODE / "node"), str(conformance), "server", "--url", url),
@@ -38,35 +38,37 @@ def checked(conformance: Script, url: str, folder: Path, *arguments: str) -> tup
         timeout=300,
         check=False,
     )
-    found: dict[str, dict[str, str]] = {}
+    statuses: dict[str, dict[str, str]] = {}
     for written in folder.rglob("checks.json"):
         scenario = STAMP.sub("", written.parent.name.removeprefix("server-"))
         checks = json.loads(written.read_text(encoding="utf-8"))
-        found[scenario] = {each["id"]: each["status"] for each in checks}
-    return found, ran.stdout
+        statuses[scenario] = {check["id"]: check["status"] for check in checks}
+    return statuses, ran.stdout
 
 
 @pytest.mark.parametrize("version", list(MISSING))
-def test_the_suite_passes(conformance: Script, url: str, tmp_path: Path, version: str) -> None:
-    """Every scenario that the version has, but for those whose reason stands above."""
-    found, printed = checked(
+def test_conformance_suite_passes(
+    conformance: Script, url: str, tmp_path: Path, version: str
+) -> None:
+    """All scenarios of the version, except those listed above with their reason."""
+    statuses, printed = run_suite(
         conformance, url, tmp_path, "--suite", "all", "--spec-version", version
     )
 
-    assert len(found) >= 30, printed
-    failed = {name for name, checks in found.items() if "FAILURE" in checks.values()}
+    assert len(statuses) >= 30, printed
+    failed = {name for name, checks in statuses.items() if "FAILURE" in checks.values()}
     assert MISSING[version] == failed, printed
 
 
 @pytest.mark.parametrize("scenario", ["enumeration", "manifest"])
-def test_the_suite_passes_for_skills(
+def test_conformance_suite_for_skills_passes(
     conformance: Script, url: str, tmp_path: Path, scenario: str
 ) -> None:
-    """An extension, which no suite of a version holds."""
-    found, printed = checked(
+    """The suites of protocol versions do not include extensions."""
+    statuses, printed = run_suite(
         conformance, url, tmp_path, "--scenario", f"sep-2640-skills-{scenario}"
     )
 
-    (checks,) = found.values()
+    (checks,) = statuses.values()
     assert "SUCCESS" in checks.values(), printed
     assert "FAILURE" not in checks.values(), printed

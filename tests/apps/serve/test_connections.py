@@ -1,4 +1,4 @@
-"""Clients that open much and send little."""
+"""Limits for clients that open many connections or sessions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PATIENCE_S = 60
 
 
 @asynccontextmanager
-async def half_sent(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
-    """Send *data* over a new connection, and give what is to be read of it."""
+async def send_incomplete(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
+    """Send *data* over a new connection, and yield its reader."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
@@ -50,20 +50,18 @@ async def ended(reader: asyncio.StreamReader) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", HALF, HALF + BODY])
-async def test_a_request_that_does_not_come_whole_ends_its_connection(
+async def test_incomplete_request_closes_its_connection(
     open_gateway: OpenGateway, data: bytes
 ) -> None:
-    """It would hold it for ever."""
     options = HttpOptions(port=0, request_timeout_s=0.05)
-    async with served(open_gateway(), options) as url, half_sent(url, data) as reader:
+    async with served(open_gateway(), options) as url, send_incomplete(url, data) as reader:
         await ended(reader)
 
 
-async def test_half_sent_requests_do_not_keep_others_out(open_gateway: OpenGateway) -> None:
-    """A new connection takes the place of the one that has waited longest."""
+async def test_incomplete_requests_do_not_block_other_clients(open_gateway: OpenGateway) -> None:
     options = HttpOptions(port=0, max_connections=5, request_timeout_s=600)
     async with served(open_gateway(), options) as url, AsyncExitStack() as stack:
-        readers = [await stack.enter_async_context(half_sent(url, HALF)) for _ in range(20)]
+        readers = [await stack.enter_async_context(send_incomplete(url, HALF)) for _ in range(20)]
         for _ in range(8):
             client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False))
             assert 400 == (await client.post(url, json={})).status_code
@@ -78,22 +76,22 @@ TOKENS = tuple(
 
 @dataclass(frozen=True)
 class Party:
-    """One caller, and the client that it uses."""
+    """A caller and its client."""
 
     url: str
     client: httpx2.AsyncClient
 
     async def begin(self) -> dict[str, str]:
-        """Begin a session; return its header."""
+        """Start a session, and return its header."""
         started = await self.client.post(self.url, json=HELLO)
         assert 200 == started.status_code
         return {"mcp-session-id": started.headers["mcp-session-id"]}
 
     async def statuses(self, *sessions: dict[str, str]) -> list[int]:
-        """Send a ping in each of *sessions*; return the statuses."""
+        """Send a ping in each session, and return the statuses."""
         return [
-            (await self.client.post(self.url, json=PING, headers=each)).status_code
-            for each in sessions
+            (await self.client.post(self.url, json=PING, headers=response)).status_code
+            for response in sessions
         ]
 
 
@@ -101,7 +99,7 @@ class Party:
 async def parties(
     gateway: Gateway, max_sessions: int, session_idle_s: float = 900
 ) -> AsyncIterator[tuple[Party, Party, Party]]:
-    """Three callers of one server."""
+    """Yield three callers of one server."""
     options = HttpOptions(
         port=0, max_sessions=max_sessions, session_idle_s=session_idle_s, tokens=TOKENS
     )
@@ -116,17 +114,15 @@ async def parties(
             )
             for token in TOKENS
         ]
-        a, b, c = [Party(url, await stack.enter_async_context(each)) for each in clients]
+        a, b, c = [Party(url, await stack.enter_async_context(client)) for client in clients]
         yield a, b, c
 
 
-async def test_one_session_too_many_is_refused_until_one_has_ended(
-    open_gateway: OpenGateway,
-) -> None:
-    """Each holds memory. An idle one ends by itself."""
-    async with parties(open_gateway(), 2, session_idle_s=0.5) as (one, two, three):
+async def test_surplus_session_is_refused_until_another_ends(open_gateway: OpenGateway) -> None:
+    async with parties(open_gateway(), 2, session_idle_s=0.5) as (first_party, two, three):
         started = [
-            (await each.client.post(each.url, json=HELLO)).status_code for each in (one, two, three)
+            (await response.client.post(response.url, json=HELLO)).status_code
+            for response in (first_party, two, three)
         ]
         async with asyncio.timeout(PATIENCE_S):
             while (await three.client.post(three.url, json=HELLO)).status_code != 200:
@@ -135,8 +131,7 @@ async def test_one_session_too_many_is_refused_until_one_has_ended(
     assert [200, 200, 503] == started
 
 
-async def test_one_caller_does_not_fill_all_sessions(open_gateway: OpenGateway) -> None:
-    """Of its own it loses the one that it has not used for longest, and no other caller one."""
+async def test_one_caller_cannot_use_all_sessions(open_gateway: OpenGateway) -> None:
     async with parties(open_gateway(), 6) as (greedy, modest, _):
         other = await modest.begin()
         first, second, third = [await greedy.begin() for _ in range(3)]
@@ -149,10 +144,9 @@ async def test_one_caller_does_not_fill_all_sessions(open_gateway: OpenGateway) 
     assert [200] == others
 
 
-async def test_a_session_in_use_stays_and_one_that_ended_does_not_count(
+async def test_session_in_use_is_kept_and_ended_sessions_do_not_count(
     open_gateway: OpenGateway,
 ) -> None:
-    """A client that listens has a request under way."""
     async with parties(open_gateway(), 4) as (caller, _, _):
         listening, idle = await caller.begin(), await caller.begin()
         async with caller.client.stream("GET", caller.url, headers=listening):
@@ -175,8 +169,8 @@ class Collector(logging.Handler):
         self.written.append(record)
 
 
-def test_few_records_of_a_flood_are_logged() -> None:
-    """A client that causes a line with each request must not fill the disk."""
+def test_flood_causes_few_log_records() -> None:
+    """A client that causes a log line with each request must not fill the disk."""
     handler = Collector()
     limit_log(handler)
     record = logging.makeLogRecord({"msg": "Invalid HTTP request received."})
@@ -186,8 +180,8 @@ def test_few_records_of_a_flood_are_logged() -> None:
     assert 100 <= len(handler.written) < 1000
 
 
-async def test_what_is_noted_of_sessions_is_bounded_whoever_had_them() -> None:
-    """Most end by themselves, and their callers never come back."""
+async def test_record_of_sessions_is_bounded() -> None:
+    """Most sessions end by themselves, and their callers never return."""
     names = count()
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -204,4 +198,6 @@ async def test_what_is_noted_of_sessions_is_bounded_whoever_had_them() -> None:
         user = BearerToken(name=f"user{number}", caller=Caller()).to_user()
         await shares({"type": "http", "method": "POST", "user": user}, nothing, ignore)
 
-    assert [(f"user{number}", str(number)) for number in range(46, 50)] == [*shares.noted]
+    assert [(f"user{number}", str(number)) for number in range(46, 50)] == [
+        *shares.running_requests
+    ]

@@ -1,4 +1,4 @@
-"""What is answered at the end, and when it is over: by a clock of the test's own."""
+"""Graceful shutdown, with a manual clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ KEEP_ALIVE = {"connection": "keep-alive"}
 
 
 class Service:
-    """An application with a drain before it, a clock, and calls that last until they are let go."""
+    """An application behind `Drain`, with a clock, and calls that last until a test releases
+    them.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -58,21 +60,20 @@ class Service:
 
 @asynccontextmanager
 async def service() -> AsyncIterator[Service]:
-    made = Service()
-    async with made.http:
-        yield made
+    new_service = Service()
+    async with new_service.http:
+        yield new_service
 
 
-async def test_requests_are_answered_for_a_while_and_then_refused() -> None:
-    """Liveness is told to the end; each response closes its connection."""
-    async with service() as it:
-        before = await it.http.get("/more")
-        it.drain.begin()
-        it.now = 4.9
-        late, ready = await it.http.get("/more"), await it.http.get("/readyz")
-        was_over, it.now = it.drain.is_over, 5.0
-        refused = await it.http.get("/more")
-        alive = await it.http.get("/livez")
+async def test_requests_are_refused_after_the_delay() -> None:
+    async with service() as drained:
+        before = await drained.http.get("/more")
+        drained.drain.begin()
+        drained.now = 4.9
+        late, ready = await drained.http.get("/more"), await drained.http.get("/readyz")
+        was_over, drained.now = drained.drain.is_over, 5.0
+        refused = await drained.http.get("/more")
+        alive = await drained.http.get("/livez")
 
     assert (200, "keep-alive") == (before.status_code, before.headers["connection"])
     assert (200, "close") == (late.status_code, late.headers["connection"])
@@ -83,36 +84,35 @@ async def test_requests_are_answered_for_a_while_and_then_refused() -> None:
         refused.headers["connection"],
     )
     assert 200 == alive.status_code
-    assert (False, True) == (was_over, it.drain.is_over)
+    assert (False, True) == (was_over, drained.drain.is_over)
 
 
-async def test_a_call_under_way_is_waited_for_and_its_session_may_go_on() -> None:
-    """It may wait for an answer of its client; no other session gets in."""
-    async with service() as it, asyncio.TaskGroup() as tasks:
-        held = tasks.create_task(it.http.post("/mcp", content=b"call", headers=SESSION))
-        await it.begun.wait()
-        it.drain.begin(delayed=False)
-        own = await it.http.post("/mcp", headers=SESSION)
-        other = await it.http.post("/mcp", headers={MCP_SESSION_ID_HEADER: "other"})
-        none = await it.http.post("/mcp")
-        at_first, it.now = it.drain.is_over, 20.0
-        when_time_is_over, it.now = it.drain.is_over, 1.0
-        it.let_go.set()
-        done = await held
+async def test_running_call_and_its_session_are_waited_for() -> None:
+    """The call may wait for input from its client."""
+    async with service() as drained, asyncio.TaskGroup() as tasks:
+        held_call = tasks.create_task(drained.http.post("/mcp", content=b"call", headers=SESSION))
+        await drained.begun.wait()
+        drained.drain.begin(delayed=False)
+        response = await drained.http.post("/mcp", headers=SESSION)
+        other = await drained.http.post("/mcp", headers={MCP_SESSION_ID_HEADER: "other"})
+        none = await drained.http.post("/mcp")
+        at_first, drained.now = drained.drain.is_over, 20.0
+        when_time_is_over, drained.now = drained.drain.is_over, 1.0
+        drained.let_go.set()
+        done = await held_call
 
-    assert [200, 503, 503] == [each.status_code for each in (own, other, none)]
-    assert (False, True, True) == (at_first, when_time_is_over, it.drain.is_over)
+    assert [200, 503, 503] == [item.status_code for item in (response, other, none)]
+    assert (False, True, True) == (at_first, when_time_is_over, drained.drain.is_over)
     assert ("done", "close") == (done.text, done.headers["connection"])
 
 
-async def test_a_stream_is_not_waited_for_and_ends_whole() -> None:
-    """As one that its server ended, not as one that broke."""
-    async with service() as it, asyncio.TaskGroup() as tasks:
-        listening = tasks.create_task(it.http.get("/mcp"))
-        await it.begun.wait()
-        it.drain.begin(delayed=False)
-        is_over = it.drain.is_over
-        it.drain.ending.set()
+async def test_stream_ends_cleanly_at_shutdown() -> None:
+    async with service() as drained, asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(drained.http.get("/mcp"))
+        await drained.begun.wait()
+        drained.drain.begin(delayed=False)
+        is_over = drained.drain.is_over
+        drained.drain.ending.set()
         stream = await listening
 
     assert is_over

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP: who may speak to it, and that both kinds of clients do."""
+"""The MCP server over HTTP, with clients of both protocol eras."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
-"""What a client of before 2026-07-28 begins a session with."""
+"""First message of a session, in protocol versions before 2026-07-28."""
 
 
 @asynccontextmanager
 async def served(
     gateway: Gateway, options: HttpOptions, routes: Sequence[Route] = (), **more: Any
 ) -> AsyncIterator[str]:
-    """Serve *gateway*, and a page of metrics, and give the address."""
+    """Serve *gateway* with a metrics page, and yield the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve_http(
         mcp_server(gateway, **more),
@@ -66,35 +66,34 @@ async def served(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, mode: str) -> None:
-    """With a handshake and a session, and without."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     async with served(gateway, HttpOptions(port=0)) as url, Client(url, mode=mode) as client:
-        found = await client.call_tool("search_tools", {"query": "weather"})
+        answer = await client.call_tool("search_tools", {"query": "weather"})
         version = client.protocol_version
 
-    assert "get_weather" == found.structured_content["tools"][0]["name"]
+    assert "get_weather" == answer.structured_content["tools"][0]["name"]
     assert (version >= "2026") == (mode == "auto")
 
 
-async def test_one_server_after_another_serves_in_one_loop(open_gateway: OpenGateway) -> None:
-    """One that is cancelled leaves no listener, whose number the next one would have."""
+async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGateway) -> None:
+    """A cancelled server must not leave a listener whose file descriptor the next one reuses."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
-    shown: list[str] = []
+    tool_names: list[str] = []
     async with asyncio.timeout(30):
         for mode in ERAS:
             async with (
                 served(gateway, HttpOptions(port=0)) as url,
                 Client(url, mode=mode) as client,
             ):
-                shown += [each.name for each in (await client.list_tools()).tools]
+                tool_names += [item.name for item in (await client.list_tools()).tools]
 
-    assert ["search_tools", "call_tool"] * len(ERAS) == shown
+    assert ["search_tools", "call_tool"] * len(ERAS) == tool_names
 
 
 async def answer(
     gateway: Gateway, options: HttpOptions, headers: dict[str, str]
 ) -> httpx2.Response:
-    """The response that a request with *headers* gets."""
+    """Return the response to a request with *headers*."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with served(gateway, options) as url, httpx2.AsyncClient(trust_env=False) as client:
         return await client.post(url, json=ping, headers=headers)
@@ -109,15 +108,15 @@ async def answer(
         ({"Origin": "null"}, 403),
     ],
 )
-async def test_a_web_page_cannot_reach_it(
+async def test_foreign_hosts_and_origins_are_refused(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
-    """DNS rebinding: a name of the attacker's that points at this machine."""
+    """Prevents DNS rebinding: an attacker's name that resolves to this machine."""
     assert status == (await answer(open_gateway(), HttpOptions(port=0), headers)).status_code
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
-async def test_without_the_token_nothing_is_answered(
+async def test_request_without_the_token_is_refused(
     open_gateway: OpenGateway, authorization: str
 ) -> None:
     """RFC 6750, section 3: 401 with a challenge."""
@@ -128,8 +127,7 @@ async def test_without_the_token_nothing_is_answered(
     assert response.headers["www-authenticate"].startswith("Bearer ")
 
 
-async def test_with_the_token_everything_is(open_gateway: OpenGateway) -> None:
-    """The same server, the right bearer."""
+async def test_request_with_the_token_is_answered(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (
@@ -137,7 +135,7 @@ async def test_with_the_token_everything_is(open_gateway: OpenGateway) -> None:
         httpx2.AsyncClient(headers=headers, trust_env=False) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
-        names = [each.name for each in (await client.list_tools()).tools]
+        names = [item.name for item in (await client.list_tools()).tools]
 
     assert ["search_tools", "call_tool"] == names
 
@@ -145,10 +143,9 @@ async def test_with_the_token_everything_is(open_gateway: OpenGateway) -> None:
 @pytest.mark.parametrize(
     ("authorization", "admitted"), [("", False), ("Bearer wrong", False), (f"Bearer {TOKEN}", True)]
 )
-async def test_the_tokens_of_callers_guard_the_protocol_too(
+async def test_token_file_protects_mcp_and_the_api(
     open_gateway: OpenGateway, authorization: str, *, admitted: bool
 ) -> None:
-    """A file of tokens says who may ask: nothing on the port is open beside it."""
     options = HttpOptions(port=0, tokens=(BearerToken.from_secret("ci", TOKEN, ANYONE),))
     response = await answer(open_gateway(), options, {"Authorization": authorization})
 
@@ -156,8 +153,7 @@ async def test_the_tokens_of_callers_guard_the_protocol_too(
     assert admitted == ("www-authenticate" not in response.headers)
 
 
-async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGateway) -> None:
-    """Whoever learns its id is told that there is no such session."""
+async def test_session_belongs_to_the_token_that_started_it(open_gateway: OpenGateway) -> None:
     other = "s3cret-of-the-other"
     options = HttpOptions(
         port=0, token=TOKEN, tokens=(BearerToken.from_secret("other", other, ANYONE),)
@@ -165,19 +161,18 @@ async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGa
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     accept = {"Accept": "application/json, text/event-stream"}
     async with served(open_gateway(), options) as url, httpx2.AsyncClient(trust_env=False) as http:
-        own = accept | {"Authorization": f"Bearer {TOKEN}"}
-        began = await http.post(url, json=HELLO, headers=own)
+        own_headers = accept | {"Authorization": f"Bearer {TOKEN}"}
+        began = await http.post(url, json=HELLO, headers=own_headers)
         session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
         statuses = [
             (await http.post(url, json=ping, headers=accept | session | bearer)).status_code
-            for bearer in (own, {"Authorization": f"Bearer {other}"})
+            for bearer in (own_headers, {"Authorization": f"Bearer {other}"})
         ]
 
     assert [200, 404] == statuses
 
 
-def test_an_open_address_needs_a_token() -> None:
-    """Nobody opens a catalog to the network by a flag alone."""
+def test_public_address_requires_a_token() -> None:
     with pytest.raises(ConfigError, match="token"):
         HttpOptions(host="0.0.0.0")
     tokens = (BearerToken.from_secret("ci", TOKEN, ANYONE),)
@@ -185,8 +180,7 @@ def test_an_open_address_needs_a_token() -> None:
     assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token
 
 
-def test_a_token_stands_in_no_message() -> None:
-    """Neither where its type is wrong, nor where the options are shown."""
+def test_token_is_not_shown_in_messages() -> None:
     with pytest.raises(ConfigError) as caught:
         HttpOptions(token=TOKEN.encode())  # type: ignore[arg-type]  # (the point)
 
@@ -195,14 +189,12 @@ def test_a_token_stands_in_no_message() -> None:
     assert TOKEN not in repr(HttpOptions(token=TOKEN))
 
 
-def test_what_loopback_is() -> None:
-    """All of 127/8, ::1 and the name; nothing that merely looks like it."""
+def test_loopback_addresses_are_recognized() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))
 
 
-async def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
-    """And what mends it; a program has no flags."""
+async def test_used_port_is_reported(open_gateway: OpenGateway) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -212,8 +204,7 @@ async def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
             await serve_http(mcp_server(open_gateway()), options)
 
 
-async def test_names_and_origins_that_the_host_allows(open_gateway: OpenGateway) -> None:
-    """Such as those of a reverse proxy."""
+async def test_listed_hosts_and_origins_are_accepted(open_gateway: OpenGateway) -> None:
     options = HttpOptions(port=0, hosts=("tools.example",), origins=("https://app.example",))
     headers = {"Host": "tools.example", "Origin": "https://app.example"}
 
@@ -231,10 +222,10 @@ async def test_names_and_origins_that_the_host_allows(open_gateway: OpenGateway)
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
     ],
 )
-async def test_metrics_are_guarded_as_the_protocol_is(
+async def test_metrics_require_token_and_scope(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
-    """And only for whom they are: they name tools and servers of all tenants."""
+    """Metrics name tools and servers of all tenants."""
     tenant = BearerToken.from_secret("tenant", "of-a-tenant", Caller(tenant="acme"))
     reader = Caller(scopes=frozenset({"metrics:read"}))
     prometheus = BearerToken.from_secret("prometheus", "of-prometheus", reader)
@@ -249,12 +240,12 @@ async def test_metrics_are_guarded_as_the_protocol_is(
 
 
 async def fail(_request: Request) -> PlainTextResponse:
-    """Answer nothing."""
+    """Raise an error."""
     raise LookupError
 
 
 async def be_busy(_request: Request) -> PlainTextResponse:
-    """Put it off."""
+    """Answer 503."""
     return PlainTextResponse("later", 503)
 
 
@@ -262,7 +253,7 @@ FAILING = (Route("/fault", fail), Route("/busy", be_busy))
 
 
 async def test_requests_are_measured_by_method_route_and_status(open_gateway: OpenGateway) -> None:
-    """By the conventions of HTTP, with few values, whatever is asked for."""
+    """Labels follow the HTTP conventions and have few values, whatever clients request."""
     watch = Watch()
     gateway = open_gateway(meter_provider=watch.meter)
     async with (

@@ -1,4 +1,4 @@
-"""The guard of the HTTP server: every route, method, credential, Host and Origin."""
+"""The guard of the HTTP server, for all routes, methods, credentials, hosts and origins."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ COMBINATIONS = [
         ("127.0.0.1", "0.0.0.0", "::"), ((), TOKENS), (True, False), (True, False)
     )
 ]
-"""Options, whether there is an API, and whether there are metrics."""
+"""Combinations of options, API and metrics."""
 
 
-def made(
+def build_app(
     gateway: Gateway, options: HttpOptions, *, with_api: bool = True, with_metrics: bool = True
 ) -> Guard:
-    """The application that `gateway serve` would serve, with one more route."""
+    """Return the application that `gateway serve` would serve, with an additional route."""
 
     async def answer(_request: object) -> PlainTextResponse:
         return PlainTextResponse("")
@@ -59,7 +59,7 @@ def made(
 
 @asynccontextmanager
 async def client_of(app: Guard) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of *app*, which runs."""
+    """Yield a client of *app* while it runs."""
     transport = httpx2.ASGITransport(app=app)
     async with (
         app.app.router.lifespan_context(app.app),
@@ -68,8 +68,8 @@ async def client_of(app: Guard) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-def walked(app: Guard) -> Iterator[tuple[str, str]]:
-    """Every method with every path of the routing table, and with some that are not there."""
+def all_requests(app: Guard) -> Iterator[tuple[str, str]]:
+    """Yield all methods with all paths of the routing table, and with some unknown paths."""
     paths = [str(getattr(route, "path", "")) for route in app.app.routes]
     assert "/mcp" in paths
     for path in (*paths, *UNKNOWN, "/api/health"):
@@ -77,14 +77,13 @@ def walked(app: Guard) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("options", "with_api", "with_metrics"), COMBINATIONS)
-async def test_nothing_but_liveness_answers_without_a_credential(
+async def test_every_route_except_liveness_requires_a_credential(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
-    """Whatever the route, the method and the options: 401, with a challenge."""
-    app = made(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
+    app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
     answered = set[tuple[str, str]]()
     async with client_of(app) as client:
-        for method, path in walked(app):
+        for method, path in all_requests(app):
             for credential in WRONG:
                 headers = {"Authorization": credential} if credential else {}
                 answer = await client.request(method, path, headers=headers)
@@ -97,33 +96,33 @@ async def test_nothing_but_liveness_answers_without_a_credential(
 
 
 @pytest.mark.parametrize(("options", "with_api", "with_metrics"), COMBINATIONS)
-async def test_a_right_credential_is_never_refused(
+async def test_valid_credential_is_accepted_everywhere(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
-    """The operator's: neither 401 nor 403 nor 421 anywhere."""
-    app = made(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
+    app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
     headers = {"Authorization": f"Bearer {OPERATOR}"}
     async with client_of(app) as client:
         answers = [
             (method, path, (await client.request(method, path, headers=headers)).status_code)
-            for method, path in walked(app)
+            for method, path in all_requests(app)
         ]
 
-    assert [] == [each for each in answers if each[2] in {401, 403, 421}]
+    assert [] == [answer for answer in answers if answer[2] in {401, 403, 421}]
     assert with_metrics == (("GET", "/metrics", 200) in answers)
 
 
-async def test_a_credential_of_other_scopes_gets_no_rights(open_gateway: OpenGateway) -> None:
-    """It is known, and refused where a right is needed: 403."""
-    app = made(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
+async def test_credential_without_rights_is_refused_where_rights_are_needed(
+    open_gateway: OpenGateway,
+) -> None:
+    app = build_app(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
     headers = {"Authorization": f"Bearer {TENANT}"}
     async with client_of(app) as client:
         answers = [
             (method, path, (await client.request(method, path, headers=headers)).status_code)
-            for method, path in walked(app)
+            for method, path in all_requests(app)
         ]
 
-    assert [] == [each for each in answers if each[2] == 401]
+    assert [] == [answer for answer in answers if answer[2] == 401]
     assert {
         ("GET", "/metrics"),
         ("HEAD", "/metrics"),
@@ -146,11 +145,11 @@ async def test_a_credential_of_other_scopes_gets_no_rights(open_gateway: OpenGat
         "localhost:\xb2", "gw.example:9000", "listed.example:8",
     ],
 )  # fmt: skip
-async def test_a_host_that_only_begins_like_ours_is_refused(
+async def test_host_with_the_right_beginning_is_refused(
     open_gateway: OpenGateway, host: str
 ) -> None:
-    """It is parsed: name, and port in digits. Every route refuses it."""
-    app = made(open_gateway(), HttpOptions(hosts=("gw.example:8930", "listed.example:80")))
+    """The header is parsed into a name and a numeric port."""
+    app = build_app(open_gateway(), HttpOptions(hosts=("gw.example:8930", "listed.example:80")))
     async with client_of(app) as client:
         for path in ("/mcp", "/metrics", "/api/health", "/more", "/nothing"):
             assert (
@@ -167,12 +166,12 @@ async def test_a_host_that_only_begins_like_ours_is_refused(
         "http://gw.example:8930", "https://app.example.evil", "https://app.example:444", "file://",
     ],
 )  # fmt: skip
-async def test_pages_of_other_ports_and_names_are_refused(
+async def test_origins_of_other_ports_and_names_are_refused(
     open_gateway: OpenGateway, origin: str
 ) -> None:
-    """Also those of this machine: another program of it may serve anything."""
+    """This includes other ports of this machine, where other programs may serve pages."""
     options = HttpOptions(hosts=("gw.example",), origins=("https://app.example",))
-    app = made(open_gateway(), options)
+    app = build_app(open_gateway(), options)
     async with client_of(app) as client:
         for path in ("/mcp", "/metrics", "/api/health", "/more", "/nothing"):
             assert 403 == (await client.get(path, headers={"Origin": origin})).status_code
@@ -188,10 +187,12 @@ async def test_pages_of_other_ports_and_names_are_refused(
         ("gw.example:443", "http://127.0.0.1:8930"),
     ],
 )
-async def test_own_and_listed_pages_may(open_gateway: OpenGateway, host: str, origin: str) -> None:
-    """The port of a Host may be another one: it may be mapped to ours."""
+async def test_own_and_listed_origins_are_accepted(
+    open_gateway: OpenGateway, host: str, origin: str
+) -> None:
+    """The port of the Host header may differ, because it may be mapped to the server's port."""
     listed = ("https://app.example", "http://localhost:5173")
-    app = made(open_gateway(), HttpOptions(hosts=("gw.example",), origins=listed))
+    app = build_app(open_gateway(), HttpOptions(hosts=("gw.example",), origins=listed))
     async with client_of(app) as client:
         for path in ("/metrics", "/api/health", "/more"):
             answer = await client.get(path, headers={"Host": host, "Origin": origin})

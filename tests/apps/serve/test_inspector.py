@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line lists and calls over stdio."""
+"""The MCP Inspector lists and calls tools over standard input and output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.options import Options
 from tests.apps.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env
 
 
-def inspected(inspector: Script, home: Path, *arguments: str) -> Any:
-    """What the inspector prints; it waits for a slow server for more than its own 15 s."""
+def run_inspector(inspector: Script, home: Path, *arguments: str) -> Any:
+    """Return the output of the inspector. Its timeout is raised above its default of 15 s."""
     ran = subprocess.run(
         [str(NODE / "node"), str(inspector), "--cli", *arguments, "--connect-timeout", "0"],
         env={**node_env(), "HOME": str(home)},
@@ -49,17 +49,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_over_stdio(inspector: Script, folder: Path) -> None:
-    """Two tools for all, and one of them called; no other server has to be started for it."""
+def test_inspector_lists_and_calls_the_meta_tools(inspector: Script, folder: Path) -> None:
+    """The upstream server need not be started."""
     environment = [f"PYTHONPATH={ROOT}", f"GATEWAY_CACHE_DIR={os.environ['GATEWAY_CACHE_DIR']}"]
-    start = [each for value in environment for each in ("-e", value)]
+    start = [tool for value in environment for tool in ("-e", value)]
     serve = [sys.executable, "-m", "gateway", "serve", "--strategy", "graph"]
     where = [*start, "--cwd", str(folder), "--transport", "stdio", *serve]
-    listed = inspected(inspector, folder, *where, "--method", "tools/list")
+    listed = run_inspector(inspector, folder, *where, "--method", "tools/list")
     call = ["tools/call", "--tool-name", "search_tools", "--tool-arg", "query=simple text"]
-    called = inspected(inspector, folder, *where, "--method", *call)
+    called = run_inspector(inspector, folder, *where, "--method", *call)
 
-    assert ["search_tools", "call_tool"] == [each["name"] for each in listed["tools"]]
+    assert ["search_tools", "call_tool"] == [tool["name"] for tool in listed["tools"]]
     assert "fixture/test_simple_text" in [
-        each["id"] for each in called["structuredContent"]["tools"]
+        tool["id"] for tool in called["structuredContent"]["tools"]
     ]

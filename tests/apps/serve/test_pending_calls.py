@@ -1,4 +1,4 @@
-"""What a tool asks for reaches the client whose call it is, whatever either of them speaks."""
+"""Requests of tools for input reach the client of the call, for all protocol versions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Desk:
         self.done.append((progress, total, message))
 
     def client(self, server: Server[Any], mode: str = "auto") -> Client:
-        """A client that can do all of it."""
+        """Return a client that supports all kinds of input."""
         return Client(
             server,
             mode=mode,
@@ -53,8 +53,8 @@ class Desk:
         )
 
 
-async def refused(work: Any) -> MCPError:
-    """Await *work*, which must fail, and return its error."""
+async def error_of(work: Any) -> MCPError:
+    """Return the MCP error of *work*, which must fail."""
     with pytest.raises(MCPError) as raised:
         await work
     return raised.value
@@ -72,11 +72,15 @@ async def refused(work: Any) -> MCPError:
         ("test_input_required_result_multi_round", {}, ""),
     ],
 )
-async def test_a_tool_asks_the_client_whose_call_it_is(
-    behind: Make, mode: str, over: str, name: str, arguments: dict[str, object], answer: str
+async def test_tool_asks_the_client_of_its_call(
+    open_fixture_gateway: Make,
+    mode: str,
+    over: str,
+    name: str,
+    arguments: dict[str, object],
+    answer: str,
 ) -> None:
-    """In all the ways in which clients and servers of two eras may meet."""
-    async with Desk().client(mcp_server(behind(over)), mode) as client:
+    async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         result = await client.call_tool("call_tool", {"name": name, "arguments": arguments})
 
     assert not result.is_error, text_of(result)
@@ -85,9 +89,8 @@ async def test_a_tool_asks_the_client_whose_call_it_is(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_prompt_may_ask_too(behind: Make, mode: str, over: str) -> None:
-    """As the protocol has it since 2026-07-28, and as servers did before."""
-    async with Desk().client(mcp_server(behind(over)), mode) as client:
+async def test_prompt_asks_the_client(open_fixture_gateway: Make, mode: str, over: str) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         (message,) = (await client.get_prompt("fixture/test_input_required_result_prompt")).messages
 
     assert isinstance(message.content, types.TextContent)
@@ -96,12 +99,11 @@ async def test_a_prompt_may_ask_too(behind: Make, mode: str, over: str) -> None:
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_progress_reaches_the_client_that_wants_it(
-    behind: Make, mode: str, over: str
+async def test_progress_reaches_only_clients_that_want_it(
+    open_fixture_gateway: Make, mode: str, over: str
 ) -> None:
-    """In order, and only that one."""
     desk, call = Desk(), {"name": "test_tool_with_progress"}
-    server = mcp_server(behind(over))
+    server = mcp_server(open_fixture_gateway(over))
     async with Client(piped(server, legacy=mode == "legacy"), mode=mode) as client:
         await client.call_tool("call_tool", call)
         assert [] == desk.done
@@ -112,46 +114,48 @@ async def test_progress_reaches_the_client_that_wants_it(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("name", ["test_elicitation", "test_input_required_result_list_roots"])
-async def test_a_client_of_before_that_cannot_gets_a_clear_error(
-    behind: Make, over: str, name: str
+async def test_session_client_without_the_capability_gets_an_error(
+    open_fixture_gateway: Make, over: str, name: str
 ) -> None:
-    """And is never asked."""
-    async with Client(mcp_server(behind(over)), mode="legacy") as client:
+    async with Client(mcp_server(open_fixture_gateway(over)), mode="legacy") as client:
         result = await client.call_tool("call_tool", {"name": name})
 
     assert result.is_error
     assert "the client does not support it" in text_of(result)
 
 
-async def test_a_client_of_before_hears_it_of_a_prompt_too(behind: Make) -> None:
-    """As an error of the protocol, after which its session lives."""
-    async with Client(mcp_server(behind("object")), mode="legacy") as client:
-        error = await refused(client.get_prompt("test_input_required_result_prompt"))
+async def test_session_client_without_the_capability_gets_a_prompt_error(
+    open_fixture_gateway: Make,
+) -> None:
+    async with Client(mcp_server(open_fixture_gateway("object")), mode="legacy") as client:
+        error = await error_of(client.get_prompt("test_input_required_result_prompt"))
         await client.get_prompt("test_simple_prompt")
 
     assert types.INVALID_PARAMS == error.error.code
     assert "elicitation" in error.error.message
 
 
-async def test_a_client_of_today_that_cannot_gets_the_protocols_error(behind: Make) -> None:
-    """With what is missing, as it would declare it."""
-    async with Client(mcp_server(behind("object"))) as client:
-        error = await refused(client.call_tool("call_tool", {"name": "test_sampling"}))
-        of_prompt = await refused(client.get_prompt("test_input_required_result_prompt"))
+async def test_stateless_client_without_the_capability_gets_an_error(
+    open_fixture_gateway: Make,
+) -> None:
+    async with Client(mcp_server(open_fixture_gateway("object"))) as client:
+        error = await error_of(client.call_tool("call_tool", {"name": "test_sampling"}))
+        of_prompt = await error_of(client.get_prompt("test_input_required_result_prompt"))
 
     assert types.MISSING_REQUIRED_CLIENT_CAPABILITY == error.error.code
     assert {"requiredCapabilities": {"sampling": {}}} == error.error.data
     assert "elicitation" in of_prompt.error.message
 
 
-async def test_a_server_of_today_knows_what_the_client_can_do(behind: Make) -> None:
-    """It asks for no more, or refuses itself."""
-    server = mcp_server(behind("modern"))
+async def test_stateless_server_knows_the_capabilities_of_the_client(
+    open_fixture_gateway: Make,
+) -> None:
+    server = mcp_server(open_fixture_gateway("modern"))
     async with Client(server, sampling_callback=Desk().sample) as client:
         call = {"name": "test_input_required_result_capabilities"}
         answer = await client.call_tool("call_tool", call)
     async with Client(server) as client:
-        error = await refused(client.call_tool("call_tool", {"name": "test_missing_capability"}))
+        error = await error_of(client.call_tool("call_tool", {"name": "test_missing_capability"}))
 
     assert text_of(answer).startswith("model: the model on")
     assert "person" not in text_of(answer)
@@ -163,7 +167,7 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 
 async def first_round(client: Client) -> types.InputRequiredResult:
-    """The first answer to a call that asks for something."""
+    """Return the first answer to a call that asks for input."""
     arguments = {"name": "test_elicitation", "arguments": {"message": "Who?"}}
     result = await client.session.call_tool("call_tool", arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
@@ -173,7 +177,7 @@ async def first_round(client: Client) -> types.InputRequiredResult:
 async def next_round(
     client: Client, state: str | None, responses: types.InputResponses, message: str = "Who?"
 ) -> Answer:
-    """The answer to the second try."""
+    """Return the answer to the repeated call."""
     return await client.session.call_tool(
         "call_tool",
         {"name": "test_elicitation", "arguments": {"message": message}},
@@ -184,29 +188,29 @@ async def next_round(
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_token_serves_once_and_for_its_own_call(behind: Make, over: str) -> None:
-    """Guessed, changed, used twice, or for another call: it names nothing."""
-    async with Desk().client(mcp_server(behind(over))) as client:
+async def test_call_token_is_valid_once_and_for_its_call(
+    open_fixture_gateway: Make, over: str
+) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway(over))) as client:
         first = await first_round(client)
         state = first.request_state
         (key,) = first.input_requests or {}
         responses: types.InputResponses = {key: ACCEPTED}
         refusals = [
-            await refused(next_round(client, "guessed", responses)),
-            await refused(next_round(client, f"{state}x", responses)),
-            await refused(next_round(client, state, responses, "Who else?")),
+            await error_of(next_round(client, "guessed", responses)),
+            await error_of(next_round(client, f"{state}x", responses)),
+            await error_of(next_round(client, state, responses, "Who else?")),
         ]
         done = await next_round(client, state, responses)
-        refusals.append(await refused(next_round(client, state, responses)))
+        refusals.append(await error_of(next_round(client, state, responses)))
 
     assert [types.INVALID_PARAMS] * 4 == [error.error.code for error in refusals]
     assert isinstance(done, types.CallToolResult)
     assert "accept" in text_of(done)
 
 
-async def test_what_is_missing_is_asked_for_again(behind: Make) -> None:
-    """Also if something of another kind came."""
-    async with Desk().client(mcp_server(behind("modern"))) as client:
+async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> None:
+    async with Desk().client(mcp_server(open_fixture_gateway("modern"))) as client:
         latest = await first_round(client)
         (key,) = latest.input_requests or {}
         for responses in ({}, {key: types.ListRootsResult(roots=[])}, {"other": ACCEPTED}):
@@ -221,31 +225,29 @@ async def test_what_is_missing_is_asked_for_again(behind: Make) -> None:
     assert "accept" in text_of(done)
 
 
-async def test_a_client_that_never_comes_back_is_forgotten(open_gateway: OpenGateway) -> None:
-    """Nothing waits for it longer than `ask_timeout_s`."""
+async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
     async with Desk().client(mcp_server(gateway)) as client:
-        error = await refused(try_without_end(client))
+        error = await error_of(try_without_end(client))
 
     assert types.INVALID_PARAMS == error.error.code
 
 
 async def try_without_end(client: Client) -> None:
-    """Try again and again, without the input."""
+    """Repeat the call without its input, until an error."""
     latest: Answer = await first_round(client)
     while isinstance(latest, types.InputRequiredResult):
         latest = await next_round(client, latest.request_state, {})
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_a_client_that_refuses_ends_the_call_with_an_error(behind: Make, over: str) -> None:
-    """The tool's server hears of it, or the model does."""
+async def test_refusal_of_the_client_ends_the_call(open_fixture_gateway: Make, over: str) -> None:
 
     async def refuse(context: object, params: types.ElicitRequestParams) -> Any:
         return types.ErrorData(code=-1, message="not today")
 
-    server = mcp_server(behind(over))
+    server = mcp_server(open_fixture_gateway(over))
     async with Client(server, mode="legacy", elicitation_callback=refuse) as client:
         result = await client.call_tool("call_tool", {"name": "test_elicitation"})
 
@@ -263,14 +265,13 @@ SHELF = (
 @pytest.mark.parametrize(
     ("action", "answer"), [("accept", "called wipe"), ("decline", "'wipe' was not approved")]
 )
-async def test_a_person_at_the_client_approves_what_destroys(
+async def test_person_approves_destructive_calls(
     open_gateway: OpenGateway, mode: str, action: Any, answer: str
 ) -> None:
-    """The call tool alone does not say what it will do; a tool that says nothing just runs."""
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
-        asked.append(params.message)
+        questions.append(params.message)
         return types.ElicitResult(action=action, content={} if action == "accept" else None)
 
     server = mcp_server(open_gateway(SHELF))
@@ -280,14 +281,14 @@ async def test_a_person_at_the_client_approves_what_destroys(
         silent = await client.call_tool("call_tool", {"name": "stay_silent"})
 
     assert (True, "called stay_silent") == (text_of(wiped).find(answer) >= 0, text_of(silent))
-    assert ['May the model call shelf/wipe with {"disk": "C:"}?'] == asked
+    assert ['May the model call shelf/wipe with {"disk": "C:"}?'] == questions
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_client_that_cannot_be_asked_destroys_nothing(
+async def test_client_that_cannot_be_asked_calls_nothing_destructive(
     open_gateway: OpenGateway, mode: str
 ) -> None:
-    """Unless it sees the tool with its hints, or the host allows all."""
+    """Exceptions: the client sees the tool with its hints, or the host allows all calls."""
     never = Options(chat=ChatOptions(confirm="never"))
     call = ("call_tool", {"name": "wipe"})
     async with Client(mcp_server(open_gateway(SHELF)), mode=mode) as client:
@@ -302,8 +303,8 @@ async def test_a_client_that_cannot_be_asked_destroys_nothing(
     assert ["called wipe"] * 2 == [text_of(listed), text_of(allowed)]
 
 
-def alone(calls: PendingCalls) -> Server[Any]:
-    """A server whose one tool asks for a name, without any other server."""
+def standalone_server(calls: PendingCalls) -> Server[Any]:
+    """Return a server with one tool that asks for a name."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
         async def work() -> types.CallToolResult:
@@ -322,19 +323,18 @@ def alone(calls: PendingCalls) -> Server[Any]:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_the_caller_may_be_on_the_same_loop(mode: str) -> None:
-    """Nothing waits for itself."""
-    async with Desk().client(alone(PendingCalls()), mode) as client:
+async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
+    async with Desk().client(standalone_server(PendingCalls()), mode) as client:
         result = await client.call_tool("ask", {})
 
     assert "Ada" in text_of(result)
 
 
-async def test_only_so_many_calls_wait() -> None:
-    """A client that begins and never comes back costs a bounded amount."""
-    async with Desk().client(alone(PendingCalls(max_pending=2))) as client:
+async def test_number_of_waiting_calls_is_limited() -> None:
+    """Clients that start calls and never return must cost a bounded amount of memory."""
+    async with Desk().client(standalone_server(PendingCalls(max_pending=2))) as client:
         for _ in range(2):
             await client.session.call_tool("ask", {}, allow_input_required=True)
-        error = await refused(client.session.call_tool("ask", {}, allow_input_required=True))
+        error = await error_of(client.session.call_tool("ask", {}, allow_input_required=True))
 
     assert "too many" in error.error.message

@@ -38,7 +38,7 @@ def client(gateway: Gateway, http: HttpOptions) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
 
 
-async def test_a_route_needs_the_token_of_the_server_and_knows_the_caller(
+async def test_plugin_route_requires_the_token_and_gets_the_caller(
     install_plugin: InstallPlugin, open_gateway: OpenGateway, catalog: tuple[object, ...]
 ) -> None:
     install_plugin("stock_routes", SOURCE)
@@ -53,7 +53,7 @@ async def test_a_route_needs_the_token_of_the_server_and_knows_the_caller(
         missing = await requests.get("/plugins/other/count", headers=headers)
 
     assert (401, 421, 200, 404) == (
-        *(each.status_code for each in (refused, foreign, answer, missing)),
+        *(response.status_code for response in (refused, foreign, answer, missing)),
     )
     assert answer.text.endswith(f": {len(catalog)}")
 

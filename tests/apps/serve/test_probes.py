@@ -1,4 +1,4 @@
-"""What an orchestrator is told, and that nobody else learns anything by it."""
+"""Probes of an orchestrator: states, and no other information."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.conftest import OpenGateway
 from tests.fakes import BrokenStore, tool
 
 FOREIGN = {"Host": "10.1.2.3:8930", "Origin": "https://evil.example"}
-"""A probe asks by the address of its container."""
+"""Headers of a probe, which uses the address of its container."""
 
 
 @asynccontextmanager
-async def probing(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client without a token of a server that needs one."""
+async def probe_client(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield a client without a token, for a server that requires one."""
     options = HttpOptions(host="0.0.0.0", token="s3cret-of-the-test")
     app = http_app(mcp_server(gateway), options, routes=probe_routes(gateway))
     transport = httpx2.ASGITransport(app=app)
@@ -32,10 +32,9 @@ async def probing(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
         yield http
 
 
-async def test_it_is_ready_once_the_first_index_stands(open_gateway: OpenGateway) -> None:
-    """And not before; asking begins the build."""
+async def test_readiness_follows_the_first_index(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         alive, first = await http.get("/livez"), await http.get("/readyz")
         await gateway.report()
         later, head = await http.get("/readyz"), await http.head("/readyz")
@@ -49,11 +48,11 @@ async def test_it_is_ready_once_the_first_index_stands(open_gateway: OpenGateway
     assert 421 == other.status_code
 
 
-async def test_a_server_that_cannot_be_listed_makes_it_partial(open_gateway: OpenGateway) -> None:
-    """The others work; its name is told to nobody without a token."""
+async def test_failed_server_makes_readiness_partial(open_gateway: OpenGateway) -> None:
+    """The other servers work. Names of servers are not shown without a token."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     gateway.add_server("secret", command="no-such-program")
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         await gateway.report()
         answer = await http.get("/readyz")
 
@@ -61,15 +60,15 @@ async def test_a_server_that_cannot_be_listed_makes_it_partial(open_gateway: Ope
     assert (200, partial) == (answer.status_code, answer.json())
 
 
-async def test_a_store_that_is_down_leaves_it_ready(open_gateway: OpenGateway) -> None:
-    """Searches go on, and every replica would be as badly off."""
+async def test_failed_store_leaves_the_replica_ready(open_gateway: OpenGateway) -> None:
+    """Searches still work, and all replicas use the same store."""
     gateway = open_gateway(
         (tool("get_weather", "Tell the weather."),),
         strategy="auto",
         embedder=HashingEmbedder(),
         vector_store=BrokenStore(),
     )
-    async with probing(gateway) as http:
+    async with probe_client(gateway) as http:
         await gateway.report()
         answer = await http.get("/readyz")
 

@@ -22,24 +22,24 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 class RoundRobin:
-    """Sends each request to the next replica."""
+    """Load balancer that sends each request to the next replica."""
 
     def __init__(self, replicas: Sequence[ASGIApp]) -> None:
         self._next = itertools.cycle(enumerate(replicas))
         self.used: list[int] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Forward a request."""
         number, replica = next(self._next)
         self.used.append(number)
         await replica(scope, receive, send)
 
 
 @asynccontextmanager
-async def balanced(
+async def balanced_replicas(
     open_gateway: OpenGateway,
 ) -> AsyncIterator[tuple[RoundRobin, httpx2.AsyncClient]]:
-    """Two replicas with the same catalog, and a client of both."""
+    """Yield a load balancer for two replicas with the same catalog, and its client."""
     replicas = []
     async with AsyncExitStack() as stack:
         for _ in range(2):
@@ -52,29 +52,28 @@ async def balanced(
         yield balancer, await stack.enter_async_context(httpx2.AsyncClient(transport=transport))
 
 
-async def test_a_client_without_a_session_may_reach_any_replica(open_gateway: OpenGateway) -> None:
-    """As all are since 2026-07-28: lists, searches and calls, each at the next one."""
+async def test_stateless_client_may_reach_any_replica(open_gateway: OpenGateway) -> None:
     url = "http://127.0.0.1:8930/mcp"
     async with (
-        balanced(open_gateway) as (balancer, http),
+        balanced_replicas(open_gateway) as (balancer, http),
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
-        names = [each.name for each in (await client.list_tools()).tools]
-        found = [
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        answer = [
             await client.call_tool("search_tools", {"query": f"weather {number}"})
             for number in range(4)
         ]
 
     assert ["search_tools", "call_tool"] == names
     assert ["get_weather"] * 4 == [
-        (each.structured_content or {})["tools"][0]["name"] for each in found
+        (tool.structured_content or {})["tools"][0]["name"] for tool in answer
     ]
     assert {0, 1} == {*balancer.used}
 
 
-async def test_a_session_lives_in_one_replica(open_gateway: OpenGateway) -> None:
-    """Another one answers 404, at which the protocol has a client begin anew."""
-    async with balanced(open_gateway) as (_, http):
+async def test_session_exists_in_one_replica(open_gateway: OpenGateway) -> None:
+    """Another replica answers 404, and the protocol then requires a new session."""
+    async with balanced_replicas(open_gateway) as (_, http):
         began = await http.post("http://127.0.0.1:8930/mcp", json=HELLO, headers=ACCEPT)
         session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
         ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}

@@ -1,4 +1,4 @@
-"""Resources, prompts and completions of servers behind us, read by clients of both eras."""
+"""Resources, prompts and completions of upstream servers, with clients of both protocol eras."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from tests.fakes import suspicious
 
 
 def filled(content: object) -> JsonObject:
-    """What a server answers that fills in a prompt."""
+    """Return an upstream's answer that fills in a prompt."""
     return {"messages": [{"role": "user", "content": content}]}
 
 
 @pytest.fixture
 def fixture(open_gateway: OpenGateway) -> Gateway:
-    """A gateway before a real server."""
+    """A gateway in front of the fixture server."""
     gateway = open_gateway()
     gateway.add_server("fixture", server=Fixture().server())
     return gateway
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
-    """Under the address that it was listed under, which its answer bears too."""
+async def test_listed_resources_can_be_read(fixture: Gateway, mode: str) -> None:
     texts = {}
     async with Client(mcp_server(fixture), mode=mode) as client:
         for resource in (await client.list_resources()).resources:
@@ -52,13 +51,13 @@ async def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_what_is_suspicious_is_in_no_list_and_can_be_read(
+async def test_suspicious_resources_are_not_listed_but_can_be_read(
     open_gateway: OpenGateway, mode: str
 ) -> None:
-    """A client would give its texts to its model, as it would those of a tool."""
+    """Clients give the texts of a list to their model."""
     things = [thing("resource", "a://x"), thing("resource", "a://{id}"), thing("prompt", "p")]
     things[1] = replace(things[1], details={"template": True})
-    odd = [suspicious(replace(each, name=f"odd-{each.name}")) for each in things]
+    odd = [suspicious(replace(item, name=f"odd-{item.name}")) for item in things]
     shop = Shop("shop", *things, *odd)
     shop.answer = {**filled({"type": "text", "text": "Hello."}), "contents": []}
     gateway = open_gateway()
@@ -79,8 +78,7 @@ async def test_what_is_suspicious_is_in_no_list_and_can_be_read(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_template_is_expanded_by_the_client(fixture: Gateway, mode: str) -> None:
-    """It does not know that the address is ours."""
+async def test_client_expands_a_template(fixture: Gateway, mode: str) -> None:
     async with Client(mcp_server(fixture), mode=mode) as client:
         (template,) = (await client.list_resource_templates()).resource_templates
         uri = template.uri_template
@@ -97,8 +95,9 @@ async def test_a_template_is_expanded_by_the_client(fixture: Gateway, mode: str)
 @pytest.mark.parametrize(
     "name", ["fixture/test_prompt_with_arguments", "test_prompt_with_arguments"]
 )
-async def test_a_prompt_is_filled_in(fixture: Gateway, mode: str, name: str) -> None:
-    """By its full name, or its own if one server alone has it."""
+async def test_prompt_is_filled_in_by_full_or_unique_name(
+    fixture: Gateway, mode: str, name: str
+) -> None:
     async with Client(mcp_server(fixture), mode=mode) as client:
         prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         (message,) = (await client.get_prompt(name, {"arg1": "hello", "arg2": "world"})).messages
@@ -115,17 +114,17 @@ async def test_a_prompt_is_filled_in(fixture: Gateway, mode: str, name: str) -> 
     assert ["paris", "parma"] == completed.completion.values
 
 
-async def test_what_prompts_and_tools_link_to_has_our_address(fixture: Gateway) -> None:
-    """So that a client can read it, though it may be in no list."""
+async def test_links_in_prompts_and_tools_are_rewritten(fixture: Gateway) -> None:
+    """The client can then read them, even if no list contains them."""
     async with Client(mcp_server(fixture)) as client:
         prompt = await client.get_prompt(
             "test_prompt_with_embedded_resource", {"resourceUri": "test://static-text"}
         )
         called = await client.call_tool("call_tool", {"name": "test_embedded_resource"})
 
-    held = [prompt.messages[0].content, called.content[0]]
+    held_call = [prompt.messages[0].content, called.content[0]]
     assert ["gateway:/fixture/test://static-text", "gateway:/fixture/test://embedded-resource"] == [
-        block.resource.uri for block in held if isinstance(block, types.EmbeddedResource)
+        block.resource.uri for block in held_call if isinstance(block, types.EmbeddedResource)
     ]
 
 
@@ -133,10 +132,7 @@ async def test_what_prompts_and_tools_link_to_has_our_address(fixture: Gateway) 
 @pytest.mark.parametrize(
     "uri", ["test://none", "gateway:/fixture/test://none", "gateway:/x/a", "y"]
 )
-async def test_what_is_not_there_is_the_protocols_error(
-    fixture: Gateway, mode: str, uri: str
-) -> None:
-    """With the address that was read (SEP-2164)."""
+async def test_unknown_resource_is_a_protocol_error(fixture: Gateway, mode: str, uri: str) -> None:
     async with Client(mcp_server(fixture), mode=mode) as client:
         with pytest.raises(MCPError) as raised:
             await client.read_resource(uri)
@@ -149,8 +145,7 @@ async def test_what_is_not_there_is_the_protocols_error(
     assert (types.INVALID_PARAMS, {"uri": uri}) == (error.code, error.data)
 
 
-async def test_a_server_that_fails_is_another_error(open_gateway: OpenGateway) -> None:
-    """The client did nothing wrong."""
+async def test_failed_server_is_an_internal_error(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("gone", command="no-such-program-anywhere")
     async with Client(mcp_server(gateway)) as client:
@@ -181,10 +176,9 @@ MALFORMED: dict[str, tuple[Ask, str, JsonObject]] = {
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("fault", MALFORMED)
-async def test_an_answer_that_is_malformed_is_its_servers_fault(
+async def test_malformed_answer_names_its_server(
     open_gateway: OpenGateway, mode: str, fault: str
 ) -> None:
-    """As that of a tool is: it says which server answered what."""
     ask, method, answer = MALFORMED[fault]
     shop = Shop("shop", thing("resource", "a://b"), thing("prompt", "p"))
     shop.answer = answer
@@ -200,10 +194,7 @@ async def test_an_answer_that_is_malformed_is_its_servers_fault(
     assert error.data
 
 
-async def test_a_block_of_a_prompt_that_mcp_does_not_know_is_a_text(
-    open_gateway: OpenGateway,
-) -> None:
-    """As one of a tool's is."""
+async def test_unknown_block_of_a_prompt_becomes_text(open_gateway: OpenGateway) -> None:
     shop = Shop("shop", thing("prompt", "p"))
     shop.answer = filled({"type": "sketch", "lines": [1, 2]})
     gateway = open_gateway()
@@ -215,8 +206,7 @@ async def test_a_block_of_a_prompt_that_mcp_does_not_know_is_a_text(
     assert {"type": "sketch", "lines": [1, 2]} == json.loads(message.content.text)
 
 
-async def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
-    """Each once."""
+async def test_resources_are_listed_in_pages(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(Shop("shop", *(thing("resource", f"a://{n}") for n in range(250))))
     pages: list[list[str]] = []
@@ -231,8 +221,8 @@ async def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
     assert 250 == len({uri for page in pages for uri in page})
 
 
-async def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenGateway) -> None:
-    """Others cost the details, never the thing."""
+async def test_known_details_are_passed_on(open_gateway: OpenGateway) -> None:
+    """Invalid details are dropped, but the entity is still listed."""
     good = {"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}}
     bad = {"annotations": {"priority": "high"}}
     shop = Shop(
@@ -257,16 +247,14 @@ async def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenG
         ("a://b", "gateway:/srv/a://b"),
     ],
 )
-def test_what_anybody_can_read_keeps_its_address(uri: str, address: str) -> None:
-    """A client needs nobody for it."""
+def test_web_address_is_not_rewritten(uri: str, address: str) -> None:
     block = readable_block({"type": "resource_link", "name": "b", "uri": uri}, "srv")
 
     assert address == block["uri"]
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None:
-    """Listed by the virtual server, read and completed at the server that has it."""
+async def test_resource_is_read_under_its_alias(fixture: Gateway, mode: str) -> None:
     fixture.add_virtual_server(
         "work",
         {"answer": "fixture/test_embedded_resource"},
@@ -278,7 +266,7 @@ async def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -
     )
     addresses = ["gateway:/work/docs:today", "gateway:/work/docs:7/data", "test://static-text"]
     async with Client(mcp_server(fixture), mode=mode) as client:
-        listed = {each.uri for each in (await client.list_resources()).resources}
+        listed = {resource.uri for resource in (await client.list_resources()).resources}
         templates = (await client.list_resource_templates()).resource_templates
         read = [(await client.read_resource(uri)).contents[0].uri for uri in addresses]
         with pytest.raises(MCPError, match="virtual server 'work' has no resource"):
@@ -288,15 +276,15 @@ async def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -
         (block,) = (await client.call_tool("call_tool", call)).content
 
     assert addresses[0] in listed
-    assert "gateway:/work/docs:{id}/data" in {each.uri_template for each in templates}
+    assert "gateway:/work/docs:{id}/data" in {resource.uri_template for resource in templates}
     assert addresses == read
     assert 1 == len(prompt.messages)
     assert isinstance(block, types.EmbeddedResource)
     assert "gateway:/fixture/test://embedded-resource" == block.resource.uri
 
 
-async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGateway) -> None:
-    """It is of the server's own name; by that name itself nothing is shown."""
+async def test_alias_works_for_hidden_and_renamed_resources(open_gateway: OpenGateway) -> None:
+    """Aliases refer to the name at the server, not to the name after hiding or renaming."""
     gateway = open_gateway()
     hide = Filter(allow=(), kind="resource")
     rename = Rename({"test_prompt_with_arguments": "greet"}, kind="prompt")

@@ -1,4 +1,4 @@
-"""The pages where users sign in, against a real authorization server; and who cannot be tricked."""
+"""User sign-in to upstream servers with a real authorization server, and attacks on it."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ OPTIONS = Options(
 
 @dataclass
 class Team:
-    """A gateway of which each user signs in to a server, and its replica."""
+    """A gateway with a server that requires user sign-in, and its replica."""
 
     place: Place
     gateways: tuple[Gateway, Gateway]
 
     def browser(self, replica: int = 0, sessions: Sessions | None = None) -> httpx2.AsyncClient:
-        """Give a browser, which keeps its cookies, at one of the two."""
+        """Return a browser that keeps its cookies, at one of the replicas."""
 
         async def name_caller(token: str) -> Caller:
             return (await Authenticator(HTTP).authenticate([f"Bearer {token}"])).caller
@@ -73,14 +73,14 @@ class Team:
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=ROOT)
 
     async def agree(self, url: str) -> str:
-        """Agree at the authorization server; give the address that it sends the browser to."""
+        """Consent at the authorization server, and return the address of its redirect."""
         async with httpx2.AsyncClient(trust_env=False) as client:
             return str((await client.get(url)).headers["location"])
 
     async def begin(self, browser: httpx2.AsyncClient, token: str = "token-of-ada") -> str:
-        """Type a token, go on and agree; give the address that the browser is sent back to."""
+        """Enter a token, continue and consent. Return the address of the redirect."""
         policy = (await browser.get(PAGE)).headers["referrer-policy"]
-        # As browsers do (Fetch, "append a request Origin header").
+        # Browsers send this Origin (Fetch, "append a request Origin header").
         origin = {"Origin": "null" if policy == "no-referrer" else ROOT}
         data = {"token": token, "action": "sign_in"}
         response = await browser.post(PAGE, data=data, headers=origin)
@@ -95,14 +95,14 @@ class Team:
 @pytest.fixture
 async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]:
     bridge = Bridge("giver")
-    own = replace(OPTIONS, catalog_store_path=tmp_path / "catalog.sqlite3")
+    options = replace(OPTIONS, catalog_store_path=tmp_path / "catalog.sqlite3")
     async with signing_place(bridge, Authority(), tmp_path / "record", tmp_path / "x") as place:
-        gateways = open_gateway(options=own), open_gateway(options=own)
+        gateways = open_gateway(options=options), open_gateway(options=options)
         target = HttpServer(place.url, auth=OAuth(per_user=True))
         for gateway in gateways:
             gateway.add_server("srv", server=target, access=Access(scopes=USE))
         # The server's own sign-in lists its tools.
-        auth = with_token_store("srv", target, open_tokens(own, gateways[0].store)).auth
+        auth = with_token_store("srv", target, open_tokens(options, gateways[0].store)).auth
         assert isinstance(auth, OAuth)
         await replace(place, tokens=auth.tokens).sign_in()  # type: ignore[arg-type]  # it has some
         place.authority.seen.clear()
@@ -110,14 +110,11 @@ async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]
     await asyncio.to_thread(bridge.close)
 
 
-async def test_a_user_signs_in_at_one_replica_comes_back_to_another_and_signs_out(
-    team: Team,
-) -> None:
-    """Each user for itself, and no user's sign-in is another's."""
-    with pytest.raises(SignInRequiredError) as asked:
+async def test_users_sign_in_and_out_at_any_replica(team: Team) -> None:
+    with pytest.raises(SignInRequiredError) as form_page:
         await team.echo(ADA)
     browser, other = team.browser(), team.browser(1)
-    page = await browser.get(asked.value.address)
+    page = await browser.get(form_page.value.address)
     back = await team.begin(browser)
     other.cookies = browser.cookies
     done = await other.get(back)
@@ -128,7 +125,7 @@ async def test_a_user_signs_in_at_one_replica_comes_back_to_another_and_signs_ou
     with pytest.raises(SignInRequiredError):
         await team.echo(ADA)
 
-    assert PAGE == asked.value.address
+    assert PAGE == form_page.value.address
     assert "Sign in to srv" in page.text
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert (200, True) == (done.status_code, "ada is signed in to srv" in done.text)
@@ -137,8 +134,7 @@ async def test_a_user_signs_in_at_one_replica_comes_back_to_another_and_signs_ou
     assert back.startswith(f"{PAGE}/callback?")
 
 
-async def test_a_user_whose_browser_has_a_session_types_no_token(team: Team) -> None:
-    """`gateway.serve.account` begins such sessions."""
+async def test_session_replaces_the_token(team: Team) -> None:
     sessions = Sessions(HTTP)
     session = sessions.admit(TOKENS[0], 0)
     async with team.browser(sessions=sessions) as browser:
@@ -152,15 +148,16 @@ async def test_a_user_whose_browser_has_a_session_types_no_token(team: Team) -> 
     assert (200, "hi") == (done.status_code, answer)
 
 
-async def test_nobody_completes_what_another_browser_began(team: Team) -> None:
-    """Eve sends Ada the address of the authorization server, or the one that it answered with:
-    Ada's account there never becomes Eve's, nor Eve's Ada's.
+async def test_sign_in_cannot_be_completed_in_another_browser(team: Team) -> None:
+    """Eve sends Ada the address of the authorization server, or of its redirect.
+
+    Ada's account never becomes Eve's, nor Eve's Ada's.
     """
     eve, ada = team.browser(), team.browser()
     lure = await team.begin(eve, "token-of-eve")
-    own = await team.begin(ada)
+    ada_redirect = await team.begin(ada)
     state = parse_qs(urlsplit(lure).query)["state"][0]
-    own_code = parse_qs(urlsplit(own).query)["code"][0]
+    own_code = parse_qs(urlsplit(ada_redirect).query)["code"][0]
 
     refused = [
         await team.browser().get(lure),
@@ -173,12 +170,12 @@ async def test_nobody_completes_what_another_browser_began(team: Team) -> None:
         with pytest.raises(SignInRequiredError):
             await team.echo(caller)
 
-    assert [400] * 5 == [each.status_code for each in refused]
+    assert [400] * 5 == [response.status_code for response in refused]
     assert "exchanged" not in team.place.authority.seen
-    assert 200 == (await ada.get(own)).status_code
+    assert 200 == (await ada.get(ada_redirect)).status_code
     assert "hi" == await team.echo(ADA)
-    # An answer is good once.
-    assert 400 == (await ada.get(own)).status_code
+    # A response is accepted only once.
+    assert 400 == (await ada.get(ada_redirect)).status_code
 
 
 @pytest.mark.parametrize(
@@ -192,7 +189,7 @@ async def test_nobody_completes_what_another_browser_began(team: Team) -> None:
     ],
     ids=["unknown token", "no user", "no scope", "a page of others", "a name of others"],
 )
-async def test_only_a_user_begins_and_only_at_our_page(
+async def test_sign_in_starts_only_for_users_and_on_own_pages(
     team: Team, token: str, headers: dict[str, str], status: int
 ) -> None:
     response = await team.browser().post(
@@ -204,7 +201,7 @@ async def test_only_a_user_begins_and_only_at_our_page(
     assert token not in response.text
 
 
-async def test_a_user_without_the_scope_of_a_changed_server_begins_no_sign_in(team: Team) -> None:
+async def test_sign_in_requires_the_current_scope_of_the_server(team: Team) -> None:
     gateway = team.gateways[0]
     address = await gateway.user_sign_ins.begin("srv", ADA)
 
@@ -216,7 +213,7 @@ async def test_a_user_without_the_scope_of_a_changed_server_begins_no_sign_in(te
         await gateway.user_sign_ins.begin("srv", ADA)
 
 
-async def test_a_name_from_the_address_is_no_markup(team: Team) -> None:
+async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
     page = await team.browser().get(f"{ROOT}/sign-in/%3Cscript%3E")
     told = await team.browser().post(
         f"{ROOT}/sign-in/%3Cscript%3E", data={"token": "token-of-ada", "action": "sign_in"}
@@ -227,15 +224,13 @@ async def test_a_name_from_the_address_is_no_markup(team: Team) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
-async def test_a_client_that_opens_addresses_has_its_user_sign_in_during_the_call(
-    team: Team, mode: str
-) -> None:
-    """The call then goes on; one that opens none is told where to go."""
-    shown: list[types.ElicitRequestURLParams] = []
+async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, mode: str) -> None:
+    """The call then continues. Other clients get the address in an error."""
+    opened_addresses: list[types.ElicitRequestURLParams] = []
 
     async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
         assert isinstance(params, types.ElicitRequestURLParams)
-        shown.append(params)
+        opened_addresses.append(params)
         browser = team.browser()
         assert 200 == (await browser.get(await team.begin(browser))).status_code
         return types.ElicitResult(action="accept")
@@ -248,14 +243,13 @@ async def test_a_client_that_opens_addresses_has_its_user_sign_in_during_the_cal
 
     assert PAGE in str(refused.content)
     assert "hi" in str(answer.content)
-    assert [PAGE] == [each.url for each in shown]
+    assert [PAGE] == [item.url for item in opened_addresses]
 
 
 @pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_a_server_says_where_users_sign_in_or_that_they_cannot(
+def test_serve_options_know_the_sign_in_address_or_warn(
     host: str, says: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On loopback it knows its address."""
     entry = {"url": "https://srv.example/mcp", "auth": {"type": "oauth", "per_user": True}}
     manifest = parse_manifest({"mcpServers": {"srv": entry}})
     address = HttpOptions(host=host, port=8930, token="s3cret-of-the-operator")

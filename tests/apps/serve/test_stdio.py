@@ -1,4 +1,4 @@
-"""What comes in over standard input, where the SDK would drop it."""
+"""Repair of messages on standard input that the SDK would drop."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ REQUEST = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"q": "
 
 
 def read(line: str) -> Item:
-    """Read *line* as the SDK's own reader does."""
+    """Parse *line* like the SDK's reader."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError as error:
         return error
 
 
-async def through(*items: Item) -> list[Item]:
-    """Send *items* through."""
+async def repair_all(*items: Item) -> list[Item]:
+    """Return the items after `repair`."""
 
     async def incoming() -> AsyncIterator[Item]:
         for item in items:
@@ -41,21 +41,20 @@ async def through(*items: Item) -> list[Item]:
         (r"\\ud800 \udc00", "\\ud800 ?"),
     ],
 )
-async def test_half_a_character_does_not_cost_the_answer(written: str, received: str) -> None:
-    """A caller would wait for it without end."""
+async def test_lone_surrogates_are_repaired(written: str, received: str) -> None:
+    """Otherwise the caller would wait forever."""
     refused = read(REQUEST % written)
     assert isinstance(refused, ValidationError)
 
-    (item,) = await through(refused)
+    (item,) = await repair_all(refused)
 
     assert isinstance(item, SessionMessage)
     assert isinstance(item.message, JSONRPCRequest)
     assert (7, {"q": received}) == (item.message.id, item.message.params)
 
 
-async def test_all_else_comes_as_it_came() -> None:
-    """A good message, one that is none for another reason too, and a fault of the reader."""
+async def test_other_items_are_unchanged() -> None:
     good = read(REQUEST % "mail")
     items = (good, read("garbage"), read(r'{"id": "\ud800"}'), read("[]"), OSError("gone"))
 
-    assert list(items) == await through(*items)
+    assert list(items) == await repair_all(*items)

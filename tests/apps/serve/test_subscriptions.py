@@ -1,4 +1,4 @@
-"""Clients hear when a list that they were sent, or a resource that they watch, has changed."""
+"""Notifications about changed lists and resources."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHANGES: dict[str, tuple[str, object]] = {
 
 
 class Listener:
-    """Notes which lists and which resources changed."""
+    """Records notifications about lists and resources."""
 
     def __init__(self) -> None:
         self.heard: asyncio.Queue[str] = asyncio.Queue()
@@ -55,7 +55,7 @@ class Listener:
 
 @asynccontextmanager
 async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[Client]:
-    """A client with a session."""
+    """Yield a client with a session."""
     server = gateway if isinstance(gateway, str) else mcp_server(gateway, expose="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -63,13 +63,13 @@ async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[C
             yield client
 
 
-def streaming(gateway: Gateway, expose: Expose = "all") -> Client:
-    """A client that opens streams."""
+def stream_client(gateway: Gateway, expose: Expose = "all") -> Client:
+    """Return a client that opens streams for notifications."""
     return Client(mcp_server(gateway, expose=expose), cache=None)
 
 
-async def listed(client: Client) -> dict[str, list[str]]:
-    """Every list, by kind."""
+async def list_all(client: Client) -> dict[str, list[str]]:
+    """Return all lists, keyed by kind."""
     return {
         "tool": [tool.name for tool in (await client.list_tools()).tools],
         "prompt": [prompt.name for prompt in (await client.list_prompts()).prompts],
@@ -79,18 +79,17 @@ async def listed(client: Client) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_a_client_of_today_hears_of_a_list_on_its_stream(
-    behind: Make, over: str, kind: str
+async def test_stateless_client_is_notified_of_a_list_on_its_stream(
+    open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
-    """And reads the new list."""
-    async with streaming(behind(over)) as client:
-        before = await listed(client)
+    async with stream_client(open_fixture_gateway(over)) as client:
+        before = await list_all(client)
         async with client.listen(
             tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
         ) as events:
             await client.call_tool(f"test_trigger_{kind}_change")
             event = await anext(events)
-        after = await listed(client)
+        after = await list_all(client)
 
     assert CHANGES[kind][1] == event
     assert [kind] == [name for name in before if before[name] != after[name]]
@@ -99,13 +98,12 @@ async def test_a_client_of_today_hears_of_a_list_on_its_stream(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_a_client_of_before_hears_of_a_list_in_its_session(
-    behind: Make, over: str, kind: str
+async def test_session_client_is_notified_of_a_list(
+    open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
-    """It was told that it would."""
     listener = Listener()
-    async with session(behind(over), listener) as client:
-        await listed(client)
+    async with session(open_fixture_gateway(over), listener) as client:
+        await list_all(client)
         await client.call_tool(f"test_trigger_{kind}_change")
         heard, can = await listener.heard.get(), client.server_capabilities.tools
 
@@ -114,13 +112,13 @@ async def test_a_client_of_before_hears_of_a_list_in_its_session(
     assert can.list_changed
 
 
-async def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> None:
-    """The list is another one when what was suspicious is so no longer."""
+async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
+    """A suspicious tool is unlisted. When it no longer is suspicious, the list changes."""
     gateway = open_gateway((tool("a"),))
     shop = ListSource("shop", [suspicious(tool("b"))])
     gateway.add_source(shop)
-    async with streaming(gateway) as client:
-        await listed(client)
+    async with stream_client(gateway) as client:
+        await list_all(client)
         async with client.listen(tools_list_changed=True, prompts_list_changed=True) as events:
             shop.tools = [suspicious(tool("b", "Anew."))]
             gateway.add_source(Shop("more", thing("prompt", "p")))
@@ -129,18 +127,17 @@ async def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway)
             shop.tools = [tool("b")]
             await gateway.refresh()
             heard.append(await anext(events))
-        tools = (await listed(client))["tool"]
+        tools = (await list_all(client))["tool"]
 
     assert [PromptsListChanged(), ToolsListChanged()] == heard
     assert ["a", "b"] == tools
 
 
-async def test_a_tool_of_the_host_changes_the_whole_catalog(open_gateway: OpenGateway) -> None:
-    """And the two meta-tools, which tell of it."""
+async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, streaming(gateway, "meta") as other:
-        await listed(client)
-        await listed(other)
+    async with stream_client(gateway) as client, stream_client(gateway, "meta") as other:
+        await list_all(client)
+        await list_all(other)
         async with (
             client.listen(tools_list_changed=True) as events,
             other.listen(tools_list_changed=True, prompts_list_changed=True) as others,
@@ -152,10 +149,10 @@ async def test_a_tool_of_the_host_changes_the_whole_catalog(open_gateway: OpenGa
             assert PromptsListChanged() == await anext(others)
 
 
-async def test_a_list_that_nobody_was_sent_is_not_announced(open_gateway: OpenGateway) -> None:
-    """A client that never listed has nothing to throw away; a change that is none is none."""
+async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> None:
+    """Clients that never requested the list have nothing to invalidate."""
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+    async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         gateway.add_source(ListSource("one", [tool("b")]))
         await client.list_tools()
         gateway.add_source(ListSource("empty", []))
@@ -164,13 +161,12 @@ async def test_a_list_that_nobody_was_sent_is_not_announced(open_gateway: OpenGa
         assert ToolsListChanged() == await anext(events)
 
 
-async def test_a_catalog_that_cannot_be_read_announces_nothing(open_gateway: OpenGateway) -> None:
-    """The server lives on."""
+async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
-    async with streaming(gateway) as client, client.listen(tools_list_changed=True) as events:
+    async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         await client.list_tools()
         gateway.add_source(ListSource("late", [tool("b")]))
-        # Without a turn of the loop between: whatever hears of it finds the gateway closed.
+        # Closed in the same turn of the loop, so that the watcher finds a closed gateway.
         gateway.close()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(events), 0.2)
@@ -178,12 +174,11 @@ async def test_a_catalog_that_cannot_be_read_announces_nothing(open_gateway: Ope
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("address", [PLACED, WATCHED])
-async def test_a_client_of_today_hears_of_a_resource_on_its_stream(
-    behind: Make, over: str, address: str
+async def test_stateless_client_is_notified_of_a_resource_on_its_stream(
+    open_fixture_gateway: Make, over: str, address: str
 ) -> None:
-    """Under the address that it gave; what is not there is not promised."""
     async with (
-        streaming(behind(over)) as client,
+        stream_client(open_fixture_gateway(over)) as client,
         client.listen(resource_subscriptions=[address, "test://no-such"]) as events,
     ):
         await client.call_tool("test_touch", {"uri": "test://static-text"})
@@ -196,11 +191,10 @@ async def test_a_client_of_today_hears_of_a_resource_on_its_stream(
 @pytest.mark.parametrize(
     ("over", "part"), [("object", ""), ("modern", ""), ("legacy", ""), ("legacy", "/part")]
 )
-async def test_a_client_of_before_hears_of_a_resource_in_its_session(
-    behind: Make, over: str, part: str
+async def test_session_client_is_notified_of_its_watched_resources(
+    open_fixture_gateway: Make, over: str, part: str
 ) -> None:
-    """Only of what it watches itself, and of its parts."""
-    listener, other, gateway = Listener(), Listener(), behind(over)
+    listener, other, gateway = Listener(), Listener(), open_fixture_gateway(over)
     async with session(gateway, listener) as client, session(gateway, other) as bystander:
         await bystander.subscribe_resource("test://static-text")
         for _ in range(2):
@@ -217,10 +211,9 @@ async def test_a_client_of_before_hears_of_a_resource_in_its_session(
     assert can.subscribe
 
 
-async def test_both_hear_it_over_http(behind: Make) -> None:
-    """On the stream of the session, and on the one that was opened for it."""
+async def test_clients_of_both_eras_are_notified_over_http(open_fixture_gateway: Make) -> None:
     listener, touch = Listener(), {"name": "fixture/test_touch", "arguments": {}}
-    async with served(behind("modern"), HttpOptions(port=0)) as url:
+    async with served(open_fixture_gateway("modern"), HttpOptions(port=0)) as url:
         async with session(url, listener) as client:
             await client.subscribe_resource(PLACED)
             await client.call_tool("call_tool", touch)
@@ -236,30 +229,28 @@ async def test_both_hear_it_over_http(behind: Make) -> None:
 
 
 async def wait_until_watched(client: Client, watched: str) -> None:
-    """Ask the fixture until exactly this is watched."""
+    """Poll the fixture server until exactly *watched* is watched."""
     for _ in range(10_000):
         if text_of(await client.call_tool("test_who_watches", {})) == watched:
             return
     raise AssertionError(watched)
 
 
-async def test_what_nobody_watches_any_more_is_let_go(behind: Make) -> None:
-    """By unsubscribing, and by going away; another who watches it keeps it."""
-    gateway = behind("legacy")
-    async with session(gateway, Listener()) as one:
+async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gateway: Make) -> None:
+    gateway = open_fixture_gateway("legacy")
+    async with session(gateway, Listener()) as first_client:
         async with session(gateway, Listener()) as other:
-            await one.subscribe_resource(PLACED)
+            await first_client.subscribe_resource(PLACED)
             await other.subscribe_resource(PLACED)
-            await one.unsubscribe_resource(PLACED)
-            await one.unsubscribe_resource(PLACED)
-            await wait_until_watched(one, WATCHED)
-        await wait_until_watched(one, "")
+            await first_client.unsubscribe_resource(PLACED)
+            await first_client.unsubscribe_resource(PLACED)
+            await wait_until_watched(first_client, WATCHED)
+        await wait_until_watched(first_client, "")
 
 
 @pytest.mark.parametrize("uri", ["test://static-binary", "test://no-such", "gateway:/no/x:y"])
-async def test_what_cannot_be_watched_is_refused(behind: Make, uri: str) -> None:
-    """The client hears why; nothing stays behind."""
-    async with session(behind("legacy"), Listener()) as client:
+async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: str) -> None:
+    async with session(open_fixture_gateway("legacy"), Listener()) as client:
         with pytest.raises(MCPError) as refused:
             await client.subscribe_resource(uri)
 
@@ -267,7 +258,7 @@ async def test_what_cannot_be_watched_is_refused(behind: Make, uri: str) -> None
 
 
 class Reporting(ListSource):
-    """Reports changes until nobody watches."""
+    """Source that reports changes until nobody watches."""
 
     def __init__(self) -> None:
         super().__init__("reporting", [tool("one")])
@@ -275,7 +266,7 @@ class Reporting(ListSource):
         self.ended = asyncio.Event()
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Note the callbacks, and wait."""
+        """Store the callbacks, and wait."""
         self.watched.put_nowait(callbacks)
         if uri == "a:never":
             raise UpstreamError(self.server, "is not there")
@@ -286,12 +277,11 @@ class Reporting(ListSource):
             self.ended.set()
 
 
-async def test_a_server_is_asked_once_for_all_who_watch(open_gateway: OpenGateway) -> None:
-    """And hears when the last one is gone."""
+async def test_upstream_is_subscribed_once_for_all_watchers(open_gateway: OpenGateway) -> None:
     source, address = Reporting(), "gateway:/reporting/a:b"
     gateway = open_gateway()
     gateway.add_source(source)
-    async with streaming(gateway) as client:
+    async with stream_client(gateway) as client:
         async with client.listen(resource_subscriptions=[address]) as events:
             callbacks = await source.watched.get()
             async with client.listen(resource_subscriptions=[address]):
@@ -306,8 +296,7 @@ async def test_a_server_is_asked_once_for_all_who_watch(open_gateway: OpenGatewa
     assert source.watched.empty()
 
 
-async def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> None:
-    """And what failed takes no place."""
+async def test_number_of_watched_resources_is_limited(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_source(Reporting())
     gateway.add_source(ListSource("silent", [tool("two")]))
@@ -322,15 +311,15 @@ async def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> No
     end()
 
 
-async def test_what_was_closed_since_is_not_told_of(open_gateway: OpenGateway) -> None:
-    """A rule may hide a resource from those who watch it."""
+async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway) -> None:
+    """A rule may hide a resource from clients that watch it."""
     source, paths = Reporting(), ("a:b", "c:d")
     source.tools += [thing("resource", path) for path in paths]
     gateway = open_gateway()
     gateway.add_source(source)
     addresses = [f"gateway:/reporting/{path}" for path in paths]
     async with (
-        streaming(gateway) as client,
+        stream_client(gateway) as client,
         client.listen(resource_subscriptions=addresses) as events,
     ):
         by_start = [await source.watched.get() for _ in paths]
@@ -344,22 +333,22 @@ async def test_what_was_closed_since_is_not_told_of(open_gateway: OpenGateway) -
 
 
 class SlowSession:
-    """Takes each notification only when the door is open."""
+    """Session that accepts notifications only while its door is open."""
 
     def __init__(self) -> None:
         self.door = asyncio.Event()
         self.taken: list[object] = []
 
     async def send_notification(self, notification: object) -> None:
-        """Wait, and note it."""
+        """Wait for the door, and record the notification."""
         self.taken.append(notification)
         await self.door.wait()
 
 
-async def test_a_client_that_reads_slowly_hears_once_of_many_changes(
+async def test_slow_client_gets_one_notification_for_many_changes(
     open_gateway: OpenGateway,
 ) -> None:
-    """What waits for it takes no more memory with each change."""
+    """Pending notifications must not use more memory with each change."""
     source, slow = Reporting(), SlowSession()
     gateway = open_gateway()
     gateway.add_source(source)
@@ -382,7 +371,7 @@ async def test_a_client_that_reads_slowly_hears_once_of_many_changes(
     for _ in range(100):
         callbacks.on_change()
         await asyncio.sleep(0)
-        await asyncio.gather(*(each for each in asyncio.all_tasks() if "publish" in str(each)))
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if "publish" in str(task)))
     slow.door.set()
     for _ in range(1000):
         await asyncio.sleep(0)

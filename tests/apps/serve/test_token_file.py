@@ -26,10 +26,9 @@ def put(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("reference", ["${CI_TOKEN}", "env:CI_TOKEN", "${env:CI_TOKEN}"])
-def test_a_token_is_read_by_reference(
+def test_token_is_read_by_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
-    """Known by its digest, with its scopes."""
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
     (token,) = read_token_file(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))["tokens"]
 
@@ -45,7 +44,7 @@ def test_a_token_is_read_by_reference(
     ("text", "message"),
     [
         ("[tokens", "cannot be read"),
-        ("", "'tokens' is missing"),
+        ("", "add 'tokens' or 'issuers'"),
         ("tokens = 1", "tokens must be an object"),
         ("other = 1\n" + GOOD, "unknown key 'other'"),
         (GOOD + "extra = 1", r"tokens\.ci: unknown key 'extra'"),
@@ -63,10 +62,9 @@ def test_a_token_is_read_by_reference(
         ('[tokens.ci]\nscopes = ["a"]', "must refer to a secret"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_mend(
+def test_invalid_file_is_refused_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """Before anything is served, and without the secret."""
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef")
     monkeypatch.setenv("SHORT_TOKEN", "0123")
     monkeypatch.delenv("UNSET_TOKEN", raising=False)
@@ -76,10 +74,9 @@ def test_a_bad_file_is_refused_with_the_mend(
     assert "0123" not in str(caught.value)
 
 
-def test_the_secret_of_a_client_is_a_reference(
+def test_client_secret_is_read_by_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a token is; what is read shows it nowhere."""
     monkeypatch.setenv("CLIENT_SECRET", "of-the-client")
     text = """resource = "https://gw.example/mcp"
 [issuers.a]
@@ -97,7 +94,6 @@ client_secret = "${CLIENT_SECRET}"
     assert "of-the-client" not in f"{issuer!r} {refused.value}"
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """It was asked for."""
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml"):
         read_token_file(tmp_path / "none.toml")

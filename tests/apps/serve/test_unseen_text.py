@@ -1,4 +1,4 @@
-"""What no reader can see reaches no model, by whatever way it came in."""
+"""Invisible characters reach neither models nor clients."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.fakes import ListSource, tool
 
 SERVER = Path(__file__).parents[2] / "core" / "mcp" / "servers" / "unseen.py"
 WRITABLE = ODD.encode("utf-8", "ignore").decode()
-"""A request over HTTP cannot hold half of a pair."""
+"""The odd text without lone surrogates, which an HTTP request cannot contain."""
 Ask = Callable[[Gateway, Client], Awaitable[object]]
 
 
-def seen(answer: object) -> str:
-    """Return *answer* as the JSON that a client gets: it must be strict UTF-8."""
+def sent_json(answer: object) -> str:
+    """Return *answer* as the JSON sent to a client, which must be strict UTF-8."""
     if hasattr(answer, "model_dump"):
         answer = answer.model_dump(mode="json", by_alias=True)
     text = json.dumps(answer, ensure_ascii=False, allow_nan=False, default=list)
@@ -42,7 +42,7 @@ def seen(answer: object) -> str:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield all texts of JSON, keys too."""
+    """Yield all strings in JSON, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -55,10 +55,10 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def check(answer: object) -> None:
-    """Nothing unseen is in *answer*, and what can be seen of the odd text is."""
-    value = json.loads(seen(answer))
+    """Check that *answer* contains the visible characters of the odd text, and no others."""
+    value = json.loads(sent_json(answer))
     texts = [*texts_in(value)]
-    assert any("marked xx" in text for text in texts), seen(answer)[:500]
+    assert any("marked xx" in text for text in texts), sent_json(answer)[:500]
     unseen = {char for text in texts for char in text if char in KINDS}
     assert set() == unseen
     assert {"Cc", "Cf", "Cs", "Co"}.isdisjoint(
@@ -67,10 +67,10 @@ def check(answer: object) -> None:
 
 
 @asynccontextmanager
-async def opened(
+async def open_session(
     open_gateway: OpenGateway, folder: Path, heard: list[object]
 ) -> AsyncIterator[tuple[Gateway, Client]]:
-    """Give a gateway before the server, and a client of it that notes what it is asked."""
+    """Yield a gateway in front of the server, and its client, which records requests for input."""
 
     async def fill_in(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         heard.append(params)
@@ -81,8 +81,8 @@ async def opened(
         graph=documents, options=replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     )
     gateway.add_server("unseen", server=StdioServer(sys.executable, (str(SERVER),)))
-    own = replace(tool("fold_letter", f"Fold a letter {ODD}."), input_schema=SCHEMA)
-    gateway.add_source(ListSource("own", [own], trusted=True))
+    own_tool = replace(tool("fold_letter", f"Fold a letter {ODD}."), input_schema=SCHEMA)
+    gateway.add_source(ListSource("own", [own_tool], trusted=True))
     gateway.add_tool(lambda: {ODD: [ODD, float("nan")]}, name="answer", description="Answer.")
     gateway.add_tool(fail, name="fail", description="Fail.")
     server = mcp_server(gateway)
@@ -105,16 +105,16 @@ def calling(name: str) -> Ask:
 async def listed(gateway: Gateway, _client: Client) -> object:
     page = await gateway.catalog.list()
     entities = [entity for entity in page.entities if entity.server == "unseen"]
-    assert {"odd_key", "odd_out", "odd\ufe01name"}.isdisjoint(each.name for each in entities)
-    assert {"tool", "resource", "prompt", "server"} == {each.kind for each in entities}
+    assert {"odd_key", "odd_out", "odd\ufe01name"}.isdisjoint(item.name for item in entities)
+    assert {"tool", "resource", "prompt", "server"} == {item.kind for item in entities}
     for entity in entities:
         if entity.name != "plain":
             check(asdict(entity.definition))
     return [asdict(entity) for entity in entities]
 
 
-async def shown(gateway: Gateway, _client: Client) -> object:
-    """What a model is shown as tools, of the host's own too."""
+async def model_tools(gateway: Gateway, _client: Client) -> object:
+    """Return the tools shown to a model, including the host's own."""
     tools = await gateway.list_tools()
     return [proxy(entity, DiscoveryOptions()) for entity in tools if entity.name != "plain"]
 
@@ -133,7 +133,7 @@ async def asked(_gateway: Gateway, client: Client) -> object:
 
 CHANNELS: dict[str, Ask] = {
     "definitions": listed,
-    "tools of a model": shown,
+    "tools of a model": model_tools,
     "search": lambda _, client: client.call_tool("search_tools", {"query": "fold a letter"}),
     "result": calling("call"),
     "refusal": calling("refuse"),
@@ -149,26 +149,28 @@ CHANNELS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_no_answer_of_the_server_holds_it(
+async def test_answers_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path, channel: str
 ) -> None:
-    """Instructions hide in it, and half of a pair would end the session."""
-    async with opened(open_gateway, tmp_path, []) as (gateway, client):
+    """Invisible text may contain instructions, and a lone surrogate would end the session."""
+    async with open_session(open_gateway, tmp_path, []) as (gateway, client):
         check(await CHANNELS[channel](gateway, client))
 
 
-async def test_no_question_to_a_client_holds_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """A person reads it, or the client's model."""
+async def test_requests_to_clients_contain_no_invisible_characters(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     heard: list[Any] = []
-    async with opened(open_gateway, tmp_path, heard) as (gateway, client):
+    async with open_session(open_gateway, tmp_path, heard) as (gateway, client):
         await asked(gateway, client)
 
     (question,) = heard
     check(question)
 
 
-async def test_no_answer_over_http_holds_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    """Neither what servers list, nor what another client wrote."""
+async def test_http_responses_contain_no_invisible_characters(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     entry = {
         "kind": "agent",
         "name": "folder",
@@ -178,16 +180,16 @@ async def test_no_answer_over_http_holds_it(open_gateway: OpenGateway, tmp_path:
         "metadata": {"a": {WRITABLE: [WRITABLE]}},
     }
     async with (
-        opened(open_gateway, tmp_path, []) as (gateway, _),
+        open_session(open_gateway, tmp_path, []) as (gateway, _),
         open_client(gateway, scopes=(ALL_SCOPES,)) as client,
     ):
-        made = await client.post("/api/entities", json=entry)
-        assert 201 == made.status_code, made.text
+        response = await client.post("/api/entities", json=entry)
+        assert 201 == response.status_code, response.text
         tagged = await client.patch("/api/entities/unseen/plain", json={"tags": [WRITABLE[:60]]})
         kinds = ["a2a_agent", "tool", "mcp_server", "resource", "prompt"]
         search = {"query": "fold a letter marked", "entity_types": kinds, "max_results": 50}
         answers = [
-            made,
+            response,
             tagged,
             await client.post("/api/search/semantic", json=search),
             await client.get("/api/entities", params={"limit": 500}),

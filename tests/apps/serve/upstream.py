@@ -1,7 +1,7 @@
-"""The upstream that the conformance suite expects to find: one tool for each kind of answer.
+"""Fixture server that the conformance suite expects, with one tool for each kind of answer.
 
-As a program it serves its standard input, to clients of both eras, or ``--legacy`` only to those
-that begin with a handshake.
+As a program it serves standard input: clients of both protocol eras, or with ``--legacy`` only
+clients that start with a handshake.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ CHANGES: dict[str, ServerEvent] = {
 
 WATCHED = "test://watched-resource"
 WATCHING = ("test_touch", "test_who_watches")
-"""Tools that say that a resource is another one, and which are watched in sessions."""
+"""Tools that report a changed resource and list the watched resources, in sessions."""
 
 
 class Fixture:
-    """One server, whose lists can change."""
+    """A server whose lists can change."""
 
     def __init__(self) -> None:
         self.newer: dict[str, list[str]] = {"tool": [], "prompt": [], "resource": []}
@@ -121,7 +121,7 @@ class Fixture:
         self.bus = InMemorySubscriptionBus()
 
     async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
-        """List what answers, what asks, and what came since."""
+        """Return the tools that answer, tools that ask, and tools added since the start."""
         plain = dict.fromkeys((*asking.TOOLS, *self.newer["tool"], *WATCHING), PLAIN)
         schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
         tools = [
@@ -133,7 +133,7 @@ class Fixture:
     async def call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer, ask, or change."""
+        """Answer, ask for input, or change a list."""
         if params.name in CHANGES:
             await self.change(context, params.name)
             return _text_result("changed")
@@ -148,18 +148,18 @@ class Fixture:
         )
 
     async def watching(self, context: Context, params: types.CallToolRequestParams) -> str:
-        """Say that a resource, or a part of one, is another one; or what is watched."""
+        """Report a changed resource or part of one, or return the watched resources."""
         if params.name == "test_touch":
             uri = str((params.arguments or {}).get("uri", WATCHED))
             await self.bus.publish(ResourceUpdated(uri=uri))
-            if not asking.modern(context):
+            if not asking.is_stateless(context):
                 await context.session.send_resource_updated(uri)
         return ", ".join(sorted(self.watched))
 
     async def subscribe(
         self, _context: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Take note of who watches; nobody watches a picture."""
+        """Record a watcher. Pictures cannot be watched."""
         if params.uri == "test://static-binary":
             raise MCPError(types.INVALID_PARAMS, "nobody watches a picture")
         self.watched.add(params.uri)
@@ -168,15 +168,15 @@ class Fixture:
     async def unsubscribe(
         self, _context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Forget it."""
+        """Remove a watcher."""
         self.watched.discard(params.uri)
         return types.EmptyResult()
 
     async def change(self, context: Context, what: str) -> None:
-        """Offer one more of something, and say so."""
+        """Add an entity of the kind *what*, and send a notification."""
         kind = what.split("_")[2]
         self.newer[kind].append(f"newer_{kind}_{len(self.newer[kind])}")
-        if asking.modern(context):
+        if asking.is_stateless(context):
             await self.bus.publish(CHANGES[what])
         else:
             await context.session.send_notification(event_to_notification(CHANGES[what], {}))
@@ -184,7 +184,7 @@ class Fixture:
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """List those that were always there, and what came since."""
+        """Return the initial resources, and those added since."""
         listed = await shelves.list_resources(context, params)
         newer = [
             types.Resource(uri=f"test://{name}", name=name, description="New.")
@@ -195,13 +195,13 @@ class Fixture:
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """List those that were always there, and what came since."""
+        """Return the initial prompts, and those added since."""
         listed = await shelves.list_prompts(context, params)
         newer = [types.Prompt(name=name, description="New.") for name in self.newer["prompt"]]
         return types.ListPromptsResult(prompts=[*listed.prompts, *newer])
 
     def server(self) -> Server[object]:
-        """Give a fresh server of these."""
+        """Return a new MCP server of this fixture."""
         return Server(
             "fixture",
             lifespan=_nothing,
@@ -230,7 +230,7 @@ def _text_result(text: str) -> types.CallToolResult:
 
 @asynccontextmanager
 async def piped(server: Server[object], *, legacy: bool) -> AsyncIterator[Any]:
-    """Serve *server* over a pair of streams in this process: a transport."""
+    """Serve *server* over in-memory streams."""
     async with create_client_server_memory_streams() as (ours, theirs):
         serving = asyncio.create_task(_serve(server, *theirs, legacy=legacy))
         try:
@@ -248,13 +248,13 @@ async def _serve(server: Server[object], read: Any, write: Any, *, legacy: bool)
 
 
 UPSTREAMS = ["object", "modern", "legacy"]
-"""How a gateway reaches the fixture: as an object, or on a transport in either era."""
+"""Ways in which a gateway reaches the fixture: as an object, or with a transport of either era."""
 ERAS = ["auto", "legacy"]
-"""The modes of a client."""
+"""Modes of a client."""
 
 
 def target(over: str) -> object:
-    """The fixture as one of `UPSTREAMS`."""
+    """Return the fixture as one of `UPSTREAMS`."""
     server = Fixture().server()
     return server if over == "object" else piped(server, legacy=over == "legacy")
 

@@ -1,13 +1,14 @@
-// Pages work without this file. Each function adds to what is there, and is named by what it serves.
+// Optional: pages work without this file.
 "use strict";
 
-// A form with this attribute is sent when one of its choices changes.
+// Forms with this attribute are sent when one of their choices changes.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-send-on-change]");
   if (form) form.requestSubmit();
 });
 
-// The page Activity follows what ends, two looks a second at most, until it is paused or hidden.
+// The activity page reloads its results when a span ends, at most twice a second. It stops while
+// it is paused or hidden.
 const live = document.querySelector("[data-events]");
 if (live) {
   const [button, status] = live.children;
@@ -29,7 +30,7 @@ if (live) {
     }
     source = new EventSource(live.dataset.events);
     source.onopen = () => { status.textContent = "Live"; look(); };
-    source.onerror = () => { status.textContent = source?.readyState === 2 ? "Not live: load the page again" : "Not live: trying again"; };
+    source.onerror = () => { status.textContent = source?.readyState === 2 ? "Not live: reload the page" : "Not live: trying again"; };
     source.addEventListener("span", look);
   };
   button.hidden = false;
@@ -41,7 +42,7 @@ if (live) {
   follow();
 }
 
-// Draws the neighbourhood of a node, from the page's own JSON. The table beside it says the same.
+// Draws the neighbourhood of a node from the page's JSON. The table contains the same edges.
 async function drawGraph() {
   const place = document.getElementById("graph");
   if (!place || !window.cytoscape) return;
@@ -77,7 +78,8 @@ async function drawGraph() {
     userZoomingEnabled: false,
     userPanningEnabled: false,
   });
-  // From a grid, and not by chance, so that the same page is drawn alike; then stretched to the place.
+  // The layout starts from a grid instead of random positions, so the drawing is reproducible. It is
+  // then stretched to the container.
   graph.layout({ name: "cose", randomize: false, animate: false, nodeDimensionsIncludeLabels: true }).run();
   const box = graph.nodes().boundingBox({ includeLabels: false });
   graph.nodes().positions((node) => ({
@@ -87,7 +89,7 @@ async function drawGraph() {
   graph.fit(undefined, 8);
   graph.on("tap", "node", (event) => {
     const steps = event.target.id().split("/");
-    // A browser would take a step "..".
+    // A browser would resolve a step "..".
     const slash = steps.some((step) => step === "." || step === "..") ? "%2F" : "/";
     location.href = place.dataset.root + steps.map(encodeURIComponent).join(slash);
   });

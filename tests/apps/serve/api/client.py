@@ -1,4 +1,4 @@
-"""Clients of the API, without a network."""
+"""HTTP clients of the API, without a network."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ async def open_client(
     tokens: Sequence[BearerToken] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Give a client; with *scopes*, one that bears `SECRET`, the token that has these."""
-    own = (
+    """Yield a client. With *scopes*, it sends the token `SECRET`, which has these scopes."""
+    own_tokens = (
         []
         if scopes is None
         else [BearerToken.from_secret("me", SECRET, Caller(scopes=frozenset(scopes)))]
     )
-    app = api_app(gateway, replace(http, tokens=(*tokens, *own)), **options)
-    headers = {"Authorization": f"Bearer {SECRET}"} if own else {}
+    app = api_app(gateway, replace(http, tokens=(*tokens, *own_tokens)), **options)
+    headers = {"Authorization": f"Bearer {SECRET}"} if own_tokens else {}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app), base_url=URL, headers=headers
     ) as client:
@@ -45,11 +45,11 @@ async def open_client(
 
 
 async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
-    """Ask until the answer says so."""
+    """Repeat the request until the value of *key* in the response is *value*."""
     while (await client.get(path)).json()[key] != value:  # noqa: ASYNC110  (it is the server's news)
         await asyncio.sleep(0)
 
 
 def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
-    """The ids of one group of an answer."""
-    return [each["id"] for each in answer.json()[group]]
+    """Return the ids in one group of a response."""
+    return [item["id"] for item in answer.json()[group]]

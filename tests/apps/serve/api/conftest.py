@@ -1,4 +1,4 @@
-"""A catalog of several kinds, in a store of its own."""
+"""A catalog of several kinds, in a separate store."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ ENTRIES = (
 
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
-    """Make gateways whose entries are the test's own: requests may put some."""
+    """Create gateways whose catalog store belongs to the test, so that requests can add entries."""
     return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture
 def mixed(open_gateway: OpenGateway) -> Mixed:
-    """Make a gateway with a server of three tools."""
+    """Create a gateway with a server of three tools."""
 
     def build(**options: object) -> Gateway:
         options.setdefault("strategy", "auto")
@@ -99,7 +99,7 @@ def mixed(open_gateway: OpenGateway) -> Mixed:
 
 @pytest.fixture
 async def full(mixed: Mixed) -> Gateway:
-    """A gateway with that server and all `ENTRIES`."""
+    """A gateway with the server of three tools and all `ENTRIES`."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     return gateway
@@ -107,14 +107,14 @@ async def full(mixed: Mixed) -> Gateway:
 
 @pytest.fixture
 async def client(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of that gateway, without a token."""
+    """A client of the full gateway, without a token."""
     async with open_client(full) as client:
         yield client
 
 
 @pytest.fixture
 async def writer(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of that gateway that sees everything, and so may add anywhere."""
+    """A client of the full gateway that sees all entities, so it may add to every namespace."""
     async with open_client(full, scopes=(ALL_SCOPES,)) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""The API's door: who comes in, and how a request is refused."""
+"""Access to the API, and its error responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROBLEM = "application/problem+json"
 
 
 def code(answer: httpx2.Response) -> tuple[int, str]:
-    """Status and code of a problem, which must be one."""
+    """Return status and code of a problem response, after checking its form."""
     assert PROBLEM == answer.headers["content-type"]
     body = answer.json()
     assert ("about:blank", answer.status_code) == (body["type"], body["status"])
@@ -43,17 +43,16 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
         ({"Origin": "null"}, 403),
     ],
 )
-async def test_a_web_page_cannot_reach_it(
+async def test_requests_of_web_pages_are_refused(
     empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
 ) -> None:
-    """DNS rebinding, before anything else is looked at."""
+    """Prevents DNS rebinding. The check comes before any other."""
     answer = await empty.get(path, headers=headers)
 
     assert (status, "foreign") == code(answer)
 
 
-async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
-    """Named hosts and origins are let in."""
+async def test_listed_hosts_and_origins_are_accepted(open_gateway: OpenGateway) -> None:
     http = HttpOptions(hosts=("gateway.example",), origins=("https://console.example",))
     async with open_client(open_gateway(), http) as client:
         answer = await client.get(
@@ -63,8 +62,8 @@ async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
     assert 200 == answer.status_code
 
 
-async def test_it_starts_and_ends_under_any_server(open_gateway: OpenGateway) -> None:
-    """Servers announce both before and after the requests; there is no Host to check."""
+async def test_app_accepts_lifespan_events(open_gateway: OpenGateway) -> None:
+    """ASGI servers send these events before and after the requests, without a Host header."""
     announced = iter(["lifespan.startup", "lifespan.shutdown"])
     answers: list[object] = []
 
@@ -79,8 +78,7 @@ async def test_it_starts_and_ends_under_any_server(open_gateway: OpenGateway) ->
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
 
 
-async def test_what_is_not_there_is_a_problem(empty: httpx2.AsyncClient) -> None:
-    """Paths without a redirect, methods with those that there are."""
+async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClient) -> None:
     nowhere = await empty.get("/api/nothing")
     slash = await empty.get("/api/search/tags/")
     wrong = await empty.delete("/api/entities")
@@ -94,8 +92,10 @@ async def test_what_is_not_there_is_a_problem(empty: httpx2.AsyncClient) -> None
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
-async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header: str) -> None:
-    """RFC 6750, section 3: a challenge, with an error code if a token was given."""
+async def test_requests_without_a_valid_token_are_refused(
+    open_gateway: OpenGateway, header: str
+) -> None:
+    """RFC 6750, section 3: a challenge, with an error code if a token was sent."""
     async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
         answer = await client.get("/api/search/tags", headers={"Authorization": header})
         wrong = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
@@ -106,7 +106,7 @@ async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header
     assert (401, "token_unknown") == code(wrong)
     assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
     assert "guess" not in wrong.text
-    assert [200, 401] == [each.status_code for each in public]
+    assert [200, 401] == [response.status_code for response in public]
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,9 @@ async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header
         ((ALL_SCOPES,), [200, 201, 202]),
     ],
 )
-async def test_a_token_allows_what_its_scopes_say(
+async def test_token_allows_the_operations_of_its_scopes(
     mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
-    """Reading, writing, rebuilding."""
     other = BearerToken.from_secret("other", "another-secret", ANYONE)
     async with open_client(mixed(), scopes=scopes, tokens=[other]) as client:
         answers = [
@@ -131,14 +130,14 @@ async def test_a_token_allows_what_its_scopes_say(
         ]
         await until(client, "/api/index", "rebuilding", value=False)
 
-    assert expected == [each.status_code for each in answers]
-    refused = [each for each in answers if each.status_code == 403]
-    assert all(code(each) == (403, "scope_missing") for each in refused)
-    assert all("insufficient_scope" in each.headers["www-authenticate"] for each in refused)
+    assert expected == [response.status_code for response in answers]
+    refused = [response for response in answers if response.status_code == 403]
+    assert all(code(response) == (403, "scope_missing") for response in refused)
+    assert all("insufficient_scope" in response.headers["www-authenticate"] for response in refused)
 
 
 @pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
-async def test_a_body_is_not_read_without_the_right(mixed: Mixed, content: bytes) -> None:
+async def test_body_is_not_read_without_the_required_scope(mixed: Mixed, content: bytes) -> None:
     async with open_client(mixed(), scopes=()) as client:
         answer = await client.post(
             "/api/entities", content=content, headers={"Content-Type": "application/json"}
@@ -159,7 +158,7 @@ async def test_a_body_is_not_read_without_the_right(mixed: Mixed, content: bytes
         ("POST", "/api/entities/agent:catalog/courier", 405),
     ],
 )
-async def test_no_cache_keeps_a_response(
+async def test_responses_are_not_cached(
     writer: httpx2.AsyncClient, method: str, path: str, status: int
 ) -> None:
     answer = await writer.request(method, path)
@@ -169,7 +168,7 @@ async def test_no_cache_keeps_a_response(
     assert "nosniff" == answer.headers["x-content-type-options"]
 
 
-async def test_a_405_names_all_methods_of_the_path(empty: httpx2.AsyncClient) -> None:
+async def test_405_response_lists_all_methods_of_the_path(empty: httpx2.AsyncClient) -> None:
     answer = await empty.post("/api/entities/agent:catalog/courier")
 
     assert {"DELETE", "GET", "HEAD", "PATCH", "PUT"} == set(answer.headers["allow"].split(", "))
@@ -203,8 +202,8 @@ print(names - {"tool-gateway"})
 """
 
 
-def test_no_span_is_that_of_a_framework() -> None:
-    """FastAPI would note exceptions with their messages, which may hold a secret."""
+def test_fastapi_records_no_spans() -> None:
+    """FastAPI would record messages of exceptions, which may contain a secret."""
     done = subprocess.run(
         [sys.executable, "-c", OBSERVED], capture_output=True, text=True, check=True
     )
@@ -213,7 +212,7 @@ def test_no_span_is_that_of_a_framework() -> None:
 
 
 class Endless:
-    """An embedder that never answers."""
+    """Embedder that never returns."""
 
     def __init__(self) -> None:
         self.info = EmbedderInfo(model_id="endless", provider="test", dimensions=8)
@@ -223,8 +222,7 @@ class Endless:
         raise AssertionError
 
 
-async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
-    """Whatever it waits for."""
+async def test_slow_request_times_out(mixed: Mixed) -> None:
     async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
@@ -232,14 +230,13 @@ async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
     assert "1" == answer.headers["retry-after"]
 
 
-async def test_a_closed_gateway_says_so(open_gateway: OpenGateway) -> None:
-    """Until the process is gone, too."""
+async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     await gateway.aclose()
     async with open_client(gateway) as client:
         answers = [await client.get("/api/health"), await client.get("/api/search/tags")]
 
-    assert [(503, "closed")] * 2 == [code(each) for each in answers]
+    assert [(503, "closed")] * 2 == [code(answer) for answer in answers]
 
 
 @pytest.mark.parametrize(
@@ -254,10 +251,10 @@ async def test_a_closed_gateway_says_so(open_gateway: OpenGateway) -> None:
         (ValueError("message"), 500, False),
     ],
 )
-def test_only_our_errors_speak_for_themselves(
+def test_only_messages_of_gateway_errors_are_shown(
     error: Exception, status: int, is_shown: bool
 ) -> None:
-    """They hold no secret and no query; foreign ones may hold anything."""
+    """Gateway errors contain no secret and no query. Other exceptions may contain anything."""
     refused = refusal(errors.Failed(error))
 
     assert (status, is_shown) == (refused.status, "message" in refused.details.detail)

@@ -23,10 +23,9 @@ def audited(open_gateway: OpenGateway, folder: Path) -> Gateway:
     return open_gateway([tool("read_letter")], options=own_options)
 
 
-async def test_changes_are_read_page_by_page_with_the_right_for_it(
+async def test_audit_log_is_read_in_pages_with_the_scope(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """With the name of the token that made them; without the right nobody reads any."""
     gateway = audited(open_gateway, tmp_path)
     caller = Caller(user="eve", scopes=frozenset({AUDIT}))
     auditor = BearerToken.from_secret("auditor", "of-the-auditor-0123", caller)
@@ -37,12 +36,12 @@ async def test_changes_are_read_page_by_page_with_the_right_for_it(
         await client.delete("/api/entities/agent:catalog/planner")
         refused = await client.get("/api/audit")
         first = (await client.get("/api/audit?limit=4", headers=AUDITOR)).json()
-        rest = (await client.get(f"/api/audit?after={first['next']}", headers=AUDITOR)).json()
+        response = (await client.get(f"/api/audit?after={first['next']}", headers=AUDITOR)).json()
         later = await client.get("/api/audit?since=2999-01-01T00:00:00", headers=AUDITOR)
 
     assert (403, "scope_missing") == (refused.status_code, refused.json()["code"])
-    rows = [*first["rows"], *rest["rows"]]
-    assert (4, 2) == (len(first["rows"]), len(rest["rows"]))
+    rows = [*first["rows"], *response["rows"]]
+    assert (4, 2) == (len(first["rows"]), len(response["rows"]))
     assert ["allowed", "ok"] * 3 == [row["decision"] for row in rows]
     assert ["catalog.put", "catalog.change", "catalog.remove"] == [
         row["action"] for row in rows[::2]
@@ -51,10 +50,10 @@ async def test_changes_are_read_page_by_page_with_the_right_for_it(
     assert ([], 0) == (later.json()["rows"], later.json()["next"])
 
 
-async def test_a_caller_of_a_tenant_reads_its_own_rows_alone(
+async def test_caller_with_a_tenant_reads_only_its_rows(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Unless it may read those of all; one without a tenant is of the host."""
+    """Unless it has the scope for all tenants. Callers without a tenant belong to the host."""
     gateway = audited(open_gateway, tmp_path)
     readers = {
         "acme": Caller(tenant="acme", scopes=frozenset({AUDIT})),
@@ -77,12 +76,12 @@ async def test_a_caller_of_a_tenant_reads_its_own_rows_alone(
             for name in readers
         }
 
-    found = {name: [row["tenant"] for row in page["rows"]] for name, page in pages.items()}
-    assert ["acme"] * 3 == found["acme"]
-    assert ["acme", "acme", "globex"] == found["both"] == found["host"]
+    tenants = {name: [row["tenant"] for row in page["rows"]] for name, page in pages.items()}
+    assert ["acme"] * 3 == tenants["acme"]
+    assert ["acme", "acme", "globex"] == tenants["both"] == tenants["host"]
 
 
-async def test_without_a_log_there_is_nothing_to_read(open_gateway: OpenGateway) -> None:
+async def test_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:
     async with open_client(open_gateway(), scopes=[AUDIT]) as client:
         answer = await client.get("/api/audit")
 

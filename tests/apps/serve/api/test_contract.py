@@ -1,8 +1,8 @@
-"""The document keeps what clients already rely on.
+"""The OpenAPI document stays compatible with its clients.
 
-``openapi.json`` is the document of a server that asks for a token. A deliberate change of the API
-changes the file in the same commit: `python -m json.tool --indent 2 --sort-keys` writes it from
-``/openapi.json``.
+``openapi.json`` is the document of a server that requires a token. Deliberate changes of the API
+update the file in the same commit: `python -m json.tool --indent 2 --sort-keys` formats the
+response of ``/openapi.json``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CONSTRAINTS = frozenset(
         "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "required", "type",
     }
 )  # fmt: skip
-"""Keywords that accept fewer values where they are added."""
+"""JSON Schema keywords that restrict the accepted values."""
 
 
 class Comparison:
-    """Compares two documents.
+    """Compares two OpenAPI documents.
 
     Args:
         old: The document of the contract.
@@ -45,7 +45,7 @@ class Comparison:
         self._new = new
 
     def losses(self) -> list[str]:
-        """Return everything that *new* lacks or narrows."""
+        """Return all parts of the old document that *new* lacks or restricts."""
         return [
             *self._objects(self._old["paths"], self._new["paths"], "paths", is_request=False),
             *self._objects(
@@ -70,7 +70,7 @@ class Comparison:
     ) -> Iterator[str]:
         is_schema = bool(CONSTRAINTS & old.keys()) and not where.endswith("/properties")
         for key, value in old.items():
-            # An empty list and a default of null say the same as their absence.
+            # A missing keyword means the same as an empty list or a default of null.
             if (key in PROSE and isinstance(value, str)) or value in ([], None):
                 continue
             inner = f"{where}/{key}"
@@ -111,10 +111,10 @@ def _resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[
 
 
 def _by_name(parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {f"{each['in']}:{each['name']}": each for each in parameters}
+    return {f"{parameter['in']}:{parameter['name']}": parameter for parameter in parameters}
 
 
-async def test_the_document_keeps_its_contract(open_gateway: OpenGateway) -> None:
+async def test_document_keeps_its_contract(open_gateway: OpenGateway) -> None:
     http = HttpOptions(token=SECRET)
     async with open_client(open_gateway(), http) as client:
         headers = {"Authorization": f"Bearer {SECRET}"}
@@ -159,7 +159,7 @@ EDITS: Mapping[str, Edit] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_comparison_names_a_loss(name: str) -> None:
+def test_comparison_finds_the_loss(name: str) -> None:
     edited = deepcopy(CONTRACT)
     EDITS[name](edited)
 

@@ -1,4 +1,4 @@
-"""Entities over HTTP: who may read, write and remove what."""
+"""Entities over HTTP: reading, writing and removing them, and the required scopes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MANY = tuple(
 
 
 async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIterator[list[str]]:
-    """Yield the ids of each page of a list."""
+    """Yield the ids on each page of a list."""
     cursor: str | None = ""
     while cursor is not None:
         page = await client.get(path, params={**asked, "cursor": cursor})
@@ -64,50 +64,49 @@ async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIter
         cursor = page.json()["metadata"]["nextCursor"]
 
 
-async def test_an_entity_is_written_read_changed_and_removed(writer: AsyncClient) -> None:
-    """A life."""
-    made = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
-    place = made.headers["location"]
+async def test_entity_is_added_changed_and_removed(writer: AsyncClient) -> None:
+    created = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
+    place = created.headers["location"]
     again = await writer.post(ROOT, json={"kind": "agent", "name": "night owl"})
     read = await writer.get(place)
     bare = await writer.get(f"{ROOT}/agent:catalog/night owl")
     changed = await writer.patch(place, json={"status": "active", "enabled": True})
     same = await writer.patch(place, json={})
-    found = await writer.get("/api/agents", params={"query": "night"})
+    response = await writer.get("/api/agents", params={"query": "night"})
     replaced = await writer.put(place, json={"description": "Sleeps."})
     gone = await writer.delete(place)
     absent = [await writer.get(place), await writer.delete(place)]
 
-    assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (made.status_code, place)
+    assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (created.status_code, place)
     assert (409, "taken") == (again.status_code, again.json()["code"])
-    assert made.json() == read.json() == bare.json()
+    assert created.json() == read.json() == bare.json()
     assert WHOLE.items() <= read.json().items()
     assert ("active", True) == (changed.json()["status"], changed.json()["enabled"])
     assert changed.json() == same.json()
-    assert ["agent:catalog/night owl"] == ids(found, "entities")
+    assert ["agent:catalog/night owl"] == ids(response, "entities")
     assert (200, "", "active") == (
         replaced.status_code,
         replaced.json()["title"],
         replaced.json()["status"],
     )
     assert (204, b"") == (gone.status_code, gone.content)
-    assert [404, 404] == [each.status_code for each in absent]
+    assert [404, 404] == [item.status_code for item in absent]
 
 
-async def test_put_makes_what_is_not_there(writer: AsyncClient) -> None:
-    """The id says what it is."""
-    made = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
+async def test_put_adds_a_missing_entity(writer: AsyncClient) -> None:
+    created = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
     odd = [
         await writer.put(f"{ROOT}/{key}", json={})
         for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
     ]
 
-    assert (201, "kitchen") == (made.status_code, made.json()["namespace"])
-    assert {(404, "unknown_entity")} == {(each.status_code, each.json()["code"]) for each in odd}
+    assert (201, "kitchen") == (created.status_code, created.json()["namespace"])
+    assert {(404, "unknown_entity")} == {
+        (response.status_code, response.json()["code"]) for response in odd
+    }
 
 
-async def test_what_a_server_lists_is_not_written_here(client: AsyncClient) -> None:
-    """Neither its tools nor itself; it can be read, and its use be said."""
+async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient) -> None:
     tool = await client.get(f"{ROOT}/mail/send_email")
     server = await client.get(f"{ROOT}/server:mail")
     refused = [
@@ -118,22 +117,24 @@ async def test_what_a_server_lists_is_not_written_here(client: AsyncClient) -> N
 
     assert (True, "server:mail") == (tool.json()["listed"], tool.json()["parent"])
     assert server.json()["listed"]
-    assert {(409, "listed")} == {(each.status_code, each.json()["code"]) for each in refused}
+    assert {(409, "listed")} == {
+        (response.status_code, response.json()["code"]) for response in refused
+    }
 
 
-async def test_the_use_of_what_a_server_lists_is_said_here(mixed: Mixed) -> None:
-    """Status, tags, scopes, on and off: at once and at the next start; another stays as it is."""
-    one = f"{ROOT}/mail/send_email"
+async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
+    """Changes apply at once and after a restart. Other tools stay unchanged."""
+    entity_path = f"{ROOT}/mail/send_email"
     async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
-        first = await client.patch(one, json={"status": "deprecated", "tags": ["old"]})
-        more = await client.patch(one, json={"scopes": ["billing"], "enabled": False})
-        closed = await client.patch(one, json={"scopes": ["vault"]})
-        again = await client.patch(one, json={"enabled": True, "status": "active"})
+        first = await client.patch(entity_path, json={"status": "deprecated", "tags": ["old"]})
+        more = await client.patch(entity_path, json={"scopes": ["billing"], "enabled": False})
+        closed = await client.patch(entity_path, json={"scopes": ["vault"]})
+        again = await client.patch(entity_path, json={"enabled": True, "status": "active"})
     async with open_client(mixed(), scopes=(WRITE,)) as other:
-        hidden = await other.get(one)
+        hidden = await other.get(entity_path)
         near = await other.get(f"{ROOT}/mail/read_email")
     async with open_client(mixed(), scopes=("billing",)) as holder:
-        seen = (await holder.get(one)).json()
+        response = (await holder.get(entity_path)).json()
 
     assert ("deprecated", ["old"]) == (first.json()["status"], first.json()["hints"]["tags"])
     assert (["billing"], False) == (more.json()["scopes"], more.json()["enabled"])
@@ -142,75 +143,73 @@ async def test_the_use_of_what_a_server_lists_is_said_here(mixed: Mixed) -> None
         again.json()[key] for key in ("status", "scopes", "enabled")
     )
     assert (404, 200, []) == (hidden.status_code, near.status_code, near.json()["scopes"])
-    assert (["old"], ["billing"]) == (seen["hints"]["tags"], seen["scopes"])
+    assert (["old"], ["billing"]) == (response["hints"]["tags"], response["scopes"])
 
 
-async def test_examples_are_said_here_and_taken_back(mixed: Mixed) -> None:
-    """Of an entry as of what a server lists; they hold after a restart."""
-    wanted = {"query": "freezing", "ranking": "lexical"}
+async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
+    search_body = {"query": "freezing", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
-            said = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
+            patched = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
         async with open_client(mixed(), scopes=(WRITE,)) as client:
-            found = await client.post("/api/search/semantic", json=wanted)
+            response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"examples": []})
-            lost = await client.post("/api/search/semantic", json=wanted)
+            lost = await client.post("/api/search/semantic", json=search_body)
 
-        assert ["it is freezing"] == said.json()["hints"]["examples"]
+        assert ["it is freezing"] == patched.json()["hints"]["examples"]
         assert [] == taken.json()["hints"]["examples"]
-        assert key.rpartition("/")[2] in found.text
+        assert key.rpartition("/")[2] in response.text
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_a_search_text_is_said_here_and_taken_back(mixed: Mixed) -> None:
-    """Of an entry as of what a server lists; no row of a search shows it."""
-    wanted = {"query": "thermostat", "ranking": "lexical"}
+async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
+    search_body = {"query": "thermostat", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
         await gateway.catalog.put(*ENTRIES)
         async with open_client(gateway, scopes=(WRITE,)) as client:
-            said = await client.patch(f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."})
+            patched = await client.patch(
+                f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."}
+            )
             long = await client.patch(f"{ROOT}/{key}", json={"search_text": "x" * 2001})
         async with open_client(mixed(), scopes=(WRITE,)) as client:
-            found = await client.post("/api/search/semantic", json=wanted)
+            response = await client.post("/api/search/semantic", json=search_body)
             taken = await client.patch(f"{ROOT}/{key}", json={"search_text": ""})
-            lost = await client.post("/api/search/semantic", json=wanted)
+            lost = await client.post("/api/search/semantic", json=search_body)
 
-        assert "Thermostat, zephyr." == said.json()["hints"]["search_text"]
-        assert said.json()["description"]
+        assert "Thermostat, zephyr." == patched.json()["hints"]["search_text"]
+        assert patched.json()["description"]
         assert 422 == long.status_code
-        assert key.rpartition("/")[2] in found.text
-        assert "zephyr" not in found.text
+        assert key.rpartition("/")[2] in response.text
+        assert "zephyr" not in response.text
         assert "" == taken.json()["hints"]["search_text"]
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_tags_and_scopes_of_an_entry_are_replaced(full: Gateway) -> None:
-    """By those that are named; the rest stays."""
-    one = f"{ROOT}/agent:catalog/courier"
+async def test_patch_replaces_only_the_given_fields_of_an_entry(full: Gateway) -> None:
+    entity_path = f"{ROOT}/agent:catalog/courier"
     async with open_client(full, scopes=(WRITE, "billing")) as client:
-        tagged = (await client.patch(one, json={"tags": ["post"]})).json()
-        scoped = (await client.patch(one, json={"scopes": ["billing"]})).json()
-        opened = (await client.patch(one, json={"scopes": []})).json()
+        tagged = (await client.patch(entity_path, json={"tags": ["post"]})).json()
+        scoped = (await client.patch(entity_path, json={"scopes": ["billing"]})).json()
+        opened = (await client.patch(entity_path, json={"scopes": []})).json()
 
     assert (["post"], []) == (tagged["hints"]["tags"], tagged["scopes"])
     assert (["post"], ["billing"]) == (scoped["hints"]["tags"], scoped["scopes"])
     assert [] == opened["scopes"]
 
 
-async def test_pages_follow_each_other(client: AsyncClient) -> None:
-    """By id, each entity once; drafts and the like only where they are asked for."""
+async def test_entity_pages_contain_each_entity_once(client: AsyncClient) -> None:
     everything = {"include_draft": True, "include_deprecated": True, "include_disabled": True}
-    seen = [key for page in [p async for p in pages(client, ROOT, limit=2)] for key in page]
+    listed_ids = [key for page in [p async for p in pages(client, ROOT, limit=2)] for key in page]
     agents = await client.get(ROOT, params={"kind": "agent", **everything})
     named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
     tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
 
-    assert sorted(seen) == seen
-    assert "agent:catalog/courier" in seen
-    assert not {"agent:catalog/drafted", "agent:catalog/accountant"} & set(seen)
+    assert sorted(listed_ids) == listed_ids
+    assert "agent:catalog/courier" in listed_ids
+    assert not {"agent:catalog/drafted", "agent:catalog/accountant"} & set(listed_ids)
     assert 5 == len(agents.json()["entities"])
     assert agents.json() == named.json()
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
@@ -225,10 +224,7 @@ async def test_pages_follow_each_other(client: AsyncClient) -> None:
         ("/api/skills/search", {"q": "ada"}),
     ],
 )
-async def test_every_list_has_pages_that_hidden_entities_do_not_fill(
-    full: Gateway, path: str, asked: dict[str, str]
-) -> None:
-    """Each entity once, in the order of the whole; a caller without a scope sees no gap."""
+async def test_pages_skip_hidden_entities(full: Gateway, path: str, asked: dict[str, str]) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full, scopes=()) as client:
         cut = [page async for page in pages(client, path, limit=2, **asked)]
@@ -242,8 +238,7 @@ async def test_every_list_has_pages_that_hidden_entities_do_not_fill(
     assert not any("secret" in key for key in every)
 
 
-async def test_what_is_added_or_removed_moves_nothing_to_another_page(full: Gateway) -> None:
-    """Before the cursor and behind it, and the entity at the cursor itself."""
+async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full) as client:
         whole = ids(await client.get("/api/skills/search", params={"q": "ada"}), "entities")
@@ -252,17 +247,16 @@ async def test_what_is_added_or_removed_moves_nothing_to_another_page(full: Gate
         await full.catalog.put(Entry(kind="skill", name="z", description="Behind: of Ada."))
         await full.catalog.remove(whole[1])
         cursor = first.json()["metadata"]["nextCursor"]
-        rest = await client.get(
+        response = await client.get(
             "/api/skills/search", params={"q": "ada", "cursor": cursor, "limit": 50}
         )
 
     assert whole[:2] == ids(first, "entities")
-    assert {*whole[2:], "skill:catalog/z"} == {*ids(rest, "entities")}
+    assert {*whole[2:], "skill:catalog/z"} == {*ids(response, "entities")}
 
 
 @pytest.mark.parametrize("path", [ROOT, "/api/servers", "/api/agents", "/api/skills/search?q=a"])
-async def test_a_cursor_that_is_none_is_refused(full: Gateway, path: str) -> None:
-    """So is that of another list, of other parameters, or with more behind it."""
+async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full) as client:
         page = await client.get("/api/agents", params={"query": "a", "limit": 1})
@@ -271,8 +265,8 @@ async def test_a_cursor_that_is_none_is_refused(full: Gateway, path: str) -> Non
         page = await client.get(f"{base}limit=1")
         of_this = page.json()["metadata"]["nextCursor"] or of_another
         refused = [
-            await client.get(f"{base}cursor={quote(each)}")
-            for each in (
+            await client.get(f"{base}cursor={quote(response)}")
+            for response in (
                 "?",
                 "server:mail",
                 "AAAA",
@@ -285,7 +279,7 @@ async def test_a_cursor_that_is_none_is_refused(full: Gateway, path: str) -> Non
         ]
 
     assert {(404, "unknown_cursor")} == {
-        (each.status_code, each.json()["code"]) for each in refused
+        (response.status_code, response.json()["code"]) for response in refused
     }
     assert ["?cursor"] == [fault["where"] for fault in refused[0].json()["errors"]]
 
@@ -294,63 +288,61 @@ async def test_a_cursor_that_is_none_is_refused(full: Gateway, path: str) -> Non
     ("asked", "expected"),
     [
         ("servers", ["server:mail"]),
-        # Part of a word, in any case; of its name, a tool, or what a tool is for.
+        # A part of a word in any case: in the name, in a tool, or in the purpose of a tool.
         ("servers?query=AI", ["server:mail"]),
         ("servers?query=ead_ema", ["server:mail"]),
         ("servers?query=newest e-m", ["server:mail"]),
         ("servers?query=nothing", []),
-        # The path, the keys and values of metadata as one text, a tag.
+        # The path, a tag, and the keys and values of metadata as one text.
         ("agents?query=/courier-o", ["agent:catalog/courier"]),
         ("agents?query=config region e", ["agent:catalog/courier"]),
         ("agents?query=PRO", ["agent:catalog/courier"]),
         ("agents?query=p", ["agent:catalog/Rail Planner", "agent:catalog/courier"]),
         ("agents?query=p&limit=1", ["agent:catalog/Rail Planner"]),
-        # Words alone are no text that stands there.
+        # Both words occur, but not as one text.
         ("agents?query=e-mail writes", []),
-        # Nobody learns of what they may not find.
+        # Hidden entities are not listed.
         ("agents?query=debtors", []),
         ("skills/search?q=etter-wri", ["skill:catalog/letter-writing"]),
         ("skills/search?q=letter&tags=absent", []),
     ],
 )
-async def test_lists_hold_what_holds_the_text(
+async def test_lists_match_the_text_literally(
     client: AsyncClient, asked: str, expected: list[str]
 ) -> None:
-    """As it is written, by id: no word is split off, and nothing is near."""
-    found = await client.get(f"/api/{asked}")
+    response = await client.get(f"/api/{asked}")
 
     total = 2 if "limit" in asked else len(expected)
-    assert (expected, total) == (ids(found, "entities"), found.json()["total"])
+    assert (expected, total) == (ids(response, "entities"), response.json()["total"])
     mode = "lexical-only" if "q" in asked else "browse"
-    assert mode == found.json()["search_mode"]
+    assert mode == response.json()["search_mode"]
 
 
-async def test_skills_are_listed_by_where_they_hold_the_text(full: Gateway) -> None:
-    """By hand: 0.5 its name, 0.3 its description, 0.2 a tag, 0.1 metadata; ties by id."""
+async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
+    """Expected scores: 0.5 for the name, 0.3 description, 0.2 tag, 0.1 metadata. Ties are by id."""
     await full.catalog.put(
         Entry(kind="skill", name="ada-tribute", description="On Ada.", hints=Hints(tags=("ada",))),
         Entry(kind="skill", name="sums", description="By Ada."),
         Entry(kind="skill", name="odes", description="Of ADA.", metadata={"by": "ada"}),
     )
     async with open_client(full) as client:
-        found = await client.get("/api/skills/search", params={"q": "Ada"})
+        response = await client.get("/api/skills/search", params={"q": "Ada"})
         unasked = await client.get("/api/skills/search")
 
     assert [
         ("ada-tribute", 0.5 + 0.3 + 0.2),
         ("odes", pytest.approx(0.3 + 0.1)),
         ("sums", 0.3),
-        # Its author alone.
+        # Only the author matches.
         ("letter-writing", 0.1),
-    ] == [(each["name"], each["relevance_score"]) for each in found.json()["entities"]]
+    ] == [(entity["name"], entity["relevance_score"]) for entity in response.json()["entities"]]
     assert 422 == unasked.status_code
 
 
 @pytest.mark.parametrize("scopes", [(WRITE,), (WRITE, "billing"), (ALL_SCOPES,)])
-async def test_nobody_writes_what_they_could_not_read(
+async def test_callers_cannot_write_entities_that_they_could_not_read(
     full: Gateway, scopes: tuple[str, ...]
 ) -> None:
-    """Nor learns anything of what they may not find."""
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
     async with open_client(full, scopes=scopes) as client:
@@ -359,14 +351,13 @@ async def test_nobody_writes_what_they_could_not_read(
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
         gone = await client.delete(secret)
 
-    statuses = [each.status_code for each in (read, put, new, gone)]
+    statuses = [response.status_code for response in (read, put, new, gone)]
     assert statuses == ([200, 200, 201, 204] if allowed else [404, 403, 403, 404])
     if not allowed:
         assert put.content == new.content
 
 
-async def test_only_writers_write(full: Gateway) -> None:
-    """Reading needs no scope."""
+async def test_writing_requires_the_scope(full: Gateway) -> None:
     async with open_client(full, scopes=()) as client:
         read = await client.get(COURIER)
         refused = [
@@ -377,11 +368,10 @@ async def test_only_writers_write(full: Gateway) -> None:
         ]
 
     assert 200 == read.status_code
-    assert {403} == {each.status_code for each in refused}
+    assert {403} == {response.status_code for response in refused}
 
 
-async def test_changes_at_the_same_time_are_both_made(client: AsyncClient) -> None:
-    """One writer at a time reads and writes."""
+async def test_concurrent_changes_are_both_applied(client: AsyncClient) -> None:
     await asyncio.gather(
         client.patch(COURIER, json={"status": "draft"}),
         client.patch(COURIER, json={"enabled": False}),
@@ -391,21 +381,19 @@ async def test_changes_at_the_same_time_are_both_made(client: AsyncClient) -> No
     assert ("draft", False) == (read["status"], read["enabled"])
 
 
-async def test_what_becomes_beta_stays_listed_and_found(client: AsyncClient) -> None:
-    """As registries have it; the document names the status."""
+async def test_beta_entities_are_listed_and_found(client: AsyncClient) -> None:
     changed = (await client.patch(COURIER, json={"status": "beta"})).json()
     listed = await client.get("/api/agents")
-    found = await client.post("/api/search/semantic", json={"query": "sends e-mail for you"})
+    response = await client.post("/api/search/semantic", json={"query": "sends e-mail for you"})
     document = (await client.get("/openapi.json")).json()
 
     assert "beta" == changed["status"]
     assert "agent:catalog/courier" in ids(listed, "entities")
-    assert "agent:catalog/courier" in ids(found, "agents")
+    assert "agent:catalog/courier" in ids(response, "agents")
     assert "beta" in document["components"]["schemas"]["EntityView"]["properties"]["status"]["enum"]
 
 
-async def test_what_the_catalog_refuses_is_told(client: AsyncClient) -> None:
-    """Metadata has its bound."""
+async def test_put_refuses_too_large_metadata(client: AsyncClient) -> None:
     answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])
@@ -421,13 +409,13 @@ HIDDEN = (
     "server:vault",
     "safes/open_safe",
 )
-"""Ids of entries, hidden by themselves and by a rule, one alone in its namespace; of what a server
-lists; of a described tool."""
+"""Ids of hidden entities: entries hidden by their own scope, by a rule, or alone in a namespace; a
+listed tool and server; a described tool."""
 NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
 
 
-def unlike(key: str) -> st.SearchStrategy[str]:
-    """Ids of the same form that nothing has, in a namespace of hidden things or in none."""
+def unused_ids(key: str) -> st.SearchStrategy[str]:
+    """Generate unused ids of the same form, in namespaces of hidden entities or in unused ones."""
     head, slash, _ = key.rpartition("/")
     kind, colon, _ = head.rpartition(":")
     others = st.sampled_from(["catalog", "cellar"]) | NAMES.map("no-{}".format)
@@ -438,9 +426,11 @@ def unlike(key: str) -> st.SearchStrategy[str]:
 
 
 async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequence[object]:
-    """What each request to an id answers, but for the name that a faulty body is told with."""
-    kind, _, rest = key.partition(":")
-    namespace, _, name = rest.partition("/")
+    """Return the responses to each kind of request for an id, without the id in validation
+    errors.
+    """
+    kind, _, remainder = key.partition(":")
+    namespace, _, name = remainder.partition("/")
     path = f"{ROOT}/{key}"
     new = {"kind": kind, "namespace": namespace or "x", "name": name or "x", **body}
     answers: list[Response] = [
@@ -452,16 +442,17 @@ async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequen
     ]
     return [
         (
-            each.status_code,
-            each.text.replace(repr(name), "NAME"),
-            sorted(set(each.headers.items()) - {("content-length", str(len(each.content)))}),
+            response.status_code,
+            response.text.replace(repr(name), "NAME"),
+            sorted(
+                set(response.headers.items()) - {("content-length", str(len(response.content)))}
+            ),
         )
-        for each in answers
+        for response in answers
     ]
 
 
-def test_a_hidden_id_answers_as_an_unknown_one(mixed: Mixed) -> None:
-    """Whatever is done with it; and nothing of it is changed."""
+def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
     gateway = mixed()
     gateway.add_source(ListSource("vault", [tool("open_safe")]), access=SHUT)
     gateway.set_rules({"catalog/ruled": SHUT})
@@ -485,7 +476,9 @@ def test_a_hidden_id_answers_as_an_unknown_one(mixed: Mixed) -> None:
     )
 
     @settings(max_examples=25)
-    @given(pair=st.sampled_from(HIDDEN).flatmap(lambda key: st.tuples(st.just(key), unlike(key))))
+    @given(
+        pair=st.sampled_from(HIDDEN).flatmap(lambda key: st.tuples(st.just(key), unused_ids(key)))
+    )
     def compare(pair: tuple[str, str]) -> None:
         async def answers(key: str) -> Sequence[object]:
             async with open_client(gateway, scopes=(WRITE,)) as client:
@@ -496,12 +489,11 @@ def test_a_hidden_id_answers_as_an_unknown_one(mixed: Mixed) -> None:
 
     asyncio.run(gateway.catalog.put(*entries))
     compare()
-    left = {entry.id: entry for entry in asyncio.run(gateway.catalog.entries())}
-    assert {entry.id: entry for entry in entries} == left
+    stored = {entry.id: entry for entry in asyncio.run(gateway.catalog.entries())}
+    assert {entry.id: entry for entry in entries} == stored
 
 
-async def test_who_adds_an_entity_sees_all_of_its_namespace(full: Gateway) -> None:
-    """Or all of the catalog; nothing hidden is written over, and what is seen is replaced."""
+async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -> None:
     await full.catalog.put(Entry(kind="recipe", namespace="kitchen", name="soup"))
     async with open_client(full, scopes=(WRITE,)) as client, open_client(full) as guest:
         answers = [
@@ -514,13 +506,13 @@ async def test_who_adds_an_entity_sees_all_of_its_namespace(full: Gateway) -> No
         await full.catalog.remove("agent:catalog/accountant")
         late = await guest.put(f"{ROOT}/recipe:garden/stew", json={})
 
-    assert [201, 403, 403, 200] == [each.status_code for each in answers]
+    assert [201, 403, 403, 200] == [response.status_code for response in answers]
     assert "namespace_closed" == closed["code"]
     assert 201 == late.status_code
 
 
-async def test_a_change_of_use_keeps_what_a_rule_hides(full: Gateway) -> None:
-    """Of an entry is kept what was put, not what its writer sees of it."""
+async def test_patch_keeps_metadata_that_a_rule_hides(full: Gateway) -> None:
+    """The stored entry stays complete, although its writer sees only part of it."""
     tools = [{"name": "burn_letter"}, {"name": "send_letter"}]
     entry = Entry(kind="server", name="desk", metadata={"tools": tools})
     await full.catalog.put(entry)
@@ -528,10 +520,10 @@ async def test_a_change_of_use_keeps_what_a_rule_hides(full: Gateway) -> None:
     async with open_client(full, scopes=(WRITE,)) as client:
         changed = await client.patch(f"{ROOT}/{entry.id}", json={"tags": ["new"]})
         read = await client.get(f"{ROOT}/{entry.id}")
-    kept = await full.catalog.entry(entry.id)
+    stored = await full.catalog.entry(entry.id)
 
     assert changed.json() == read.json()
     assert {"tools": [{"name": "send_letter"}]} == read.json()["metadata"]
     assert ["new", "ruled"] == read.json()["hints"]["tags"]
-    assert replace(entry, hints=Hints(tags=("new",))) == kept
+    assert replace(entry, hints=Hints(tags=("new",))) == stored
     assert await full.catalog.entry("server:catalog/none") is None

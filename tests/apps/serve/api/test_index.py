@@ -18,15 +18,14 @@ from tests.fakes import Gated, ListSource
 
 
 class Unlisted(ListSource):
-    """Never says what tools it has."""
+    """Source whose listing never ends."""
 
     async def list_tools(self) -> Listing:
         await asyncio.Event().wait()
         raise AssertionError
 
 
-async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
-    """The first question has it built, if nobody else did."""
+async def test_health_is_ok_after_the_first_build(mixed: Mixed) -> None:
     async with open_client(mixed()) as client:
         first = (await client.get("/api/health")).json()
         await until(client, "/api/health", "status", "ok")
@@ -37,10 +36,9 @@ async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
     assert "ok" == later["status"]
 
 
-async def test_the_index_says_what_it_is_made_of(
+async def test_index_status_counts_only_visible_entities(
     client: AsyncClient, writer: AsyncClient, full: Gateway
 ) -> None:
-    """Of each kind; of what its caller may not see it counts nothing."""
     await until(client, "/api/index", "rebuilding", value=False)
     status = (await writer.get("/api/index")).json()
     open_status = (await client.get("/api/index")).json()
@@ -56,10 +54,9 @@ async def test_the_index_says_what_it_is_made_of(
     assert ("auto", HashingEmbedder().info.model_id) == (status["strategy"], status["model"])
 
 
-async def test_the_index_says_how_far_it_is(
+async def test_index_status_shows_a_build_in_progress(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """What answers searches is counted while the rest is made."""
     embedder = Gated()
     options = Options(search=SearchOptions(first_search="words"))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
@@ -71,15 +68,14 @@ async def test_the_index_says_how_far_it_is(
         whole = (await client.get("/api/index")).json()
 
     assert (80, {"tool": 80}, 0, "") == tuple(
-        status[each] for each in ("entities", "by_kind", "vectors", "model")
+        status[item] for item in ("entities", "by_kind", "vectors", "model")
     )
     assert [{"stage": "embed", "code": "index_building"}] == status["diagnostics"]
     assert status["rebuilding"]
     assert (80, 80, []) == (whole["entities"], whole["vectors"], whole["diagnostics"])
 
 
-async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
-    """To others that something did."""
+async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) -> None:
     gateway = mixed()
     broken = ListSource("broken")
     broken.fail_with = OSError()
@@ -90,26 +86,24 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
         mine = (await client.get("/api/index")).json()
         more = await client.get("/api/index", headers={"Authorization": f"Bearer {SECRET * 2}"})
 
-    assert ["source_load_failed"] == [each["code"] for each in mine["diagnostics"]]
+    assert ["source_load_failed"] == [diagnostic["code"] for diagnostic in mine["diagnostics"]]
     assert [] == mine["details"]
     assert more.json()["details"][0].startswith("source_load_failed: ")
 
 
-async def test_a_rebuild_goes_on_behind_its_answer(mixed: Mixed) -> None:
-    """One at a time, and the index tells when it is done."""
+async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
     gateway = mixed()
     before = gateway.index_builds
     async with open_client(gateway) as client:
         answers = [await client.post("/api/index/rebuild") for _ in range(3)]
         await until(client, "/api/index", "rebuilding", value=False)
 
-    assert [202] * 3 == [each.status_code for each in answers]
+    assert [202] * 3 == [response.status_code for response in answers]
     assert "/api/index" == answers[0].headers["location"]
     assert gateway.index_builds > before
 
 
-async def test_a_build_under_way_is_not_waited_for(mixed: Mixed) -> None:
-    """What is there already is counted."""
+async def test_status_does_not_wait_for_a_running_build(mixed: Mixed) -> None:
     gateway = mixed()
     async with open_client(gateway) as client:
         await until(client, "/api/index", "rebuilding", value=False)

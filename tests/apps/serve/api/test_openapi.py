@@ -1,4 +1,4 @@
-"""The document says what the API does, and so do the pages for people."""
+"""The OpenAPI document and `docs/http.md` describe the API."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[
     return spec
 
 
-async def test_every_reference_leads_somewhere(open_gateway: OpenGateway) -> None:
-    """And every operation has a name, a summary and its answers."""
+async def test_document_resolves_every_reference(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(spec)))
-    every = [each for path in spec["paths"].values() for each in path.values()]
+    every = [operation for path in spec["paths"].values() for operation in path.values()]
 
     assert spec["openapi"].startswith("3.1")
     assert names == set(spec["components"]["schemas"])
-    assert len(every) == len({each["operationId"] for each in every})
-    assert all(each["summary"].endswith(".") for each in every)
-    assert all("503" in each["responses"] for each in every)
+    assert len(every) == len({operation["operationId"] for operation in every})
+    assert all(operation["summary"].endswith(".") for operation in every)
+    assert all("503" in operation["responses"] for operation in every)
 
 
-async def test_a_token_is_asked_for_where_one_is_needed(open_gateway: OpenGateway) -> None:
-    """Not for health, and nowhere on an open server."""
+async def test_document_requires_a_token_only_if_the_server_does(open_gateway: OpenGateway) -> None:
     guarded = await document(open_gateway, HttpOptions(token=SECRET))
     open_to_all = await document(open_gateway)
 
@@ -47,18 +45,16 @@ async def test_a_token_is_asked_for_where_one_is_needed(open_gateway: OpenGatewa
     assert "securitySchemes" not in open_to_all["components"]
 
 
-async def test_the_page_for_people_names_every_operation(open_gateway: OpenGateway) -> None:
-    """And no other."""
+async def test_documentation_lists_every_operation(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     offered = {
-        f"{method.upper()} {path}" for path, each in spec["paths"].items() for method in each
+        f"{method.upper()} {path}" for path, item in spec["paths"].items() for method in item
     }
 
     assert offered == set(re.findall(r"^\| `([A-Z]+ /api/[^`]+)` \|", PAGE, re.MULTILINE))
 
 
-async def test_what_people_are_shown_works(open_gateway: OpenGateway) -> None:
-    """Every field of the page's request is one."""
+async def test_documentation_lists_every_search_field(open_gateway: OpenGateway) -> None:
     spec = await document(open_gateway)
     fields = set(spec["components"]["schemas"]["SemanticSearch"]["properties"])
 

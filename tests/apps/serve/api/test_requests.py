@@ -1,4 +1,4 @@
-"""What a client may send."""
+"""Validation of request bodies and parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def pieces() -> AsyncIterator[bytes]:
-    """A body whose length nobody tells."""
+    """Yield a body of unknown length."""
     for _ in range(3):
         yield b" " * 500_000
 
@@ -21,7 +21,7 @@ async def pieces() -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("content", "media", "expected"),
     [
-        # What a web page could send without asking.
+        # Media types that a web page can send without a preflight request.
         (b'{"query": "x"}', "", (415, "not_json")),
         (b'{"query": "x"}', "text/plain", (415, "not_json")),
         (b'{"query": "x"}', "application/x-www-form-urlencoded", (415, "not_json")),
@@ -36,10 +36,9 @@ async def pieces() -> AsyncIterator[bytes]:
         (b'{"query": "x"}', "Application/JSON; charset=utf-8", (200, None)),
     ],
 )
-async def test_only_json_of_some_size_is_read(
+async def test_body_must_be_json_of_limited_size(
     empty: AsyncClient, content: Any, media: str, expected: tuple[int, str | None]
 ) -> None:
-    """By its kind, its length and its form."""
     answer = await empty.post(SEARCH, content=content, headers={"Content-Type": media})
 
     assert expected == (answer.status_code, answer.json().get("code"))
@@ -61,26 +60,26 @@ async def test_only_json_of_some_size_is_read(
         ([], "#"),
     ],
 )
-async def test_what_does_not_fit_is_named(empty: AsyncClient, body: object, where: str) -> None:
-    """Each fault by where it stands, and never what was given."""
+async def test_validation_errors_name_the_field_without_its_value(
+    empty: AsyncClient, body: object, where: str
+) -> None:
     answer = await empty.post(SEARCH, json=body)
 
     assert 422 == answer.status_code
-    assert [where] == [each["where"] for each in answer.json()["errors"]]
+    assert [where] == [error["where"] for error in answer.json()["errors"]]
     assert "where" not in answer.json()["errors"][0]["detail"]
 
 
-async def test_a_whole_number_may_be_written_with_a_point(empty: AsyncClient) -> None:
-    """JSON Schema says so."""
+async def test_integer_may_be_written_as_a_float(empty: AsyncClient) -> None:
+    """JSON Schema counts 36.0 as an integer."""
     whole = await empty.post(SEARCH, json={"query": "x", "max_results": 36.0})
     half = await empty.post(SEARCH, json={"query": "x", "max_results": 36.5})
 
     assert (200, 422) == (whole.status_code, half.status_code)
 
 
-async def test_no_answer_names_faults_without_end(empty: AsyncClient) -> None:
-    """Twenty tell enough."""
-    answer = await empty.post(SEARCH, json={f"a{each}": 1 for each in range(100)})
+async def test_number_of_validation_errors_is_limited(empty: AsyncClient) -> None:
+    answer = await empty.post(SEARCH, json={f"a{number}": 1 for number in range(100)})
 
     assert 20 == len(answer.json()["errors"])
 
@@ -100,10 +99,9 @@ def nested(depth: int) -> str:
         ('{"kind": "agent", "name": "x", "metadata": {"a": [-Infinity]}}', (400, "not_json")),
     ],
 )
-async def test_what_is_free_is_not_without_bounds(
+async def test_free_form_metadata_has_limited_depth(
     empty: AsyncClient, body: str, expected: tuple[int, str]
 ) -> None:
-    """Metadata may be any JSON, of a sane depth."""
     answer = await empty.post("/api/entities", content=body, headers=JSON)
 
     assert expected == (answer.status_code, answer.json()["code"])
@@ -120,8 +118,8 @@ async def test_what_is_free_is_not_without_bounds(
         ("kind=Agent", "?kind"),
     ],
 )
-async def test_parameters_are_checked_too(empty: AsyncClient, query: str, where: str) -> None:
-    """A misspelt one is no filter."""
+async def test_unknown_parameters_are_refused(empty: AsyncClient, query: str, where: str) -> None:
+    """A misspelt filter would otherwise be ignored."""
     answer = await empty.get(f"/api/entities?{query}")
 
     assert (422, where) == (answer.status_code, answer.json()["errors"][0]["where"])

@@ -1,4 +1,4 @@
-"""Search over HTTP: the list, the groups, and what is not shown."""
+"""Search over HTTP: ranking, groups, filters and receipts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 async def found(
     gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
 ) -> Any:
-    """The answer to a search; with *scopes*, for the bearer of a token with these."""
+    """Return the response to a search. With *scopes*, send a token that has these scopes."""
     async with open_client(gateway, scopes=scopes) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
@@ -41,33 +41,31 @@ async def found(
 
 
 def ids(answer: Any, group: str = "results") -> list[str]:
-    """The ids of one group of an answer."""
-    return [each["id"] for each in answer[group]]
+    """Return the ids in one group of a response."""
+    return [item["id"] for item in answer[group]]
 
 
-async def test_groups_hold_what_the_list_ranks(full: Gateway) -> None:
-    """One ranking, best first, by scores that fall; each entity in the group of its kind."""
+async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
     answer = await found(full, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
     assert {"agent:catalog/courier", "server:mail"} <= set(ids(answer))
     assert list(range(1, len(answer["results"]) + 1)) == [
-        each["rank"] for each in answer["results"]
+        result["rank"] for result in answer["results"]
     ]
-    scores = [each["score"] for each in answer["results"]]
+    scores = [result["score"] for result in answer["results"]]
     assert sorted(scores, reverse=True) == scores
     assert 1.0 == answer["results"][0]["relevance_score"]
-    assert answer["confidence"] == max(each["confidence"] for each in answer["results"])
+    assert answer["confidence"] == max(result["confidence"] for result in answer["results"])
     grouped = [key for group in GROUPS for key in ids(answer, group)]
     assert set(ids(answer)) <= set(grouped)
     assert all(answer[f"total_{group}"] == len(answer[group]) for group in GROUPS)
     assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
 
 
-async def test_rows_say_what_registries_say(full: Gateway) -> None:
-    """Names of fields that their clients know."""
+async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
     answer = await found(full, {"query": "e-mail courier letter writing server"})
-    courier = next(each for each in answer["agents"] if each["agent_name"] == "Courier")
+    courier = next(agent for agent in answer["agents"] if agent["agent_name"] == "Courier")
     letter = answer["skills"][0]
 
     assert "/agents/courier-one" == courier["path"]
@@ -83,10 +81,9 @@ async def test_rows_say_what_registries_say(full: Gateway) -> None:
     assert "/mail" == answer["tools"][0]["server_path"]
 
 
-async def test_an_agent_that_has_a_card_shows_it(full: Gateway) -> None:
-    """Whole, as agents exchange it."""
+async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
     answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
-    cards = {each["agent_name"]: each["agent_card"] for each in answer["agents"]}
+    cards = {agent["agent_name"]: agent["agent_card"] for agent in answer["agents"]}
 
     assert cards["Rail Planner"] == {
         "name": "Rail Planner",
@@ -97,23 +94,21 @@ async def test_an_agent_that_has_a_card_shows_it(full: Gateway) -> None:
     assert cards.get("Courier") is None
 
 
-async def test_a_matched_server_brings_the_tools_that_the_query_speaks_of(full: Gateway) -> None:
-    """In its row, and behind the tools that were found themselves; none without a word."""
+async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> None:
     answer = await found(full, {"query": "mail server: read e-mail", "max_results": 3})
     server = answer["servers"][0]
 
     assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
-    named = [each["tool_name"] for each in server["matching_tools"]]
+    named = [matching_tool["tool_name"] for matching_tool in server["matching_tools"]]
     assert {"read_email", "send_email"} == set(named)
-    scores = [each["relevance_score"] for each in server["matching_tools"]]
+    scores = [matching_tool["relevance_score"] for matching_tool in server["matching_tools"]]
     assert sorted(scores, reverse=True) == scores
-    lifted = [each for each in answer["tools"] if each["lifted"]]
-    assert all(each["confidence"] is None for each in lifted)
-    assert len({each["id"] for each in answer["tools"]}) == len(answer["tools"])
+    lifted = [matching_tool for matching_tool in answer["tools"] if matching_tool["lifted"]]
+    assert all(matching_tool["confidence"] is None for matching_tool in lifted)
+    assert len({matching_tool["id"] for matching_tool in answer["tools"]}) == len(answer["tools"])
 
 
-async def test_a_server_that_is_only_described_brings_its_tools(full: Gateway) -> None:
-    """By its entry, with their schemas; they can be searched for on their own, too."""
+async def test_described_server_adds_its_tools(full: Gateway) -> None:
     create = {"name": "open_issue", "description": "Open an issue.", "schema": {"type": "object"}}
     await full.catalog.put(
         Entry(kind="server", name="hub", description="Issues.", metadata={"tools": [create]})
@@ -123,7 +118,7 @@ async def test_a_server_that_is_only_described_brings_its_tools(full: Gateway) -
 
     row = servers["servers"][0]
     assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
-    assert ["open_issue"] == [each["tool_name"] for each in row["matching_tools"]]
+    assert ["open_issue"] == [matching_tool["tool_name"] for matching_tool in row["matching_tools"]]
     assert "hub/open_issue" == ids(tools)[0]
     assert ({"type": "object"}, "/hub") == (
         tools["tools"][0]["inputSchema"],
@@ -132,7 +127,7 @@ async def test_a_server_that_is_only_described_brings_its_tools(full: Gateway) -
 
 
 async def put_datasets(gateway: Gateway, count: int) -> None:
-    """Add data sets; the second one has fewer words of the query than the first, and so on."""
+    """Add data sets. Each contains fewer words of the query than the one before."""
     words = QUERY.split()
     for number in range(count):
         text = " ".join(words[: max(len(words) - number, 0)]) or "Numbers."
@@ -142,7 +137,7 @@ async def put_datasets(gateway: Gateway, count: int) -> None:
 
 @pytest.mark.parametrize("ranking", get_args(RankingPolicy))
 @pytest.mark.parametrize("count", [1, 2, 3])
-async def test_search_drops_nothing_while_all_eligible_entities_fit(
+async def test_search_keeps_weak_candidates_while_all_fit(
     full: Gateway, ranking: str, count: int
 ) -> None:
     await put_datasets(full, count)
@@ -152,12 +147,11 @@ async def test_search_drops_nothing_while_all_eligible_entities_fit(
     )
 
     assert count == answer["discovery_receipt"]["eligible"] == len(answer["results"])
-    scores = {each["relevance_score"] for each in answer["results"]}
+    scores = {result["relevance_score"] for result in answer["results"]}
     assert 0.0 in scores or {1.0} == scores
 
 
-async def test_legacy_search_drops_nothing_of_its_candidates(full: Gateway) -> None:
-    """It has three candidates of a kind."""
+async def test_legacy_search_keeps_weak_candidates(full: Gateway) -> None:
     await put_datasets(full, 6)
 
     answer = await found(
@@ -170,10 +164,9 @@ async def test_legacy_search_drops_nothing_of_its_candidates(full: Gateway) -> N
 
 
 @pytest.mark.parametrize(("least", "is_full"), [(0.0, True), (1.0, False)])
-async def test_search_drops_no_candidate_of_enough_confidence(
+async def test_search_keeps_weak_candidates_with_enough_confidence(
     mixed: Mixed, tmp_path: Path, least: float, is_full: bool
 ) -> None:
-    """There are more eligible entities than places."""
     search = SearchOptions(min_confidence=least, no_match_confidence=0)
     store = tmp_path / "catalog.sqlite3"
     gateway = mixed(options=replace(PATIENT, search=search, catalog_store_path=store))
@@ -182,13 +175,12 @@ async def test_search_drops_no_candidate_of_enough_confidence(
 
     answer = await found(gateway, body)
 
-    scores = [each["relevance_score"] for each in answer["results"]]
+    scores = [result["relevance_score"] for result in answer["results"]]
     assert is_full == (9 == len(scores))
     assert is_full == (scores[-1] < 0.2)
 
 
-async def test_servers_alone_come_without_other_tools(full: Gateway) -> None:
-    """A filter by kind holds; a server's row still says why."""
+async def test_search_for_servers_adds_no_tools(full: Gateway) -> None:
     answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
 
     assert ["server:mail"] == ids(answer)
@@ -206,31 +198,29 @@ async def test_servers_alone_come_without_other_tools(full: Gateway) -> None:
         (["prompt"], set()),
     ],
 )
-async def test_kinds_are_filtered_by_either_name(
+async def test_kinds_are_accepted_under_both_names(
     full: Gateway, types: list[str], expected: set[str]
 ) -> None:
-    """Registries' and ours."""
     body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
     answer = await found(full, body)
 
-    assert expected == {each["kind"] for each in answer["results"]}
-    assert all(each["entity_type"] == "recipe" for each in answer["custom"])
+    assert expected == {result["kind"] for result in answer["results"]}
+    assert all(result["entity_type"] == "recipe" for result in answer["custom"])
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        # A misspelt kind, most of the time.
+        # The most common misspelling of a kind.
         ({"query": "x", "entity_types": ["mcp_servers"]}, (404, "unknown_kind")),
         ({}, (400, "nothing_asked")),
         ({"query": " \t"}, (400, "nothing_asked")),
         ({"query": "", "tags": []}, (400, "nothing_asked")),
     ],
 )
-async def test_who_asks_for_nothing_is_told(
+async def test_invalid_search_is_refused_with_the_reason(
     client: AsyncClient, body: dict[str, object], expected: tuple[int, str]
 ) -> None:
-    """As registries tell it."""
     answer = await client.post(SEARCH, json=body)
 
     assert expected == (answer.status_code, answer.json()["code"])
@@ -244,16 +234,16 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy", "lexical", "strategy"])
-async def test_nothing_is_shown_that_was_not_asked_for(full: Gateway, ranking: str) -> None:
-    """By no ranking: neither drafts, nor the deprecated, nor the disabled, nor others' things."""
+async def test_search_hides_drafts_deprecated_and_disabled_entities(
+    full: Gateway, ranking: str
+) -> None:
     answer = await found(full, {"query": "agent for e-mail", "ranking": ranking})
 
     assert not {*HIDDEN.values(), "agent:catalog/accountant"} & set(ids(answer))
 
 
 @pytest.mark.parametrize("flag", HIDDEN)
-async def test_each_is_shown_where_it_is_asked_for(full: Gateway, flag: str) -> None:
-    """One flag shows one sort."""
+async def test_each_flag_includes_one_status(full: Gateway, flag: str) -> None:
     body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
     answer = await found(full, {**body, "max_results": 50})
 
@@ -264,17 +254,16 @@ async def test_each_is_shown_where_it_is_asked_for(full: Gateway, flag: str) -> 
     ("scopes", "seen"),
     [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
-async def test_scopes_of_the_caller_decide(
+async def test_search_finds_only_entities_with_the_callers_scopes(
     full: Gateway, scopes: tuple[str, ...], seen: bool
 ) -> None:
-    """An entity that asks for one is there for its holders alone."""
     answer = await found(full, {"query": "sends e-mail to debtors"}, scopes=scopes)
 
     assert seen == ("agent:catalog/accountant" in ids(answer))
 
 
 class ClosingEmbedder(HashingEmbedder):
-    """An embedder during whose work an entity gets a scope."""
+    """Embedder that restricts an entity while it embeds the query."""
 
     gateway: Gateway | None = None
 
@@ -285,8 +274,7 @@ class ClosingEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixed) -> None:
-    """The search began when anybody could see it."""
+async def test_search_omits_an_entity_that_is_restricted_meanwhile(mixed: Mixed) -> None:
     embedder = ClosingEmbedder()
     gateway = mixed(embedder=embedder)
     await gateway.catalog.put(*ENTRIES)
@@ -298,8 +286,8 @@ async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixe
     assert "agent:catalog/courier" not in ids(answer)
 
 
-async def test_half_a_character_does_not_cost_the_answer(mixed: Mixed) -> None:
-    """UTF-8 cannot write it; texts of the host's own sources may hold one."""
+async def test_search_answers_with_lone_surrogates(mixed: Mixed) -> None:
+    """UTF-8 cannot encode a lone surrogate, but texts of the host's sources may contain one."""
     gateway = mixed()
     odd = tool("fold_letter", "Fold a letter \ud800.")
     gateway.add_source(ListSource("odd", [odd], trusted=True))
@@ -308,8 +296,7 @@ async def test_half_a_character_does_not_cost_the_answer(mixed: Mixed) -> None:
     assert "Fold a letter ?." in [row["description"] for row in answer["tools"]]
 
 
-async def test_tags_alone_browse(full: Gateway) -> None:
-    """All of them, without case."""
+async def test_search_with_only_tags_lists_entities(full: Gateway) -> None:
     answer = await found(full, {"tags": ["mail", "PROD"]})
 
     assert ["agent:catalog/courier"] == ids(answer)
@@ -324,17 +311,15 @@ async def test_tags_alone_browse(full: Gateway) -> None:
         (["config.region", "absent"], {"config": {"region": "eu"}}),
     ],
 )
-async def test_metadata_is_projected(
+async def test_metadata_fields_select_parts_of_the_metadata(
     full: Gateway, fields: list[str] | None, expected: dict[str, object]
 ) -> None:
-    """By dot-paths."""
     answer = await found(full, {"tags": ["prod"], "metadata_fields": fields})
 
     assert expected == answer["agents"][0]["metadata"]
 
 
-async def test_legacy_shows_three_of_a_kind(full: Gateway) -> None:
-    """By the environment's word or by the request's."""
+async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> None:
     flags = dict.fromkeys(HIDDEN, True)
     async with open_client(full, fusion="legacy") as client:
         answer = (await client.post(SEARCH, json={"query": "agent for e-mail", **flags})).json()
@@ -351,53 +336,50 @@ async def test_legacy_shows_three_of_a_kind(full: Gateway) -> None:
         ("graph", "legacy", "legacy"),
     ],
 )
-def test_what_ranks_follows_from_the_setting(
+def test_default_ranking_follows_the_setting(
     mixed: Mixed, strategy: str, fusion: str, expected: str
 ) -> None:
-    """Without vectors there is nothing to fuse."""
     assert expected == default_ranking(fusion, mixed(strategy=strategy))
 
 
-def test_an_unknown_fusion_is_refused(mixed: Mixed) -> None:
-    """At the start, not at the first search."""
+def test_unknown_fusion_is_refused_at_the_start(mixed: Mixed) -> None:
     with pytest.raises(ConfigError, match="rrf or legacy"):
         default_ranking("best", mixed())
 
 
-async def test_without_vectors_the_mode_says_so(mixed: Mixed) -> None:
-    """And numbers that vectors make are null."""
+async def test_search_without_vectors_is_lexical(mixed: Mixed) -> None:
     answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
 
     assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
-    assert {None} == {each["similarity_score"] for each in answer["results"]}
+    assert {None} == {result["similarity_score"] for result in answer["results"]}
 
 
-async def test_where_vectors_fail_words_rank_this_once(mixed: Mixed) -> None:
-    """The diagnostics say what happened."""
+async def test_search_falls_back_to_words_if_embedding_fails(mixed: Mixed) -> None:
     answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
 
     assert "lexical-only" == answer["search_mode"]
-    assert {"embed"} == {each["stage"] for each in answer["diagnostics"]}
+    assert {"embed"} == {diagnostic["stage"] for diagnostic in answer["diagnostics"]}
 
 
-async def test_a_receipt_holds_no_contents(client: AsyncClient) -> None:
-    """Equal requests have equal hashes, others have others."""
+async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
     queries = ("send an e-mail", "send an e-mail", "soup")
-    answers = [(await client.post(SEARCH, json={"query": each})).json() for each in queries]
-    one, two, three = (each["discovery_receipt"] for each in answers)
+    answers = [(await client.post(SEARCH, json={"query": query})).json() for query in queries]
+    first, two, three = (query["discovery_receipt"] for query in answers)
 
-    assert "mail" not in json.dumps(one)
-    assert one["id"] != two["id"]
-    assert one["request_hash"] == two["request_hash"] != three["request_hash"]
-    assert one["result_hash"] == two["result_hash"]
-    assert len(answers[0]["results"]) == one["returned"] == sum(one["returned_by_kind"].values())
-    assert one["eligible"] >= one["returned"]
-    assert "results_returned" == one["stop_reason"]
-    assert datetime.fromisoformat(one["time"]).utcoffset() is not None
+    assert "mail" not in json.dumps(first)
+    assert first["id"] != two["id"]
+    assert first["request_hash"] == two["request_hash"] != three["request_hash"]
+    assert first["result_hash"] == two["result_hash"]
+    assert (
+        len(answers[0]["results"]) == first["returned"] == sum(first["returned_by_kind"].values())
+    )
+    assert first["eligible"] >= first["returned"]
+    assert "results_returned" == first["stop_reason"]
+    assert datetime.fromisoformat(first["time"]).utcoffset() is not None
 
 
-async def test_nothing_found_is_told_by_the_receipt(full: Gateway) -> None:
-    """A nonsense query has no best hit of 100 %."""
+async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
+    """The confidence of a nonsense query must not be 100 %."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
     answer = await found(full, body)
 
@@ -405,15 +387,13 @@ async def test_nothing_found_is_told_by_the_receipt(full: Gateway) -> None:
     assert "no_match" == answer["discovery_receipt"]["stop_reason"]
 
 
-async def test_tags_are_those_of_what_the_caller_may_find(client: AsyncClient) -> None:
-    """Counted, in small letters."""
+async def test_tags_are_counted_for_visible_entities(client: AsyncClient) -> None:
     counts = {"kitchen": 1, "mail": 1, "prod": 1}
 
     assert {"tags": [*counts], "counts": counts} == (await client.get("/api/search/tags")).json()
 
 
-async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> None:
-    """As rows of its own."""
+async def test_virtual_server_row_lists_its_backends(mixed: Mixed) -> None:
     gateway = mixed()
     gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
@@ -428,21 +408,22 @@ async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> Non
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
 
 
-async def test_a_search_says_how_it_scored_where_that_is_asked(full: Gateway) -> None:
-    """The sum of 1/(60 + rank), and what it is made of; otherwise nothing."""
+async def test_explain_adds_the_scoring(full: Gateway) -> None:
     body = {"query": "send e-mail", "ranking": "hybrid"}
     plain = await found(full, body)
     answer = await found(full, {**body, "explain": True})
 
-    assert {(None, None)} == {(each["rrf_score"], each["scoring"]) for each in plain["results"]}
-    for each in answer["results"]:
-        ranks = [each["scoring"][name] for name in ("vector_rank", "keyword_rank")]
-        assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == each["rrf_score"]
-        assert pytest.approx(each["similarity_score"], abs=1e-3) == each["scoring"]["vector"]
-    # 5 by its path and 3 by its name, which hold both words, and 2 by its description.
+    assert {(None, None)} == {
+        (result["rrf_score"], result["scoring"]) for result in plain["results"]
+    }
+    for result in answer["results"]:
+        ranks = [result["scoring"][name] for name in ("vector_rank", "keyword_rank")]
+        assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == result["rrf_score"]
+        assert pytest.approx(result["similarity_score"], abs=1e-3) == result["scoring"]["vector"]
+    # 5 for its path and 3 for its name, which contain both words, and 2 for its description.
     assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
     added = await found(full, {**body, "ranking": "legacy", "explain": True})
-    for each in added["results"]:
-        scoring = each["scoring"]
+    for result in added["results"]:
+        scoring = result["scoring"]
         by_hand = (scoring["vector"] + 1) / 2 + 0.1 * scoring["text_boost"]
-        assert (None, pytest.approx(min(1.0, by_hand))) == (each["rrf_score"], scoring["score"])
+        assert (None, pytest.approx(min(1.0, by_hand))) == (result["rrf_score"], scoring["score"])

@@ -1,4 +1,4 @@
-"""The API on a port, beside the protocol: real servers on loopback."""
+"""The API on the same port as MCP, with real servers on loopback."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ PROGRAM = Path(sys.executable).with_name("st")
 
 
 def with_api(gateway: Gateway) -> AbstractAsyncContextManager[str]:
-    """Serve *gateway* on a free port, with the API."""
+    """Serve *gateway* with the API on a free port."""
     options = HttpOptions(port=0)
     return served(gateway, options, api_routes(gateway, options))
 
 
-async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
-    """Each under its own paths."""
+async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
     async with (
         with_api(mixed()) as url,
         httpx2.AsyncClient(trust_env=False) as http,
         Client(url) as client,
     ):
-        tools = [each.name for each in (await client.list_tools()).tools]
+        tools = [tool.name for tool in (await client.list_tools()).tools]
         body = {"query": "send an e-mail"}
         answer = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
         head = await http.head(url.replace("/mcp", "/api/health"))
@@ -47,9 +46,9 @@ async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
 
 
 async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None:
-    """Examples that are drawn from the document, the same at every run: answers are as it says,
-    nothing that fits is refused, nothing that does not is let in, and nobody sees an error of the
-    server's."""
+    """Examples are generated from the OpenAPI document, with a fixed seed. Responses must follow
+    the document, and no request may cause a server error.
+    """
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)

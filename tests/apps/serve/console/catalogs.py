@@ -1,4 +1,4 @@
-"""Catalogs that every page of the console is tried on."""
+"""Catalogs on which every console page is tested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SMALL = (
     tool("read_email", "Read the newest e-mail."),
     tool("play_music", "Play a song."),
 )
-"""The tools of the server ``mail``."""
+"""Tools of the server ``mail``."""
 ENTRIES = (
     Entry(kind="agent", name="courier", title="Courier", description="Writes e-mail for you."),
     Entry(kind="skill", name="letter-writing", description="How to write a good letter."),
@@ -42,8 +42,8 @@ HOSTILE_ENTRIES = (
 )
 
 
-def many(count: int) -> tuple[ToolDefinition, ...]:
-    """Return *count* tools of a few kinds of words."""
+def many_tools(count: int) -> tuple[ToolDefinition, ...]:
+    """Return *count* different tools."""
     verbs = ("send", "read", "list", "delete", "update", "find", "copy", "move", "count", "open")
     nouns = ("invoice", "letter", "ticket", "branch", "image", "contact", "order", "room", "song")
     return tuple(

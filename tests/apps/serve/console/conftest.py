@@ -1,4 +1,4 @@
-"""Consoles that are really served, and one Chromium that looks at them."""
+"""Served consoles, and a shared Chromium."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ SERIOUS = ("serious", "critical")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A console on loopback."""
+    """A console served on loopback."""
 
     url: str
-    """Of the server, without a path."""
+    """Address of the server, without a path."""
     token: str
-    """What signs in."""
+    """Token for sign-in."""
     sessions: Sessions
 
     def client(self) -> httpx2.AsyncClient:
-        """Return a client that bears the token, for ``?format=json``."""
+        """Return a client with the token, for ``?format=json``."""
         headers = {"Authorization": f"Bearer {self.token}"}
         return httpx2.AsyncClient(base_url=f"{self.url}/console", headers=headers)
 
@@ -65,7 +65,7 @@ class Served:
 
     @asynccontextmanager
     async def signed_in(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Give a client with a session, which sends forms with `send`."""
+        """Yield a client with a session, which submits forms with `send`."""
         async with httpx2.AsyncClient(base_url=f"{self.url}/console") as client:
             answer = await client.post("/sign-in", data={"token": self.token})
             assert 303 == answer.status_code
@@ -74,9 +74,9 @@ class Served:
     async def send(
         self, client: httpx2.AsyncClient, path: str, fields: dict[str, Any]
     ) -> httpx2.Response:
-        """Send a form of the session of *client*."""
-        found = (self.sessions.of_cookie(value) for value in client.cookies.values())
-        session = next(each for each in found if each is not None)
+        """Submit a form with the session of *client*."""
+        findings = (self.sessions.find_by_cookie(value) for value in client.cookies.values())
+        session = next(item for item in findings if item is not None)
         return await client.post(path, data={**fields, "csrf": session.csrf})
 
 
@@ -85,10 +85,10 @@ Open = Callable[..., Awaitable[Page]]
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Run these tests on one loop, so that they share one Chromium."""
-    here = Path(__file__).parent
+    """Run these tests on one event loop, so that they share one Chromium."""
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and is_async_test(item):
+        if folder in item.path.parents and is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -133,7 +133,7 @@ async def _running(
     await asyncio.wait((where, serving), return_when=asyncio.FIRST_COMPLETED)
     yield (await where).removesuffix("/mcp")
     if spans := options.get("spans"):
-        # An open stream would hold up the end.
+        # An open stream would delay the shutdown.
         spans.shutdown()
     serving.cancel()
     await asyncio.wait((serving,))
@@ -151,9 +151,9 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser) -> AsyncIterator[Open]:
-    """Open pages: `await visit(served, "/ask", …options of a browser's context)`.
+    """Open pages: `await visit(served, "/ask", …options of a browser context)`.
 
-    At the end of the test no page may have said an error or asked another host.
+    After the test, pages must not have logged errors or requested other hosts.
     """
     faults: list[str] = []
 
@@ -181,19 +181,19 @@ async def visit(browser: Browser) -> AsyncIterator[Open]:
 
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
-    """Make gateways whose entries and approvals are the test's own."""
+    """Create gateways whose entries and approvals belong to the test."""
     return with_own_store(open_gateway, tmp_path)
 
 
 @pytest.fixture
 def empty_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway without anything."""
+    """A gateway without sources."""
     return open_gateway()
 
 
 @pytest.fixture
 def small_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway over a server ``mail`` of three tools, and a few entries."""
+    """A gateway with a server ``mail`` of three tools, and some entries."""
     gateway = open_gateway()
     gateway.add_server("mail", server=Shelf(SMALL).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*ENTRIES))
@@ -202,7 +202,7 @@ def small_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture
 def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway whose server and entries are written to break pages."""
+    """A gateway whose server and entries contain texts that try to break pages."""
     gateway = open_gateway()
     gateway.add_server("hostile", server=Shelf(HOSTILE).server)
     gateway.bridge.call(lambda: gateway.catalog.put(*HOSTILE_ENTRIES))
@@ -211,9 +211,9 @@ def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
 
 @pytest.fixture(scope="session")
 def large_console() -> Iterator[Served]:
-    """A console over 5,000 tools, for tests that change nothing.
+    """A console for 5,000 tools, for tests that change nothing.
 
-    In a process of its own, where no coverage is noted: that would take three times as long.
+    It runs in a separate process without coverage, because coverage would triple its start time.
     """
     command = [sys.executable, "-m", "tests.apps.serve.console.large_server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
@@ -224,13 +224,14 @@ def large_console() -> Iterator[Served]:
 
 
 async def check_access(page: Page) -> None:
-    """Fail if axe finds what keeps people from using *page*."""
+    """Fail if axe finds accessibility faults in *page*."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     await page.evaluate(axe)
-    found = await page.evaluate("axe.run()")
+    findings = await page.evaluate("axe.run()")
     serious = [
-        f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes'][:3]]}"
-        for each in found["violations"]
-        if each["impact"] in SERIOUS
+        f"{violation['id']}: {violation['help']}: "
+        f"{[node['html'][:200] for node in violation['nodes'][:3]]}"
+        for violation in findings["violations"]
+        if violation["impact"] in SERIOUS
     ]
     assert [] == serious

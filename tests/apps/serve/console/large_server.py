@@ -1,4 +1,4 @@
-"""A console over 5,000 tools as a process of its own: prints its address and its launch token."""
+"""Program that serves a console for 5,000 tools, and prints its address and launch token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.serve.console.app import console_routes
 from gateway.serve.http import serve_http
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
-from tests.apps.serve.console.catalogs import many
+from tests.apps.serve.console.catalogs import many_tools
 from tests.conftest import PATIENT
 from tests.fakes import ListSource
 
@@ -22,10 +22,10 @@ ENTITIES = 5000
 
 
 async def serve(folder: Path) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is terminated."""
     options = replace(PATIENT, catalog_store_path=folder / "catalog.sqlite3")
     async with Gateway(vector_store=MemoryVectorStore(), options=options) as gateway:
-        gateway.add_source(ListSource("large", many(ENTITIES)))
+        gateway.add_source(ListSource("large", many_tools(ENTITIES)))
         await gateway.report()
         http = HttpOptions(port=0)
         sessions = Sessions(http)

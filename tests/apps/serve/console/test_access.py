@@ -1,4 +1,4 @@
-"""Signing in, forms, and what is refused."""
+"""Sign-in, sessions and CSRF protection of the console."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ SECRET = "s3cret-of-the-test"
 READER = BearerToken.from_secret("reader", SECRET, Caller(scopes=frozenset({"billing"})))
 
 
-async def test_without_the_launch_token_a_browser_is_asked_to_sign_in(
-    empty_gateway: Gateway, serve_console: Serve
-) -> None:
-    """Other users of the machine reach the port too."""
+async def test_console_requires_a_sign_in(empty_gateway: Gateway, serve_console: Serve) -> None:
+    """Other users of the machine can reach the port too."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -33,10 +31,9 @@ async def test_without_the_launch_token_a_browser_is_asked_to_sign_in(
     assert [401, 401] == [data.status_code, wrong.status_code]
 
 
-async def test_the_cookie_is_for_this_console_alone(
+async def test_cookie_is_restricted_to_this_console(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """No script reads it, no other site's request bears it, and it is not the token."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -48,10 +45,9 @@ async def test_the_cookie_is_for_this_console_alone(
         assert part in cookie
 
 
-async def test_a_form_of_another_session_changes_nothing(
+async def test_form_of_another_session_is_refused(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """The one change that every console offers is to sign out."""
     served = await serve_console(empty_gateway)
 
     async with served.signed_in() as client:
@@ -75,10 +71,10 @@ async def test_a_form_of_another_session_changes_nothing(
         ("/consolexyz", "/console"),
     ],
 )
-async def test_signing_in_leads_to_the_console_alone(
+async def test_sign_in_redirects_only_to_the_console(
     empty_gateway: Gateway, serve_console: Serve, to: str, landed: str
 ) -> None:
-    """A link must not send a browser elsewhere by way of us."""
+    """An open redirect would let links lead to other sites."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -88,10 +84,9 @@ async def test_signing_in_leads_to_the_console_alone(
     assert (303, landed) == (answer.status_code, answer.headers["location"])
 
 
-async def test_beyond_loopback_the_tokens_of_the_api_sign_in(
+async def test_tokens_of_the_api_sign_in_without_a_launch_token(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """There is no launch token then, and each sees what its scopes allow."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET)
 
@@ -102,10 +97,10 @@ async def test_beyond_loopback_the_tokens_of_the_api_sign_in(
     assert 200 == page.status_code
 
 
-async def test_a_token_of_the_api_signs_nobody_in_by_an_address(
+async def test_token_in_the_address_does_not_sign_in(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Proxies log addresses; and a link of its bearer would make a browser act as that caller."""
+    """Proxies log addresses, and an attacker's link would sign the browser in as the attacker."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET)
 
@@ -114,28 +109,25 @@ async def test_a_token_of_the_api_signs_nobody_in_by_an_address(
         answers = [await client.get(path, params={"token": SECRET}) for path in ("", "/")]
 
     assert [(303, "/console/ask")] * 2 == [
-        (each.status_code, each.headers["location"]) for each in answers
+        (response.status_code, response.headers["location"]) for response in answers
     ]
-    assert [False, False] == ["set-cookie" in each.headers for each in answers]
+    assert [False, False] == ["set-cookie" in response.headers for response in answers]
 
 
-async def test_a_caller_ends_nobody_elses_session() -> None:
-    """However often it signs in."""
+async def test_many_sign_ins_end_only_sessions_of_the_same_caller() -> None:
     other = BearerToken.from_secret("other", "x" * 20, Caller(user="ada"))
     sessions = Sessions(HttpOptions(tokens=(READER, other)))
-    first, own = await sessions.begin("x" * 20), await sessions.begin(SECRET)
+    first, other_session = await sessions.begin("x" * 20), await sessions.begin(SECRET)
 
     for _ in range(MAX_SESSIONS):
         await sessions.begin(SECRET)
 
-    assert first is sessions.of_cookie(first.key)
-    assert None is sessions.of_cookie(own.key)
+    assert first is sessions.find_by_cookie(first.key)
+    assert None is sessions.find_by_cookie(other_session.key)
 
 
-async def test_forms_that_take_long_to_read_are_refused(
-    empty_gateway: Gateway, serve_console: Serve
-) -> None:
-    """Above all the one that needs no session: half a million fields held all up for 0.7 s."""
+async def test_oversized_forms_are_refused(empty_gateway: Gateway, serve_console: Serve) -> None:
+    """Half a million fields in the sign-in form blocked the server for 0.7 s."""
     served = await serve_console(empty_gateway)
     form = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -147,13 +139,12 @@ async def test_forms_that_take_long_to_read_are_refused(
         ]
 
     assert 413 == long.status_code
-    assert [403, 413] == [each.status_code for each in many]
+    assert [403, 413] == [response.status_code for response in many]
 
 
-async def test_pages_allow_nothing_from_elsewhere(
+async def test_security_headers_forbid_foreign_content_and_frames(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Nor a frame around them."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -168,10 +159,9 @@ async def test_pages_allow_nothing_from_elsewhere(
     assert 404 == missing.status_code
 
 
-async def test_a_browser_signs_in_and_out_without_a_mouse(
+async def test_sign_in_and_sign_out_work_with_the_keyboard(
     empty_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
-    """And axe finds nothing serious on these pages."""
     served = await serve_console(empty_gateway)
     page = await visit(served, "/ask")
 
@@ -186,10 +176,7 @@ async def test_a_browser_signs_in_and_out_without_a_mouse(
     assert "Ask" == await page.get_by_role("heading", level=1).text_content()
 
 
-async def test_what_is_asked_for_is_shown_as_text(
-    empty_gateway: Gateway, serve_console: Serve, visit: Open
-) -> None:
-    """A link may hold anything."""
+async def test_query_is_escaped(empty_gateway: Gateway, serve_console: Serve, visit: Open) -> None:
     served = await serve_console(empty_gateway)
 
     page = await visit(served, f"/ask?q={MARKUP}")

@@ -1,4 +1,4 @@
-"""The page Activity: traces, filters, totals."""
+"""Activity page: traces, filters and totals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = 10_000.0
 
 
 def span(key: str, parent: str = "", **values: Any) -> SpanRecord:
-    """A span of a trace named `t`, which starts at *NOW*."""
+    """Return a span of the trace `t` that starts at *NOW*."""
     plain: dict[str, Any] = {
         "trace": "t",
         "kind": "request",
@@ -47,7 +47,7 @@ def span(key: str, parent: str = "", **values: Any) -> SpanRecord:
 
 
 def failing_call() -> list[SpanRecord]:
-    """A call through `call_tool` that failed, in the order in which its spans end."""
+    """Return the spans of a failed call with `call_tool`, in the order in which they end."""
     failed = {"error": "tool_error"}
     return [
         span("sent", "call", start=NOW + 3),
@@ -63,26 +63,24 @@ def search(key: str, **values: Any) -> SpanRecord:
     return span(key, kind="search", target="auto", **values)
 
 
-def test_spans_become_trees_with_the_newest_root_first() -> None:
-    """A parent comes before its children; what a later trace repeats is its own."""
+def test_trees_are_ordered_newest_root_first() -> None:
     later = [span("call", "root", trace="u", start=NOW + 9), span("root", trace="u", start=NOW + 8)]
-    found = [
-        [(level, one.trace + " " + one.id) for level, one in tree]
+    result = [
+        [(level, record.trace + " " + record.id) for level, record in tree]
         for tree in trees([*failing_call(), *later])
     ]
 
     assert [
         [(0, "u root"), (1, "u call")],
         [(0, "t root"), (1, "t meta"), (2, "t call"), (3, "t sent")],
-    ] == found
+    ] == result
 
 
-def test_children_of_a_parent_that_has_left_are_roots() -> None:
-    """So they are shown as long as they are there."""
+def test_spans_without_their_parent_are_roots() -> None:
     first, second = trees([*failing_call()[:2], search("lone", start=NOW + 5)])
 
-    assert ["lone"] == [one.id for _, one in first]
-    assert [(0, "call"), (1, "sent")] == [(level, one.id) for level, one in second]
+    assert ["lone"] == [record.id for _, record in first]
+    assert [(0, "call"), (1, "sent")] == [(level, record.id) for level, record in second]
 
 
 @pytest.mark.parametrize(
@@ -100,30 +98,28 @@ def test_children_of_a_parent_that_has_left_are_roots() -> None:
         (TraceFilter(minutes=1), ["quick"]),
     ],
 )
-def test_a_trace_is_shown_by_the_span_that_a_filter_means(
+def test_trace_is_represented_by_the_matching_span(
     wanted: TraceFilter, subjects: list[str]
 ) -> None:
-    """Without a filter, by what matters most in it."""
     spans = [*failing_call(), search("quick", start=NOW + 100)]
-    found = select(trees(spans), wanted, NOW + 120)
+    result = select(trees(spans), wanted, NOW + 120)
 
-    assert subjects == [summary.span.id for summary, _ in found]
+    assert subjects == [summary.span.id for summary, _ in result]
 
 
-def test_a_summary_counts_the_spans_of_its_trace() -> None:
-    """All of them, whatever the filter."""
+def test_summary_counts_all_spans_of_the_trace() -> None:
     ((summary, tree),) = select(trees(failing_call()), TraceFilter(kind="call"), NOW)
 
     assert (4, 3, 4) == (summary.spans, summary.failed, len(tree))
 
 
 def model(key: str, name: str, **usage: int) -> SpanRecord:
-    tokens = {f"gen_ai.usage.{each.replace('__', '.')}": count for each, count in usage.items()}
+    tokens = {f"gen_ai.usage.{item.replace('__', '.')}": count for item, count in usage.items()}
     return span(key, kind="model", name=name, attributes=tokens)
 
 
-def test_totals_add_up_searches_calls_tokens_and_failures() -> None:
-    """What only passes a failure on is not counted with it."""
+def test_totals_count_searches_calls_tokens_and_failures() -> None:
+    """Spans that only pass a failure on are not counted as failed."""
     conversation = {"gateway.chat.turns": 3, "gateway.chat.saved_tokens": 900}
     hit, miss = {"gateway.cache.hit": True}, {"gateway.cache.hit": False}
     first = model("m1", "chat m", input_tokens=10, output_tokens=4, cache_read__input_tokens=6)
@@ -137,24 +133,23 @@ def test_totals_add_up_searches_calls_tokens_and_failures() -> None:
         *(first, second, model("m3", "embeddings e", input_tokens=7)),
         span("a", kind="conversation", attributes=conversation),
     ]
-    found = totals(spans, NOW)
+    result = totals(spans, NOW)
 
-    assert (15, 5.0) == (found.spans, found.age_s)
-    assert (3, 1 / 3, 2) == (found.searches, found.cached_share, found.calls)
-    assert (3, 900) == (found.turns, found.saved_tokens)
+    assert (15, 5.0) == (result.spans, result.age_s)
+    assert (3, 1 / 3, 2) == (result.searches, result.cached_share, result.calls)
+    assert (3, 900) == (result.turns, result.saved_tokens)
     assert {
         "chat m": {"requests": 2, "input": 30, "cached": 6, "output": 9, "reasoning": 2},
         "embeddings e": {"requests": 1, "input": 7, "cached": 0, "output": 0, "reasoning": 0},
-    } == found.models
-    assert {"clock": {"tool_error": 2}, "search": {"IndexFailedError": 1}} == found.failures
+    } == result.models
+    assert {"clock": {"tool_error": 2}, "search": {"IndexFailedError": 1}} == result.failures
 
 
-def test_nothing_adds_up_to_nothing() -> None:
-    """No span has been recorded yet."""
-    found = totals([], NOW)
+def test_totals_of_no_spans_are_zero() -> None:
+    result = totals([], NOW)
 
-    assert (0, 0.0, 0, None) == (found.spans, found.age_s, found.searches, found.cached_share)
-    assert ({}, {}, []) == (found.models, found.failures, trees([]))
+    assert (0, 0.0, 0, None) == (result.spans, result.age_s, result.searches, result.cached_share)
+    assert ({}, {}, []) == (result.models, result.failures, trees([]))
 
 
 class Watched(NamedTuple):
@@ -165,7 +160,7 @@ class Watched(NamedTuple):
     ring: SpanRing
 
     async def work(self) -> None:
-        """Search twice for the same, and call two tools, one of which fails."""
+        """Search twice with the same query, and call two tools. One call fails."""
         for _ in range(2):
             await self.gateway.search("read an e-mail")
         await self.gateway.invoke("read_email")
@@ -174,29 +169,28 @@ class Watched(NamedTuple):
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def watched(open_gateway: OpenGateway, serve_console: Serve) -> AsyncIterator[Watched]:
-    """Serve a gateway over a server ``mail``, one of whose tools fails."""
+    """Serve a gateway with a server ``mail``. One of its tools fails."""
     ring = SpanRing()
     gateway = open_gateway(tracer_provider=provider_of(ring))
     gateway.add_server("mail", server=Shelf((*SMALL, tool("fail"))).server)
     yield Watched(gateway, await serve_console(gateway, spans=ring), ring)
-    # An open stream would hold up the end of the server.
+    # An open stream would delay the shutdown of the server.
     ring.shutdown()
 
 
-async def test_what_has_happened_is_shown_with_its_totals(watched: Watched) -> None:
-    """Newest first; with what a client's model saves by the meta-tools."""
+async def test_page_shows_traces_and_totals(watched: Watched) -> None:
     before = await watched.served.data("/activity")
     await watched.work()
     data = await watched.served.data("/activity")
 
-    shown = [
+    bar = [
         (
-            each["span"]["kind"],
-            each["span"]["target"],
-            each["span"]["server"],
-            each["span"]["error"],
+            item["span"]["kind"],
+            item["span"]["target"],
+            item["span"]["server"],
+            item["span"]["error"],
         )
-        for each in data["traces"][:4]
+        for item in data["traces"][:4]
     ]
     assert ([], True) == (before["traces"], before["is_recorded"])
     assert [
@@ -204,7 +198,7 @@ async def test_what_has_happened_is_shown_with_its_totals(watched: Watched) -> N
         ("call", "read_email", "mail", ""),
         ("search", "graph", "", ""),
         ("search", "graph", "", ""),
-    ] == shown
+    ] == bar
     assert (2, 0.5, 2) == tuple(
         data["totals"][key] for key in ("searches", "cached_share", "calls")
     )
@@ -212,33 +206,31 @@ async def test_what_has_happened_is_shown_with_its_totals(watched: Watched) -> N
     assert 0 < data["definition_tokens"] < data["catalog_tokens"] + 1000
 
 
-async def test_an_address_filters_traces_and_their_export(watched: Watched) -> None:
-    """Totals are of the chosen time alone."""
+async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
     await watched.work()
-    wanted = {"kind": "call", "outcome": "failed", "text": "MAIL", "minutes": "5"}
-    data = await watched.served.data("/activity", **wanted)
+    filters = {"kind": "call", "outcome": "failed", "text": "MAIL", "minutes": "5"}
+    data = await watched.served.data("/activity", **filters)
     async with watched.served.client() as client:
         export = await client.get(data["export"].removeprefix("/console"))
-        page = await client.get("/activity", params=wanted)
+        page = await client.get("/activity", params=filters)
 
     lines = [json.loads(line) for line in export.text.splitlines()]
-    assert ["fail"] == [each["span"]["target"] for each in data["traces"]]
+    assert ["fail"] == [trace["span"]["target"] for trace in data["traces"]]
     assert 2 == data["totals"]["searches"]
     assert {data["traces"][0]["span"]["trace"]} == {line["trace"] for line in lines}
     assert "attachment" in export.headers["content-disposition"]
     assert '<option value="failed" selected>' in page.text
 
 
-def test_the_bar_of_a_span_ends_within_its_trace() -> None:
-    """1.38 is a duration for which `100 * ms / ms` is more than 100."""
-    (shown,) = timeline([span("root", ms=1.38)]).spans
+def test_span_bar_ends_within_its_trace() -> None:
+    """For 1.38, `100 * ms / ms` is more than 100 because of rounding."""
+    (bar,) = timeline([span("root", ms=1.38)]).spans
 
-    assert (0, 100) == (shown.offset, shown.width)
+    assert (0, 100) == (bar.offset, bar.width)
 
 
-async def test_a_trace_is_shown_as_a_tree(watched: Watched) -> None:
-    """Each span below its parent, in the time of the trace."""
-    # The build would be a span of the call that waits for it.
+async def test_trace_page_shows_a_tree(watched: Watched) -> None:
+    # Otherwise the build would be a span of the call.
     await watched.gateway.report()
     async with Client(mcp_server(watched.gateway)) as client:
         await client.call_tool("call_tool", {"name": "read_email"})
@@ -248,16 +240,15 @@ async def test_a_trace_is_shown_as_a_tree(watched: Watched) -> None:
         missing = await client.get("/activity/0af7651916cd43dd8448eb211c80319c")
 
     assert [(0, "meta_tool"), (1, "call")] == [
-        (each["level"], each["span"]["kind"]) for each in data["spans"]
+        (span["level"], span["span"]["kind"]) for span in data["spans"]
     ]
-    assert all(0 <= each["offset"] <= 100 >= each["width"] > 0 for each in data["spans"])
+    assert all(0 <= span["offset"] <= 100 >= span["width"] > 0 for span in data["spans"])
     assert 404 == missing.status_code
 
 
 async def test_content_is_shown_only_if_the_host_captures_it(
     open_gateway: OpenGateway, serve_console: Serve
 ) -> None:
-    """On the page of a trace, as text."""
     pages = []
     for captured in (False, True):
         ring, options = SpanRing(), Options(capture_content=captured)
@@ -272,10 +263,8 @@ async def test_content_is_shown_only_if_the_host_captures_it(
     assert MARKUP not in pages[1]
 
 
-async def test_without_the_right_nothing_is_shown(
-    empty_gateway: Gateway, serve_console: Serve
-) -> None:
-    """Spans tell of what others do."""
+async def test_activity_requires_the_scope(empty_gateway: Gateway, serve_console: Serve) -> None:
+    """Spans reveal the activity of other callers."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET, spans=SpanRing())
     async with served.client() as client:
@@ -286,28 +275,27 @@ async def test_without_the_right_nothing_is_shown(
     assert [403] * 4 == [answer.status_code for answer in answers]
 
 
-async def test_a_process_that_records_nothing_says_so(
+async def test_page_says_if_no_spans_are_recorded(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """A host of its own may not have added the processor."""
+    """A host with its own provider may not have added the processor."""
     served = await serve_console(empty_gateway)
     async with served.client() as client:
         page = await client.get("/activity")
 
-    assert "records no spans" in page.text
+    assert "does not record spans" in page.text
     assert "data-events" not in page.text
 
 
-async def test_events_are_streamed_to_few_readers_of_a_caller(watched: Watched) -> None:
-    """One that goes makes room."""
+async def test_streams_per_caller_are_limited(watched: Watched) -> None:
     async with watched.served.client() as client, AsyncExitStack() as stack:
         opened = [client.stream("GET", "/activity/events") for _ in range(MAX_STREAMS)]
-        first, *others = [await stack.enter_async_context(each) for each in opened]
+        first, *others = [await stack.enter_async_context(line) for line in opened]
         lines = first.aiter_lines()
-        assert {":"} == {await anext(each) for each in (lines, *(o.aiter_lines() for o in others))}
+        assert {":"} == {await anext(line) for line in (lines, *(o.aiter_lines() for o in others))}
         refused = await client.get("/activity/events")
         await watched.gateway.invoke("read_email")
-        event = await anext(json.loads(each[6:]) async for each in lines if "read_email" in each)
+        event = await anext(json.loads(line[6:]) async for line in lines if "read_email" in line)
         await first.aclose()
         status = refused.status_code
         async with asyncio.timeout(60):
@@ -323,8 +311,7 @@ async def test_events_are_streamed_to_few_readers_of_a_caller(watched: Watched) 
     assert ("call", {}) == (event["kind"], event["attributes"])
 
 
-async def test_a_browser_follows_until_it_is_paused(watched: Watched, visit: Open) -> None:
-    """What is chosen and what has the focus stay."""
+async def test_browser_updates_until_paused(watched: Watched, visit: Open) -> None:
     page = await visit(watched.served, "/activity?kind=call")
     await expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
@@ -355,10 +342,9 @@ async def test_a_browser_follows_until_it_is_paused(watched: Watched, visit: Ope
     await check_access(page)
 
 
-async def test_names_that_a_server_wrote_are_only_text(
+async def test_span_names_are_escaped(
     open_gateway: OpenGateway, serve_console: Serve, visit: Open
 ) -> None:
-    """On both pages, with content."""
     ring = SpanRing()
     options = Options(capture_content=True)
     gateway = open_gateway(HOSTILE, tracer_provider=provider_of(ring), options=options)

@@ -1,4 +1,4 @@
-"""The page of what wants attention, over real servers that change, die and want a sign-in."""
+"""Attention page, with real servers that change, die or require a sign-in."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({A
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """The loop of the servers beside the gateway."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    """Event loop of the upstream servers."""
+    upstream_bridge = Bridge("upstream")
+    yield upstream_bridge
+    upstream_bridge.close()
 
 
 async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
@@ -42,17 +42,16 @@ async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
 
 
 async def do(served: Served, action: str, **fields: str) -> str:
-    """Press a button; return the page that follows."""
+    """Press a button, and return the next page."""
     async with served.signed_in() as client:
         answer = await served.send(client, f"/attention/{action}", fields)
         assert 303 == answer.status_code, answer.text
         return (await client.get(answer.headers["location"].removeprefix("/console"))).text
 
 
-async def test_a_change_is_looked_at_and_approved(
+async def test_changed_definition_is_shown_and_approved(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve, visit: Open
 ) -> None:
-    """With its difference, whose text is text; the next page has a note and no row."""
     gateway = open_gateway(options=patient(tmp_path, on_change="block"))
     async with live_server(bridge, [tool("add", "Add two numbers.")]) as server:
         gateway.add_server("srv", url=server.url)
@@ -62,26 +61,25 @@ async def test_a_change_is_looked_at_and_approved(
         served = await serve_console(gateway, config=tmp_path / "mcp.json")
         page = await visit(served, "/attention?kind=waiting")
         await check_access(page)
-        shown = await page.locator("pre").inner_text()
+        difference = await page.locator("pre").inner_text()
         command = await page.get_by_text("gateway approve srv/add").count()
         await page.get_by_role("button", name="Approve").click()
         note = await page.get_by_role("status").inner_text()
-        rest = await page.locator("article").count()
+        remaining = await page.locator("article").count()
         broken = await page.evaluate("window.broken")
-        found = await gateway.search("add three numbers")
+        result = await gateway.search("add three numbers")
 
-    assert "-" == shown.splitlines()[1][0]
-    assert "<script>window.broken=1</script>" in shown
+    assert "-" == difference.splitlines()[1][0]
+    assert "<script>window.broken=1</script>" in difference
     assert 1 == command
     assert "Approved srv/add" in note
-    assert (0, None) == (rest, broken)
-    assert "srv/add" == found.matches[0].id
+    assert (0, None) == (remaining, broken)
+    assert "srv/add" == result.matches[0].id
 
 
-async def test_a_server_that_died_is_tried_again(
+async def test_failed_server_is_retried(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
 ) -> None:
-    """The page says why it fails, as long as it does."""
     gateway = open_gateway(options=patient(tmp_path))
     served = await serve_console(gateway)
     async with live_server(bridge, [tool("add")]) as server:
@@ -96,14 +94,13 @@ async def test_a_server_that_died_is_tried_again(
     assert "Not done: " in still
     assert "nothing answers" in still
     assert 'aria-current="true">Failing (1)' in still
-    assert "srv answers and is listed." in after
-    assert "Nothing wants attention." in after
+    assert "srv answers, and its listing is up to date." in after
+    assert "There are no open issues." in after
 
 
-async def test_a_person_signs_in_from_the_page(
+async def test_person_signs_in_from_the_page(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, serve_console: Serve
 ) -> None:
-    """It shows the address, and the command for a person elsewhere."""
     gateway = open_gateway(options=patient(tmp_path))
     served = await serve_console(gateway)
     async with guarded_server(bridge, tmp_path) as server:
@@ -121,7 +118,7 @@ async def test_a_person_signs_in_from_the_page(
     assert [] == after
 
 
-async def test_only_who_may_change_entities_disables_one(
+async def test_disabling_an_entity_requires_the_scope(
     open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
 ) -> None:
     gateway = open_gateway(options=patient(tmp_path))
@@ -130,7 +127,7 @@ async def test_only_who_may_change_entities_disables_one(
         gateway, http=HttpOptions(port=0, tokens=(ONLY_ADMIN,)), token=SECRET
     )
     async with limited.signed_in() as client:
-        shown = await client.get("/attention")
+        difference = await client.get("/attention")
         refused = await limited.send(client, "/attention/disable", {"id": "srv/poison"})
     served = await serve_console(gateway)
     before = await kinds(served)
@@ -138,15 +135,14 @@ async def test_only_who_may_change_entities_disables_one(
     after = await kinds(served)
 
     assert [("suspicious", "srv/poison")] == before
-    assert ("srv/poison" in shown.text, "Disable" in shown.text) == (True, False)
+    assert ("srv/poison" in difference.text, "Disable" in difference.text) == (True, False)
     assert 403 == refused.status_code
     assert [] == after
 
 
-async def test_a_kind_is_chosen_where_there_are_many(
+async def test_issues_are_filtered_by_kind_and_limited(
     open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
 ) -> None:
-    """So many are shown, and the others counted."""
     gateway = open_gateway(options=patient(tmp_path))
     gateway.add_source(ListSource("a", [tool(f"get_{n:03}_role") for n in range(105)]))
     gateway.add_source(ListSource("b", [tool(f"get_{n:03}_roles") for n in range(105)]))
@@ -162,10 +158,9 @@ async def test_a_kind_is_chosen_where_there_are_many(
     assert 104 == (await served.data("/attention"))["counts"]["similar"]
 
 
-async def test_a_file_that_was_mended_is_read_again(
+async def test_repaired_configuration_is_reloaded(
     open_gateway: OpenGateway, tmp_path: Path, serve_console: Serve
 ) -> None:
-    """And everything is listed again at will; what is no action is no page."""
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"bad": {"args": []}}}), "utf-8")
     gateway: Gateway = open_gateway(options=patient(tmp_path))
@@ -179,6 +174,6 @@ async def test_a_file_that_was_mended_is_read_again(
         unknown = await served.send(client, "/attention/destroy", {"id": "x"})
 
     assert [("configuration", "config_warning")] == before
-    assert "Nothing wants attention." in after
+    assert "There are no open issues." in after
     assert "listed again" in again
     assert 404 == unknown.status_code

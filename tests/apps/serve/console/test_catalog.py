@@ -1,4 +1,4 @@
-"""The page Catalog: the list, what is chosen of it, and each entity by itself."""
+"""Catalog page: list, selection, and pages of entities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.options import UsageOptions
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller, Hints
-from tests.apps.serve.console.catalogs import SMALL, many
+from tests.apps.serve.console.catalogs import SMALL, many_tools
 from tests.apps.serve.console.conftest import Open, Serve, check_access
 from tests.apps.serve.console.test_pages import OVERFLOW
 from tests.conftest import PATIENT, OpenGateway
@@ -30,18 +30,19 @@ def ids(data: Any) -> list[str]:
     return [row["id"] for row in data["rows"]]
 
 
-async def test_words_and_facets_select(small_gateway: Gateway, serve_console: Serve) -> None:
-    """By the address alone; what may be selected instead is counted."""
+async def test_text_and_facets_select_entities(
+    small_gateway: Gateway, serve_console: Serve
+) -> None:
     served = await serve_console(small_gateway)
     whole = await served.data("/catalog")
-    found = await served.data("/catalog", text="E-MAIL", kind="tool")
-    kinds = {each["value"]: each for each in found["facets"][0]["values"]}
+    data = await served.data("/catalog", text="E-MAIL", kind="tool")
+    kinds = {value["value"]: value for value in data["facets"][0]["values"]}
     none = await served.data("/catalog", status="lost")
 
-    assert ["mail/read_email", MAIL] == ids(found)
-    assert (7, 2, 0) == (whole["total"], found["total"], none["total"])
+    assert ["mail/read_email", MAIL] == ids(data)
+    assert (7, 2, 0) == (whole["total"], data["total"], none["total"])
     assert {"tool": (2, True), "agent": (2, False)} == {
-        name: (each["count"], each["selected"]) for name, each in kinds.items()
+        name: (value["count"], value["selected"]) for name, value in kinds.items()
     }
     assert ("text=E-MAIL", "text=E-MAIL&kind=agent") == (
         kinds["tool"]["query"],
@@ -49,11 +50,8 @@ async def test_words_and_facets_select(small_gateway: Gateway, serve_console: Se
     )
 
 
-async def test_pages_of_a_catalog_follow_one_another(
-    open_gateway: OpenGateway, serve_console: Serve
-) -> None:
-    """With what is chosen, wherever it stands."""
-    served = await serve_console(open_gateway(many(120)))
+async def test_pages_keep_the_selection(open_gateway: OpenGateway, serve_console: Serve) -> None:
+    served = await serve_console(open_gateway(many_tools(120)))
     first = await served.data("/catalog", chosen="shelf/send_invoice_0")
     async with served.client() as client:
         next_page = await client.get(f"/catalog?{first['next']}{first['chosen_query']}&format=json")
@@ -67,10 +65,9 @@ async def test_pages_of_a_catalog_follow_one_another(
     assert ["shelf/send_invoice_0"] == first["elsewhere"] == second["chosen"]
 
 
-async def test_what_is_chosen_or_selected_changes_at_once(
+async def test_actions_change_chosen_or_all_selected_entities(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """And the next page says what became of it, with the same words, facets and choice."""
     served = await serve_console(small_gateway)
     form = {"chosen": [MAIL, "mail/nothing"], "text": "mail", "kind": "tool", "tags": "Post, eu"}
     async with served.signed_in() as client:
@@ -82,27 +79,26 @@ async def test_what_is_chosen_or_selected_changes_at_once(
     changed = await served.data("/catalog", tag="post")
     off = await served.data("/catalog", enabled="false")
 
-    assert [303] * 3 == [each.status_code for each in (tagged, disabled, none)]
+    assert [303] * 3 == [response.status_code for response in (tagged, disabled, none)]
     assert "text=mail&kind=tool&chosen=mail%2Fsend_email&chosen=mail%2Fnothing" in str(page.url)
     assert "1 changed. Not changed: mail/nothing: nothing has this id." in page.text
-    assert "Nothing was changed: write tags" in note.text
+    assert "Nothing was changed: enter tags" in note.text
     assert ([MAIL], ["Post", "eu"]) == (ids(changed), changed["rows"][0]["tags"])
     assert {"agent:catalog/asleep", "agent:catalog/courier"} == {*ids(off)}
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration with a secret."""
+    """A configuration that contains a secret."""
     file = tmp_path / "mcp.json"
     server = {"command": "mail", "env": {"API_KEY": "ghp_" + "a1B2" * 9}}
     file.write_text(json.dumps({"mcpServers": {"mail": server, "other": server}}), "utf-8")
     return file
 
 
-async def test_what_is_chosen_is_downloaded(
+async def test_chosen_entities_are_downloaded_without_secrets(
     small_gateway: Gateway, serve_console: Serve, config: Path
 ) -> None:
-    """As servers, without secrets, or as a virtual server; no browser shows it."""
     served = await serve_console(small_gateway, config=config)
     async with served.signed_in() as client:
         form = {"chosen": [MAIL, "agent:catalog/courier"], "name": "work"}
@@ -118,7 +114,7 @@ async def test_what_is_chosen_is_downloaded(
     assert (422, True) == (nothing.status_code, "choose at least one" in nothing.text)
 
 
-async def test_a_gateway_in_a_program_exports_no_servers(
+async def test_servers_cannot_be_exported_without_a_configuration(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -129,31 +125,31 @@ async def test_a_gateway_in_a_program_exports_no_servers(
     assert (404, False) == (refused.status_code, "export/servers" in page.text)
 
 
-async def test_a_client_gets_what_it_needs_and_no_token(
+async def test_client_configuration_contains_no_token(
     small_gateway: Gateway, serve_console: Serve, config: Path
 ) -> None:
-    """Paths of this machine are for administrators."""
+    """Only administrators see local paths."""
     secret = "s3cret-of-the-test"
     reader = BearerToken.from_secret("reader", secret, Caller())
     http = HttpOptions(port=0, tokens=(reader,))
-    own = await (await serve_console(small_gateway, config=config)).data("/catalog/clients")
+    admin_data = await (await serve_console(small_gateway, config=config)).data("/catalog/clients")
     served = await serve_console(small_gateway, http=http, token=secret, config=config)
     other = await served.data("/catalog/clients")
 
     assert [4, 4] == [
-        [each["transport"] for each in own["snippets"]].count(way) for way in ("stdio", "http")
+        [snippet["transport"] for snippet in admin_data["snippets"]].count(way)
+        for way in ("stdio", "http")
     ]
-    assert {"http"} == {each["transport"] for each in other["snippets"]}
-    assert all(f"{served.url}/mcp" in each["text"] for each in other["snippets"])
-    assert not any("TOKEN" in each["text"] for each in own["snippets"])
+    assert {"http"} == {snippet["transport"] for snippet in other["snippets"]}
+    assert all(f"{served.url}/mcp" in snippet["text"] for snippet in other["snippets"])
+    assert not any("TOKEN" in snippet["text"] for snippet in admin_data["snippets"])
     assert secret not in json.dumps(other)
     assert "${GATEWAY_TOKEN}" in other["snippets"][0]["text"]
 
 
-async def test_an_entity_shows_what_is_known_of_it(
+async def test_entity_page_shows_definition_approval_and_usage(
     open_gateway: OpenGateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Its schema, its approval, how it is used, and of a server its tools."""
     noted = UsageOptions(record=True)
     store = tmp_path / "catalog.sqlite3"
     gateway = open_gateway(options=replace(PATIENT, catalog_store_path=store, usage=noted))
@@ -170,13 +166,13 @@ async def test_an_entity_shows_what_is_known_of_it(
     )
     assert (1, 0, 1) == tuple(tool["calls"][name] for name in ("succeeded", "failed", "found"))
     assert ("active", "") == (tool["server_state"], tool["approved"])
-    assert ["mail/play_music", "mail/read_email", MAIL] == [each["id"] for each in server["tools"]]
+    assert ["mail/play_music", "mail/read_email", MAIL] == [item["id"] for item in server["tools"]]
 
 
-async def test_an_entity_is_changed_as_by_the_api(
+async def test_entity_form_changes_only_edited_fields(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """What is sent as it was shown is not said, so rules may still decide it."""
+    """Rules of the configuration still decide unchanged fields."""
     small_gateway.set_rules({MAIL: Access(tags=("rule",))})
     served = await serve_console(small_gateway)
     path = f"/catalog/{quote(MAIL)}"
@@ -212,10 +208,9 @@ async def test_an_entity_is_changed_as_by_the_api(
     assert ("fast",) == courier.hints.tags
 
 
-async def test_who_may_not_see_or_change_does_not(
+async def test_hidden_entities_are_neither_shown_nor_changed(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """What needs a scope does not exist; without the right nothing changes."""
     hidden = Entry(
         kind="agent", name="hidden", scopes=frozenset({"vault"}), hints=Hints(tags=("x",))
     )
@@ -236,7 +231,7 @@ async def test_who_may_not_see_or_change_does_not(
         unseen = await served["writer"].send(client, "/catalog?do=disable", {"chosen": [hidden.id]})
         note = await client.get(served["writer"].url + unseen.headers["location"])
 
-    assert [403, 200, 404] == [each.status_code for each in (refused, page, gone)]
+    assert [403, 200, 404] == [response.status_code for response in (refused, page, gone)]
     assert "Save" not in page.text
     assert "nothing has this id" in note.text
     entry = await small_gateway.catalog.get(hidden.id)
@@ -250,10 +245,9 @@ async def _search(page: Page, text: str) -> None:
     await page.wait_for_url(f"**text={text}*")
 
 
-async def test_a_choice_survives_other_searches(
+async def test_selection_survives_other_searches(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
-    """Words are searched while they are typed, facets are links, and ticks go along."""
     page = await visit(await serve_console(small_gateway), "/catalog")
     await page.get_by_label("Choose mail/play_music").check()
     await _search(page, "read")
@@ -273,7 +267,7 @@ async def test_a_choice_survives_other_searches(
     assert "kind=tool&chosen=mail%2Fread_email" in page.url
 
 
-async def test_a_choice_survives_without_scripts(
+async def test_selection_survives_without_scripts(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
     page = await visit(await serve_console(small_gateway), "/catalog", java_script_enabled=False)
@@ -285,10 +279,9 @@ async def test_a_choice_survives_without_scripts(
     await expect(page.get_by_role("heading", level=2)).to_have_text("1 found, 1 chosen")
 
 
-async def test_the_pages_of_entities_can_be_used_by_everybody(
+async def test_entity_pages_are_accessible_with_hostile_texts(
     hostile_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
-    """Whatever their servers wrote."""
     served = await serve_console(hostile_gateway, config=Path("mcp.json"))
     page = await visit(served, "/catalog/clients")
     await check_access(page)

@@ -1,4 +1,4 @@
-"""Findability: runs with progress, reports, and comparisons of two."""
+"""Findability page: runs, reports and comparisons."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ TOKEN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN}
 
 
 def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
-    """What a request of a user's found."""
-    found = [*others]
+    """Return the outcome of a user's request."""
+    outcomes = [*others]
     if place:
-        found.insert(place - 1, tool)
+        outcomes.insert(place - 1, tool)
     hit = {"hit@1": float(place == 1), "recall@5": float(bool(place)), "ndcg@10": 1 / (place or 9)}
     return Outcome(
         request=EvalRequest(text=text, wanted=((tool,),)),
-        found=tuple(found),
+        found=tuple(outcomes),
         places=(place,),
         tools=(tool,),
         missed=place is None,
@@ -61,8 +61,8 @@ def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
 
 
 def report(*outcomes: Outcome, **more: Any) -> EvalReport:
-    """What an evaluation of all tools that are named would report."""
-    ids = {key for each in outcomes for key in (*each.tools, *each.found)}
+    """Return a report about all tools in *outcomes*."""
+    ids = {key for outcome in outcomes for key in (*outcome.tools, *outcome.found)}
     summary = summarize(outcomes)
     values = {
         "catalog": dict.fromkeys(sorted(ids), "digest"),
@@ -94,42 +94,41 @@ POOR = (
 
 @dataclass(frozen=True)
 class Pipe:
-    """A file that nobody can read before somebody writes it."""
+    """Named pipe that blocks its reader until a test writes to it."""
 
     path: Path
 
     async def write(self, text: str) -> None:
-        """Let whoever reads it read this."""
+        """Send *text* to the waiting reader."""
         await asyncio.to_thread(self.path.write_text, text, "utf-8")
 
     def end(self) -> None:
-        """Let whoever reads it now find it empty."""
-        with suppress(OSError):  # Nobody reads it.
+        """Let the waiting reader find the pipe empty."""
+        with suppress(OSError):  # no reader is waiting
             os.close(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK))
 
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Pipe]:
-    """Where a run waits for its requests."""
+    """Pipe from which a run reads its requests."""
     path = tmp_path / "asked.md"
     os.mkfifo(path)
     yield Pipe(path)
-    # Nobody may wait for it any more.
+    # Releases readers that are still waiting.
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
-async def ended(served: Served, pipe: Pipe | None = None) -> Any:
-    """Return the data of the page after the end of the run, which finds *pipe* empty."""
+async def data_after_run(served: Served, pipe: Pipe | None = None) -> Any:
+    """Return the data of the page after the run, which reads an empty *pipe*."""
     while (await served.data("/findability/run"))["run"]["running"]:
         if pipe is not None:
             pipe.end()
     return await served.data("/findability")
 
 
-async def test_a_run_shows_its_progress_and_its_report(
+async def test_run_shows_progress_and_report(
     small_gateway: Gateway, serve_console: Serve, visit: Open, pipe: Pipe, tmp_path: Path
 ) -> None:
-    """The page follows it; requests of the file and of rules are asked; searches go on."""
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
     page = await visit(served, "/findability")
 
@@ -153,15 +152,14 @@ async def test_a_run_shows_its_progress_and_its_report(
     assert {"user", "rules", "held_out"} == {*data["report"]["by_source"]}
     assert 2 == data["report"]["by_source"]["user"]["requests"]
     assert ["gone/fly"] == data["report"]["unknown"]
-    assert [data["run"]["report"]] == [each["name"] for each in data["reports"]]
+    assert [data["run"]["report"]] == [report["name"] for report in data["reports"]]
     assert data["report"]["cost"]["answer_p95"] >= data["report"]["cost"]["answer_p50"] > 0
     assert 3 == data["counts"]["catalog"]
 
 
-async def test_one_run_goes_on_at_a_time(
+async def test_second_run_is_refused_until_the_first_is_cancelled(
     small_gateway: Gateway, serve_console: Serve, pipe: Pipe, tmp_path: Path
 ) -> None:
-    """It can be cancelled, and then another one begun."""
     served = await serve_console(small_gateway, reports=tmp_path / "reports", requests=pipe.path)
 
     async with served.signed_in() as client:
@@ -173,25 +171,25 @@ async def test_one_run_goes_on_at_a_time(
         cancelled = await served.data("/findability")
         await pipe.write("")
         await served.send(client, "/findability/run", {})
-        # A reader of the first run may still have it open: one write might reach that one alone.
-        data = await ended(served, pipe)
+        # A reader of the first run may still be open, and could receive a single write.
+        data = await data_after_run(served, pipe)
 
-    assert "The run has begun." in page
+    assert "The run has started." in page
     assert "<progress" in page
     assert "Start a run" not in page
-    assert "One run goes on already." in second
+    assert "A run is already in progress." in second
     assert (False, "it was cancelled") == (cancelled["run"]["running"], cancelled["run"]["error"])
     assert ("", 1) == (data["run"]["error"], len(data["reports"]))
 
 
-async def test_a_run_with_a_curve_asks_again_among_more_tools(
+async def test_run_with_a_curve_evaluates_larger_catalogs(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
     served = await serve_console(small_gateway, reports=tmp_path / "reports")
 
     async with served.signed_in() as client:
         await served.send(client, "/findability/run", {"curve": "yes"})
-        data = await ended(served)
+        data = await data_after_run(served)
         page = (await client.get("/findability")).text
 
     curve = data["report"]["curve"]
@@ -211,7 +209,7 @@ async def test_a_run_with_a_curve_asks_again_among_more_tools(
         (b"x" * (8 * 1024 * 1024 + 1), "is longer than"),
     ],
 )
-async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
+async def test_run_with_an_invalid_file_of_requests_fails_with_the_reason(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path, content: bytes, error: str
 ) -> None:
     file = tmp_path / "asked.md"
@@ -220,7 +218,7 @@ async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
 
     async with served.signed_in() as client:
         await served.send(client, "/findability/run", {})
-        data = await ended(served)
+        data = await data_after_run(served)
         page = (await client.get("/findability")).text
 
     assert error in data["run"]["error"]
@@ -229,7 +227,7 @@ async def test_a_broken_file_of_requests_ends_the_run_with_the_reason(
     assert "Start a run" in page
 
 
-async def test_without_a_folder_nothing_is_run(
+async def test_run_requires_a_folder_for_reports(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
     served = await serve_console(small_gateway)
@@ -240,23 +238,22 @@ async def test_without_a_folder_nothing_is_run(
         nothing = await served.send(client, "/findability/cancel", {})
 
     assert "Start a run" not in page
-    assert "no folder for reports" in page
+    assert "without a folder for reports" in page
     assert (422, 303) == (refused.status_code, nothing.status_code)
 
 
 async def test_tools_are_sorted_searched_and_paged(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Never found ones come first; a page beyond the last is the last; most are gone by now."""
-    ids = [f"large/tool_{n}" for n in range(4997)] + [f"mail/{each.name}" for each in SMALL]
-    found = [outcome(f"request {n}", key, n % 5 + 1, *ids[:6]) for n, key in enumerate(ids)]
-    found[3] = outcome("request 3", ids[3], None, ids[0])
-    save_report(report(*found), tmp_path)
+    ids = [f"large/tool_{n}" for n in range(4997)] + [f"mail/{tool.name}" for tool in SMALL]
+    outcomes = [outcome(f"request {n}", key, n % 5 + 1, *ids[:6]) for n, key in enumerate(ids)]
+    outcomes[3] = outcome("request 3", ids[3], None, ids[0])
+    save_report(report(*outcomes), tmp_path)
     served = await serve_console(small_gateway, reports=tmp_path)
 
     first = await served.data("/findability")
     last = await served.data("/findability", sort="place", page="999999")
-    asked = await served.data("/findability", q="REQUEST 3")
+    search_data = await served.data("/findability", q="REQUEST 3")
     tokens = await served.data("/findability", sort="tokens")
     async with served.signed_in() as client:
         page = (await client.get("/findability", params={"q": "large", "page": "2"})).text
@@ -266,26 +263,29 @@ async def test_tools_are_sorted_searched_and_paged(
         (first | first["counts"])[key] for key in ("page", "pages", "tools", "never_found")
     )
     assert (100, 1) == (last["page"], last["report"]["tools"][-1]["median_place"])
-    assert (0, [ids[3]]) == (asked["counts"]["tools"], asked["report"]["outcomes"][0]["tools"])
-    shown = [tokens["tokens"].get(each["id"], 0) for each in tokens["report"]["tools"]]
-    assert shown == sorted(shown, reverse=True)
-    assert 3 == sum(map(bool, shown))
+    assert (0, [ids[3]]) == (
+        search_data["counts"]["tools"],
+        search_data["report"]["outcomes"][0]["tools"],
+    )
+    token_counts = [tokens["tokens"].get(tool["id"], 0) for tool in tokens["report"]["tools"]]
+    assert token_counts == sorted(token_counts, reverse=True)
+    assert 3 == sum(map(bool, token_counts))
     assert "Page 2 of 100" in page
     assert "q=large&amp;sort=&amp;page=3" in page
     assert len(page) < 200_000
 
 
-async def test_calls_are_shown_where_they_are_noted(
+async def test_recorded_calls_are_shown(
     open_gateway: OpenGateway, small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """A run of its own is none of them."""
+    """Calls of an evaluation are not counted."""
     options = replace(small_gateway.options, usage=UsageOptions(record=True))
     noting = open_gateway(options=options)
     noting.add_source(ListSource("mail", SMALL))
     await noting.usage.note(CallNote(tool="mail/play_music", outcome="ok"))
     save_report(report(*GOOD), tmp_path)
     silent, noted = [
-        await serve_console(each, reports=tmp_path) for each in (small_gateway, noting)
+        await serve_console(item, reports=tmp_path) for item in (small_gateway, noting)
     ]
 
     without = await silent.data("/findability")
@@ -299,10 +299,9 @@ async def test_calls_are_shown_where_they_are_noted(
 async def test_two_reports_are_compared(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """With what got better and worse by name; other catalogs and requests are told apart."""
     before, after, other, foreign = (
-        save_report(each, tmp_path).name
-        for each in (
+        save_report(item, tmp_path).name
+        for item in (
             report(*GOOD),
             report(*POOR),
             report(*GOOD, catalog={"mail/send_email": "changed"}),
@@ -318,15 +317,15 @@ async def test_two_reports_are_compared(
     async with served.signed_in() as client:
         page = (await client.get("/findability", params={"run": after, "with": before})).text
 
-    found = data["comparison"]
+    outcomes = data["comparison"]
     assert (["read it"], ["send it"]) == tuple(
-        [each["request"] for each in found[key]] for key in ("wins", "losses")
+        [item["request"] for item in outcomes[key]] for key in ("wins", "losses")
     )
     assert (["mail/send_email"], True) == (
-        found["lost_tools"],
-        found["changes"]["recall@5"]["worse"],
+        outcomes["lost_tools"],
+        outcomes["changes"]["recall@5"]["worse"],
     )
-    assert [True, False] == [each["same_catalog"] for each in (data, differs)]
+    assert [True, False] == [item["same_catalog"] for item in (data, differs)]
     assert "no request is in both" in nothing["error"]
     assert nothing["report"]
     assert foreign == newest["name"]
@@ -334,24 +333,26 @@ async def test_two_reports_are_compared(
     assert "No longer found" in page
 
 
-async def test_a_report_is_a_file_to_keep(
+async def test_report_is_downloaded_as_a_file(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """A name is no path, and what cannot be read is named."""
-    kept = save_report(report(*GOOD), tmp_path / "reports")
+    saved_path = save_report(report(*GOOD), tmp_path / "reports")
     (tmp_path / "reports" / "z.json").write_text(f'"{MARKUP}', "utf-8")
-    (tmp_path / "other.json").write_bytes(kept.read_bytes())
+    (tmp_path / "other.json").write_bytes(saved_path.read_bytes())
     served = await serve_console(small_gateway, reports=tmp_path / "reports")
 
     async with served.client() as client:
-        names = (kept.name, "../other.json", "z.json", "")
+        names = (saved_path.name, "../other.json", "z.json", "")
         answers = [await client.get("/findability/report", params={"run": name}) for name in names]
         page = (await client.get("/findability")).text
         lost = (await client.get("/findability", params={"run": "../other.json"})).text
 
     headers = answers[0].headers
-    assert [200, 422, 422, 422] == [each.status_code for each in answers]
-    assert f'attachment; filename="findability-{kept.stem}.html"' == headers["content-disposition"]
+    assert [200, 422, 422, 422] == [response.status_code for response in answers]
+    assert (
+        f'attachment; filename="findability-{saved_path.stem}.html"'
+        == headers["content-disposition"]
+    )
     assert "sandbox" in headers["content-security-policy"]
     assert "a song" in answers[0].text
     assert "cannot be read" in page
@@ -359,10 +360,9 @@ async def test_a_report_is_a_file_to_keep(
     assert "there is no such report" in lost
 
 
-async def test_a_report_of_tools_that_a_caller_may_not_see_is_closed(
+async def test_report_with_hidden_tools_is_refused(
     small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Its figures alone are listed."""
     access = Access(scopes=frozenset({"billing"}))
     small_gateway.add_source(ListSource("bank", [tool("pay", "Pay money out.")]), access=access)
     hidden = save_report(report(outcome("pay it", "bank/pay", 1)), tmp_path).name
@@ -380,15 +380,14 @@ async def test_a_report_of_tools_that_a_caller_may_not_see_is_closed(
     assert "bank/pay" not in page.text + file.text
 
 
-async def test_what_servers_call_their_tools_does_no_harm(
+async def test_hostile_names_do_not_break_the_page(
     hostile_gateway: Gateway, serve_console: Serve, visit: Open, tmp_path: Path
 ) -> None:
-    """Nor does a text of a request; every part of the page is open, and fits a phone."""
     ids = (f"hostile/{MARKUP}", f"hostile/{RIGHT_TO_LEFT}", "x" * 5000)
     bad = tuple(outcome(text, key, None, *ids[:2]) for key in ids for text in (MARKUP, "x" * 9000))
     cost = Cost(catalog=9, fixed=1, answer_p50=2, answer_p95=3, schemas_p50=4, break_even=5)
     curve = (CurvePoint(tools=3, figures={"hit@1": 0.5}), CurvePoint(tools=9, figures={}))
-    good = tuple(replace(each, missed=False, places=(1,)) for each in bad)
+    good = tuple(replace(item, missed=False, places=(1,)) for item in bad)
     more = {"cost": cost, "curve": curve, "unknown": ids, "untested": ids}
     older = save_report(report(*good, **more), tmp_path).name
     newer = save_report(report(*bad, **more), tmp_path).name

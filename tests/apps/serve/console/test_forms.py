@@ -1,4 +1,4 @@
-"""Schemas as forms, and forms as arguments."""
+"""Conversion of schemas to forms, and of forms to arguments."""
 
 from __future__ import annotations
 
@@ -66,43 +66,42 @@ def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
     return {field.name: field for field in fields}
 
 
-def written(field: FormField, value: object) -> str | None:
-    """Return what is typed into *field* for *value*; None if it cannot say that."""
+def to_text(field: FormField, value: object) -> str | None:
+    """Return the text to type for *value*, or None if *field* cannot express it."""
     if field.control in ("choice", "json"):
         text = json.dumps(value)
     elif field.control == "lines" and isinstance(value, list):
-        text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in value)
+        text = "\n".join(item if isinstance(item, str) else json.dumps(item) for item in value)
     else:
         text = value if isinstance(value, str) else json.dumps(value)
     try:
-        found = read_value(field, text)
+        parsed = read_value(field, text)
     except ValueError:
         return None
-    # True is 1 to Python.
-    is_same = "\r" not in text and json.dumps(found) == json.dumps(value)
+    # Compared as JSON, because True equals 1 in Python.
+    is_same = "\r" not in text and json.dumps(parsed) == json.dumps(value)
     return text if text.strip() and is_same else None
 
 
-def typed(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
-    """Type *arguments*: what a field cannot say stands in the last one."""
-    named, form, rest = by_name(fields), {}, {}
+def fill_form(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
+    """Return the form for *arguments*. Values that fields cannot express go into the last field."""
+    named, form, additional = by_name(fields), {}, {}
     for name, value in arguments.items():
         field = named.get(name) if name else None
-        text = None if field is None else written(field, value)
+        text = None if field is None else to_text(field, value)
         if field is None or text is None:
-            rest[name] = value
+            additional[name] = value
         else:
             form[field.key] = text
-    return {**form, REST: json.dumps(rest)} if rest else form
+    return {**form, REST: json.dumps(additional)} if additional else form
 
 
-def test_a_schema_is_a_form() -> None:
-    """Required fields come first; what is nested is typed as JSON."""
+def test_schema_becomes_form_fields() -> None:
     fields = form_fields(SCHEMA)
     named = by_name(fields)
 
-    assert ["city", "unit", "kind"] == [each.name for each in fields if each.required]
-    assert ["city", "unit", "kind", "note"] == [each.name for each in fields[:4]]
+    assert ["city", "unit", "kind"] == [item.name for item in fields if item.required]
+    assert ["city", "unit", "kind", "note"] == [item.name for item in fields[:4]]
     assert (REST, "json") == (fields[-1].key, fields[-1].control)
     assert {
         "note": "text",
@@ -127,8 +126,7 @@ def test_a_schema_is_a_form() -> None:
     assert ("", "7", "") == (named["unit"].value, named["kind"].value, named["days"].value)
 
 
-def test_a_form_is_read_as_arguments() -> None:
-    """A blank field is not sent."""
+def test_form_becomes_arguments() -> None:
     form = {
         "arg.city": "Kyiv\r\ncentre",
         "arg.unit": "1",
@@ -161,21 +159,20 @@ def test_a_form_is_read_as_arguments() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("city", "", "it is required"),
-        ("days", "three", "this is no number"),
-        ("days", "true", "this is no number"),
-        ("days", "1.5", "this is no whole number"),
-        ("days", "1e999", "this is no number"),
-        ("days", "NaN", "this is no number"),
+        ("city", "", "required"),
+        ("days", "three", "not a number"),
+        ("days", "true", "not a number"),
+        ("days", "1.5", "not a whole number"),
+        ("days", "1e999", "not a number"),
+        ("days", "NaN", "not a number"),
         ("unit", '"x"', "choose one of the values"),
-        ("levels", "1\nx", "line 2: this is no number"),
-        ("place", "{x", "this is no JSON"),
-        ("", "[1]", "this is no JSON object"),
-        ("any", "[" * 100_000, "this is no JSON"),
+        ("levels", "1\nx", "line 2: not a number"),
+        ("place", "{x", "invalid JSON"),
+        ("", "[1]", "not a JSON object"),
+        ("any", "[" * 100_000, "invalid JSON"),
     ],
 )
-def test_what_is_wrong_is_told_beside_its_field(name: str, text: str, error: str) -> None:
-    """What was typed stays."""
+def test_invalid_text_is_reported_at_its_field(name: str, text: str, error: str) -> None:
     fields = form_fields(SCHEMA)
     good = {"arg.city": "x", "arg.unit": '"c"', "arg.kind": "7"}
     key = by_name(fields)[name].key
@@ -187,7 +184,7 @@ def test_what_is_wrong_is_told_beside_its_field(name: str, text: str, error: str
     assert text == by_name(filled)[name].value
 
 
-def test_an_empty_list_can_be_required() -> None:
+def test_required_list_may_be_empty() -> None:
     schema = {"properties": {"tags": {"type": "array", "items": {"type": "string"}}}}
 
     sent, _ = read_form(form_fields({**schema, "required": ["tags"]}), {})
@@ -196,13 +193,13 @@ def test_an_empty_list_can_be_required() -> None:
     assert ({"tags": []}, {}) == (sent, left_out)
 
 
-def test_a_huge_schema_is_a_form_that_can_be_read() -> None:
+def test_huge_schema_becomes_a_readable_form() -> None:
     schema = {"properties": {f"p{n}": {"type": "string"} for n in range(1000)}}
 
     assert MAX_FIELDS + 1 == len(form_fields(schema))
 
 
-def test_faults_of_the_schema_stand_beside_their_fields() -> None:
+def test_schema_faults_are_assigned_to_their_fields() -> None:
     faults = ("days: 9 is too much", "place.x: 'a' is no number", "'city' is missing", "b: odd")
 
     fields, others = with_faults(form_fields(SCHEMA), faults)
@@ -215,23 +212,22 @@ def test_faults_of_the_schema_stand_beside_their_fields() -> None:
 
 
 @given(SCHEMAS, st.dictionaries(st.sampled_from(["a", "b", "c", "d", ""]), JSON))
-def test_every_argument_can_be_typed_whatever_the_schema(
+def test_every_argument_can_be_entered_for_any_schema(
     schema: dict[str, Any], arguments: dict[str, object]
 ) -> None:
-    """And is read as it was."""
     fields = form_fields(schema)
     needed = {field.name for field in fields if field.required}
 
-    read, filled = read_form(fields, typed(fields, arguments))
+    read, filled = read_form(fields, fill_form(fields, arguments))
 
-    # A list that is required is empty if nothing is typed.
+    # A required list is sent as empty if its field is blank.
     sent = {name: value for name, value in read.items() if name in arguments or value != []}
     assert json.dumps(arguments, sort_keys=True) == json.dumps(sent, sort_keys=True)
     assert {field.name for field in filled if field.error} <= needed - arguments.keys()
 
 
 @given(SCHEMAS, st.dictionaries(st.sampled_from(["arg.a", "arg.b", REST]), st.text()))
-def test_whatever_is_typed_is_read_or_told(schema: dict[str, Any], form: dict[str, str]) -> None:
+def test_any_text_is_read_or_reported(schema: dict[str, Any], form: dict[str, str]) -> None:
     arguments, fields = read_form(form_fields(schema), form)
 
     assert json.dumps(arguments) is not None
@@ -240,8 +236,8 @@ def test_whatever_is_typed_is_read_or_told(schema: dict[str, Any], form: dict[st
             assert read_value(field, field.value) is not None or "null" in field.value
 
 
-def test_a_schema_that_requires_much_is_read_at_once() -> None:
-    """Each name is looked up, not searched for: that took 6 s for 30,000 of them."""
+def test_form_with_many_required_fields_is_read_quickly() -> None:
+    """A linear search for each name took 6 s for 30,000 names."""
 
     class Counted(str):
         __slots__ = ()

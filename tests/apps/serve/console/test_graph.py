@@ -1,4 +1,4 @@
-"""The page Graph: neighbourhoods, paths, orders and decisions."""
+"""Graph page: neighbours, paths, prerequisites and decisions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
-from tests.apps.serve.console.catalogs import SMALL, many
+from tests.apps.serve.console.catalogs import SMALL, many_tools
 from tests.apps.serve.console.conftest import Open, Serve, check_access
 from tests.apps.serve.console.test_access import READER, SECRET
 from tests.apps.serve.console.test_pages import check_layout
@@ -26,7 +26,7 @@ EDGE = {"subject": "mail/send_email", "predicate": "requires", "object": "mail/r
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The host's documents: one states an edge, one proposes another."""
+    """Graph documents of the host. One declares an edge, another proposes one."""
     folder = tmp_path / "graph"
     (folder / "proposed").mkdir(parents=True)
     (folder / "proposed" / "mail.md").write_text(PROPOSED, "utf-8")
@@ -37,16 +37,16 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def gateway(folder: Path, open_gateway: OpenGateway) -> Gateway:
-    """A gateway that reads these documents."""
+    """A gateway that reads the graph documents."""
     gateway = open_gateway(graph=folder)
     gateway.add_server("mail", server=Shelf(SMALL).server)
     return gateway
 
 
-async def test_a_node_shows_what_lies_around_it_and_what_it_needs(
+async def test_node_page_shows_edges_prerequisites_and_paths(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """The same as `gateway graph show`, `order` and `path` give."""
+    """The same as `gateway graph show`, `order` and `path`."""
     served = await serve_console(gateway, documents=folder)
 
     chosen = await served.data("/graph", q="music")
@@ -66,10 +66,10 @@ async def test_a_node_shows_what_lies_around_it_and_what_it_needs(
         assert 404 == (await client.get("/graph/mail/gone")).status_code
 
 
-async def test_a_decision_is_written_once_its_difference_was_shown(
+async def test_decision_is_written_after_its_difference_was_shown(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """The next page reads it; a document that changed in between is shown again."""
+    """If the document has changed since, the difference is shown again."""
     served, file = await serve_console(gateway, documents=folder), folder / "reviewed" / "mail.md"
     derived = next(
         edge
@@ -85,31 +85,30 @@ async def test_a_decision_is_written_once_its_difference_was_shown(
         await served.send(client, DECIDE, accepted)
         first = file.read_text("utf-8")
         changed = await served.send(client, DECIDE, rejected)
-        shown = await client.get(served.url + changed.headers["location"])
-        fresh = re.findall(r'name="revision" value="(\w+)"', shown.text)[0]
+        response = await client.get(served.url + changed.headers["location"])
+        fresh = re.findall(r'name="revision" value="(\w+)"', response.text)[0]
         is_same = first == file.read_text("utf-8")
         done = await served.send(client, DECIDE, {**rejected, "revision": fresh})
         page = await client.get(served.url + done.headers["location"])
 
     after = (await served.data("/graph/mail/send_email"))["around"]["edges"]
-    said = {key: edge for edge in after if (key := tuple(edge[each] for each in EDGE))}
+    edges_by_key = {key: edge for edge in after if (key := tuple(edge[item] for item in EDGE))}
     assert (False, True) == (is_written, is_same)
     assert f'+  - {{subject: "{EDGE["subject"]}"' in accepted["diff"]
     assert (303, 303) == (changed.status_code, done.status_code)
-    assert "was changed meanwhile" in shown.text
+    assert "has changed since" in response.text
     assert "rejected: " in page.text
     assert ("declared", "reviewed/mail.md:5") == (
-        said[tuple(EDGE.values())]["origin"],
-        said[tuple(EDGE.values())]["source"],
+        edges_by_key[tuple(EDGE.values())]["origin"],
+        edges_by_key[tuple(EDGE.values())]["source"],
     )
-    assert tuple(other.values()) not in said
+    assert tuple(other.values()) not in edges_by_key
     assert [] == (await served.data("/graph"))["proposed"]
 
 
-async def test_only_who_may_write_decides_and_only_where_there_is_a_folder(
+async def test_decision_requires_the_scope_and_a_folder(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """Others see the edges without a way to change them."""
     http = HttpOptions(port=0, tokens=(READER,))
     reader = await serve_console(gateway, http=http, token=SECRET, documents=folder)
     embedded = await serve_console(gateway)
@@ -128,10 +127,9 @@ async def test_only_who_may_write_decides_and_only_where_there_is_a_folder(
     assert not (folder / "reviewed").exists()
 
 
-async def test_the_graph_is_drawn_and_moved_in(
+async def test_graph_is_drawn_and_navigated(
     gateway: Gateway, folder: Path, serve_console: Serve, visit: Open
 ) -> None:
-    """By a click on the drawing, or by the links of the table; then an edge is decided on."""
     served = await serve_console(gateway, documents=folder)
     page = await visit(served, "/graph/mail/play_music?hops=2", color_scheme="dark")
     await page.locator("#graph canvas").first.wait_for()
@@ -154,23 +152,22 @@ async def test_the_graph_is_drawn_and_moved_in(
 
 @pytest.fixture
 def crowded_gateway(open_gateway: OpenGateway) -> Gateway:
-    """A gateway whose groups have more members than one drawing shows."""
+    """A gateway whose groups have more members than the drawing can show."""
     gateway = open_gateway()
-    gateway.add_source(ListSource("large", many(600)))
+    gateway.add_source(ListSource("large", many_tools(600)))
     return gateway
 
 
 @pytest.mark.parametrize("which", ["small", "hostile", "crowded"])
-async def test_a_node_of_any_catalog_can_be_looked_at(
+async def test_node_pages_are_accessible_on_every_catalog(
     which: str, request: pytest.FixtureRequest, serve_console: Serve, visit: Open
 ) -> None:
-    """No text of a server runs, breaks the layout or is lost on a screen reader."""
     gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
     served = await serve_console(gateway)
-    found = (await served.data("/graph"))["found"][0]["id"]
-    data = await served.data(f"/graph/{quote(found)}", hops="3")
+    first_node = (await served.data("/graph"))["found"][0]["id"]
+    data = await served.data(f"/graph/{quote(first_node)}", hops="3")
 
-    page = await visit(served, f"/graph/{quote(found)}?hops=2&to=nothing")
+    page = await visit(served, f"/graph/{quote(first_node)}?hops=2&to=nothing")
     await page.locator("#graph canvas").first.wait_for()
     await check_access(page)
     await check_layout(page)
@@ -180,10 +177,9 @@ async def test_a_node_of_any_catalog_can_be_looked_at(
     assert (which == "crowded") == (data["around"]["omitted"] > 0)
 
 
-async def test_names_of_an_upstream_are_only_names(
+async def test_upstream_names_are_escaped(
     folder: Path, open_gateway: OpenGateway, serve_console: Serve
 ) -> None:
-    """In links, in forms and in the document."""
     gateway = open_gateway(graph=folder)
     names = ['"><b>', "a&b=c"]
     gateway.add_server("odd", server=Shelf([tool(name) for name in names]).server)
@@ -197,16 +193,16 @@ async def test_names_of_an_upstream_are_only_names(
         done = await served.send(client, DECIDE, data)
         page = await client.get(served.url + done.headers["location"])
 
-    assert ["<b>" in each.text for each in (looked, page)] == [False, False]
-    assert [200, 303, 200] == [each.status_code for each in (looked, done, page)]
+    assert ["<b>" in response.text for response in (looked, page)] == [False, False]
+    assert [200, 303, 200] == [response.status_code for response in (looked, done, page)]
     around = (await served.data(f"/graph/{quote(ids[0])}"))["around"]["edges"]
     assert ("declared", *ids) == (around[0]["origin"], around[0]["subject"], around[0]["object"])
 
 
-async def test_a_difference_names_no_tool_that_its_reader_may_not_see(
+async def test_difference_hides_edges_of_hidden_tools(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """Edges of it stand in the same document."""
+    """The same document may contain edges of tools that the caller may not see."""
     file = folder / "reviewed" / "mail.md"
     file.parent.mkdir()
     hidden = '  - {subject: "mail/send_email", predicate: "requires", object: "mail/play_music"}'

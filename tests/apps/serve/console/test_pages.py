@@ -1,4 +1,4 @@
-"""What holds of every page, on every catalog."""
+"""Properties of all console pages, on each catalog."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ async def check_layout(page: Page) -> None:
 
 
 @pytest.mark.parametrize("which", ["empty", "small", "hostile", "large"])
-async def test_every_page_can_be_used_by_everybody(
+async def test_pages_are_accessible_on_every_catalog(
     which: str, request: pytest.FixtureRequest, serve_console: Serve, visit: Open
 ) -> None:
-    """By keyboard, with a screen reader, on a phone, in the dark; no text of a server runs."""
     if which == "large":
         served: Served = request.getfixturevalue("large_console")
     else:
@@ -52,10 +51,9 @@ async def test_every_page_can_be_used_by_everybody(
         assert 1 == await page.get_by_role("heading", level=1).count()
 
 
-async def test_every_page_works_without_scripts(
+async def test_pages_work_without_scripts(
     small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
-    """And has its data as JSON, which is asked for with a token alone."""
     served = await serve_console(small_gateway)
     page = await visit(served, PATHS[0], java_script_enabled=False)
 
@@ -66,10 +64,9 @@ async def test_every_page_works_without_scripts(
 
 
 @pytest.mark.parametrize("path", ["/ask", "/catalog", "/graph", "/activity"])
-async def test_a_page_is_searched_while_its_user_types(
+async def test_page_searches_while_the_user_types(
     path: str, small_gateway: Gateway, serve_console: Serve, visit: Open
 ) -> None:
-    """What was typed stands in the address, and the rest of the page stays."""
     served = await serve_console(small_gateway, spans=SpanRing())
     page = await visit(served, path)
     await page.evaluate("window.stayed = true")
@@ -80,10 +77,7 @@ async def test_a_page_is_searched_while_its_user_types(
     assert await page.evaluate("window.stayed")
 
 
-async def test_pages_that_need_a_right_are_closed_to_others(
-    small_gateway: Gateway, serve_console: Serve
-) -> None:
-    """Their links are not shown either."""
+async def test_pages_require_their_scope(small_gateway: Gateway, serve_console: Serve) -> None:
     served = await serve_console(
         small_gateway, http=HttpOptions(port=0, tokens=(READER,)), token=SECRET
     )
@@ -96,8 +90,8 @@ async def test_pages_that_need_a_right_are_closed_to_others(
     assert len(PAGES) == len(answers)
 
 
-def test_the_console_stays_small() -> None:
-    """Breadth is what consoles rot by: Python and templates have one budget."""
+def test_console_stays_small() -> None:
+    """Consoles tend to grow, so Python files and templates share one budget of lines."""
     folder = Path(console.__file__).parent
     files = [*folder.rglob("*.py"), *folder.rglob("*.html")]
     lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)

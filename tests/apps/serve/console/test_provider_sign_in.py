@@ -1,4 +1,4 @@
-"""A browser signs in with an account of an identity provider, which is another site."""
+"""Sign-in of a real browser at an identity provider on another site."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from tests.apps.serve.console.conftest import Serve, check_access
 from tests.apps.serve.test_account import http_options
 
 
-async def test_a_browser_comes_back_signed_in_to_each_page(
+async def test_browser_returns_signed_in_to_each_page(
     empty_gateway: Gateway, serve_console: Serve, browser: Browser, real_provider: RealProvider
 ) -> None:
-    """The cookie of the session is strict, and yet there after the way from the other site."""
+    """The session cookie is SameSite=Strict, but must be sent after the redirect from the
+    provider.
+    """
     resource, port = free_resource()
     http = http_options(real_provider.url, resource=resource, port=port)
     served = await serve_console(empty_gateway, http=http)
@@ -30,10 +32,10 @@ async def test_a_browser_comes_back_signed_in_to_each_page(
     console = await page.content()
     await page.get_by_role("button", name="Sign out").click()
     await page.wait_for_url("**/account/signed-out**")
-    there = await page.get_by_role("link", name="too").get_attribute("href")
+    provider_link = await page.get_by_role("link", name="too").get_attribute("href")
 
     await page.goto(f"{served.url}/sign-in/srv")
-    # The provider knows the browser, and only asks whether it may tell us.
+    # The provider knows the browser already, and only asks for consent.
     await page.get_by_role("link", name="Sign in at localhost").click()
     await page.get_by_role("button", name="Continue").click()
     await page.wait_for_url(f"{served.url}/sign-in/srv")
@@ -43,6 +45,6 @@ async def test_a_browser_comes_back_signed_in_to_each_page(
     told = page.get_by_text("no user signs in to 'srv'")
 
     assert "Sign out" in console
-    assert f"{real_provider.url}/session/end?client_id=browser" == there
+    assert f"{real_provider.url}/session/end?client_id=browser" == provider_link
     assert f"{real_provider.url}#ada" in upstream
     assert await told.is_visible()

@@ -30,7 +30,7 @@ IMAGES = Path(__file__).parents[4] / "docs" / "images"
 SIZE = {"width": 1120, "height": 840}
 QUERY = "send the customer his invoice"
 STATE = {"ask": f"?q={QUERY.replace(' ', '+')}", "graph": "/office/list_invoices"}
-"""What stands behind the path of a page whose picture shows something chosen."""
+"""Query string or subpath of the pages whose screenshot shows a selection."""
 DOCUMENT = """---
 title: Invoices of a customer
 ---
@@ -46,7 +46,7 @@ title: Invoices of a customer
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
-    """The host's own graph documents."""
+    """Graph documents of the host."""
     folder = tmp_path / "graph"
     folder.mkdir()
     (folder / "invoices.md").write_text(DOCUMENT, encoding="utf-8")
@@ -55,14 +55,14 @@ def documents(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """The loop of the server beside the gateway."""
-    made = Bridge("upstream")
-    yield made
-    made.close()
+    """Event loop of the upstream servers."""
+    upstream_bridge = Bridge("upstream")
+    yield upstream_bridge
+    upstream_bridge.close()
 
 
 async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:
-    """Evaluate, search and call, and change a tool after all of it."""
+    """Evaluate, search and call tools, and then change a definition."""
     tools = (await gateway.snapshot()).visible(Filters())
     requests = RequestSet(requests=tuple(offline_requests(tools)))
     save_report(await evaluate(gateway, requests), reports)
@@ -73,7 +73,7 @@ async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:
     await gateway.refresh()
 
 
-async def test_each_page_has_its_picture(
+async def test_screenshots_match_the_pages(
     bridge: Bridge,
     catalog: tuple[ToolDefinition, ...],
     documents: Path,
@@ -82,7 +82,7 @@ async def test_each_page_has_its_picture(
     serve_console: Serve,
     visit: Open,
 ) -> None:
-    """Those of the documentation are of the same pages, and of the same size."""
+    """The images of the documentation must show the same pages in the same size."""
     ring, reports = SpanRing(), tmp_path / "reports"
     options = patient(tmp_path, on_change="block")
     gateway = open_gateway(
@@ -99,7 +99,7 @@ async def test_each_page_has_its_picture(
         gateway.add_server("office", url=server.url)
         await use(gateway, server.shelf, reports)
         served = await serve_console(gateway, spans=ring, **files)
-        # The first of them, as the others' own searches would be in it.
+        # The activity page comes first, because the other pages' searches would appear in it.
         for name in sorted(names, key="activity".__ne__):
             page = await visit(served, f"/{name}{STATE.get(name, '')}", viewport=SIZE)
             await page.wait_for_load_state("load" if name == "activity" else "networkidle")
@@ -110,5 +110,5 @@ async def test_each_page_has_its_picture(
 
 
 def size(picture: Path) -> tuple[int, ...]:
-    """Width and height of a PNG."""
+    """Return width and height of a PNG file."""
     return struct.unpack(">II", picture.read_bytes()[16:24])

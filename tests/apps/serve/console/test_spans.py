@@ -1,4 +1,4 @@
-"""The record of spans, and the streams of events."""
+"""Recording of spans, and streams of events."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def record(ring: SpanRing, *names: str, scope: str = SCOPE) -> None:
         tracer.start_span(name).end()
 
 
-async def test_searches_calls_and_failures_are_recorded_without_content(
-    open_gateway: OpenGateway,
-) -> None:
-    """Each with its kind, its parent, the server or provider, and the type of its error."""
+async def test_spans_are_recorded_without_content(open_gateway: OpenGateway) -> None:
     gateway, ring = recorded(open_gateway, strategy="auto", embedder=HashingEmbedder())
     await gateway.search("share a cake among seven guests")
     await gateway.invoke("divide", {"a": 1, "b": 0})
@@ -69,10 +66,7 @@ async def test_searches_calls_and_failures_are_recorded_without_content(
     assert "cake" not in str(ring.spans)
 
 
-async def test_content_is_recorded_if_the_host_captures_it_and_clipped(
-    open_gateway: OpenGateway,
-) -> None:
-    """A result may be as long as it likes."""
+async def test_captured_content_is_recorded_and_clipped(open_gateway: OpenGateway) -> None:
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
 
     def shout(word: str) -> str:
@@ -88,8 +82,7 @@ async def test_content_is_recorded_if_the_host_captures_it_and_clipped(
     assert (MAX_CHARS + 1, "…") == (len(result), result[-1])
 
 
-def test_the_last_spans_are_held() -> None:
-    """One more takes the place of the oldest."""
+def test_only_the_last_spans_are_stored() -> None:
     ring = SpanRing(max_spans=3)
     record(ring, "a", "b", "c", "d", "e" * 5000)
 
@@ -97,15 +90,15 @@ def test_the_last_spans_are_held() -> None:
 
 
 def test_spans_of_other_libraries_are_not_recorded() -> None:
-    """Their attributes may be anything, such as a URL with a key."""
+    """Their attributes may contain anything, such as a URL with a key."""
     ring = SpanRing()
     record(ring, "GET /?key=secret", scope="opentelemetry.instrumentation.httpx")
 
     assert [] == ring.spans
 
 
-def test_of_the_sdks_spans_neither_messages_nor_names_of_clients_are_recorded() -> None:
-    """A client that misspells a tool may have written anything in its place."""
+def test_sdk_spans_are_recorded_without_messages_and_client_names() -> None:
+    """A client that misspells a tool may have sent any text as its name."""
     ring = SpanRing()
     tracer = provider_of(ring).get_tracer("mcp-python-sdk")
     attributes = {
@@ -117,77 +110,73 @@ def test_of_the_sdks_spans_neither_messages_nor_names_of_clients_are_recorded() 
         span.record_exception(ValueError("secret"))
         span.set_status(trace.StatusCode.ERROR, "secret")
 
-    (held,) = ring.spans
-    assert ("request", "tools/call", "tool_error") == (held.kind, held.name, held.error)
-    assert "secret" not in str(held)
+    (record,) = ring.spans
+    assert ("request", "tools/call", "tool_error") == (record.kind, record.name, record.error)
+    assert "secret" not in str(record)
 
 
-async def following(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
-    """Read *count* events, as name and data."""
-    found: list[tuple[str, object]] = []
+async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
+    """Read *count* events, as (name, data)."""
+    events: list[tuple[str, object]] = []
     async for text in stream:
         for event in filter(lambda part: part.startswith("event:"), text.split("\n\n")):
             name, data = event.split("\n")
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-        if len(found) >= count:
+            events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+        if len(events) >= count:
             break
-    return found
+    return events
 
 
-async def opened(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
-    """Open a stream."""
+async def open_stream(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
+    """Open a stream and skip its first comment."""
     stream = ring.stream(owner)
     assert ":\n\n" == await anext(stream)
     return stream
 
 
-async def test_roots_calls_and_searches_are_events_without_attributes(
-    open_gateway: OpenGateway,
-) -> None:
-    """They end on another thread than the one that reads."""
+async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) -> None:
+    """Spans end on another thread than the reader's."""
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
     await gateway.refresh()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     await gateway.search("numbers")
     await gateway.invoke("divide", {"a": 4, "b": 2})
 
-    events = await following(stream, 2)
+    events = await read_events(stream, 2)
     kinds = [
         (name, data["kind"], data["attributes"]) for name, data in events if isinstance(data, dict)
     ]
     assert [("span", "search", {}), ("span", "call", {})] == kinds
 
 
-async def test_a_root_of_ours_may_have_a_parent_elsewhere() -> None:
-    """The span of a client, whose trace ours continues; what lies below ours is no root."""
+async def test_root_may_have_a_remote_parent() -> None:
+    """The parent is a span of a client, whose trace the gateway continues."""
     ring = SpanRing()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     tracer = provider_of(ring).get_tracer(SCOPE)
     remote = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     context = trace.set_span_in_context(NonRecordingSpan(remote))
     with tracer.start_as_current_span("root", context=context):
         tracer.start_span("below").end()
 
-    events = await following(stream, 1)
+    events = await read_events(stream, 1)
     assert ["root"] == [data["name"] for _, data in events if isinstance(data, dict)]
 
 
-async def test_a_slow_reader_loses_the_oldest_events_and_is_told_how_many() -> None:
-    """It holds up nobody."""
+async def test_slow_reader_gets_the_number_of_missed_events() -> None:
     ring = SpanRing()
-    stream = await opened(ring)
+    stream = await open_stream(ring)
     record(ring, *(f"span {number}" for number in range(MAX_EVENTS + 7)))
 
-    events = await following(stream, MAX_EVENTS + 1)
+    events = await read_events(stream, MAX_EVENTS + 1)
     spans = [data["name"] for _, data in events if isinstance(data, dict)]
     assert ("missed", 7) == events[0]
     assert ("span 7", f"span {MAX_EVENTS + 6}", MAX_EVENTS) == (spans[0], spans[-1], len(spans))
 
 
-async def test_an_owner_has_few_streams() -> None:
-    """One that ends makes room."""
+async def test_streams_per_owner_are_limited() -> None:
     ring = SpanRing()
-    streams = [await opened(ring, "a") for _ in range(MAX_STREAMS)]
+    streams = [await open_stream(ring, "a") for _ in range(MAX_STREAMS)]
     before = ring.has_room("a"), ring.has_room("b")
     for stream in streams[:1]:
         await stream.aclose()  # type: ignore[attr-defined]
@@ -196,37 +185,36 @@ async def test_an_owner_has_few_streams() -> None:
     assert ring.has_room("a")
 
 
-async def test_a_stream_too_many_ends_at_once() -> None:
-    """Many that begin together all find room before the first is there."""
+async def test_surplus_stream_ends_at_once() -> None:
+    """Several streams that start together may all find room before the first one counts."""
     ring = SpanRing()
     streams = [ring.stream("a") for _ in range(MAX_STREAMS + 2)]
-    begun = [await anext(each, "") for each in streams]
+    begun = [await anext(stream, "") for stream in streams]
 
     assert [":\n\n"] * MAX_STREAMS + ["", ""] == begun
 
 
 async def test_streams_end_at_shutdown() -> None:
-    """Those that are open, and those that are opened later; spans are recorded on."""
     ring = SpanRing()
-    stream = await opened(ring)
-    ending = asyncio.create_task(following(stream, 1))
+    stream = await open_stream(ring)
+    ending = asyncio.create_task(read_events(stream, 1))
     await asyncio.sleep(0)
     ring.shutdown()
 
     assert [] == await ending
     with pytest.raises(StopAsyncIteration):
-        await anext(await opened(ring))
+        await anext(await open_stream(ring))
     record(ring, "late")
     assert ["late"] == [span.name for span in ring.spans]
 
 
-def test_a_reader_whose_loop_has_ended_is_passed_over() -> None:
-    """Nothing that ends a span may raise."""
+def test_reader_of_a_closed_loop_is_skipped() -> None:
+    """Ending a span must never raise an error."""
     ring = SpanRing()
-    left = []
+    streams = []
 
     async def leave() -> None:
-        left.append(await opened(ring))
+        streams.append(await open_stream(ring))
 
     loop = asyncio.new_event_loop()
     loop.run_until_complete(leave())

@@ -1,4 +1,4 @@
-"""An identity provider on loopback that makes whatever token a test wants."""
+"""A configurable identity provider on loopback, which signs any token that a test needs."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ EC_KEY = ec.generate_private_key(ec.SECP256R1())
 
 @dataclass
 class Provider:
-    """An identity provider that says what a test has it say, and counts what it is asked for."""
+    """An identity provider whose responses a test configures. It counts the requests for keys."""
 
     url: str
     keys: list[Mapping[str, Any]] = field(default_factory=list)
     document: object = None
-    """What is sent in place of the keys; None sends them."""
+    """Response sent instead of the keys. None sends the keys."""
     status: int = 200
     metadata: dict[str, object] = field(default_factory=dict)
-    """What its metadata say beside what is true."""
+    """Changes of the provider's metadata."""
     answer: dict[str, object] = field(default_factory=dict)
-    """What its token endpoint sends."""
+    """Response of the token endpoint."""
     redeemed: list[dict[str, list[str]]] = field(default_factory=list)
-    """The forms that its token endpoint got, each with the headers ``Authorization``."""
+    """Forms received by the token endpoint, each with its ``Authorization`` headers."""
     fetches: int = 0
-    """How often the keys were asked for."""
+    """Number of requests for the keys."""
 
     def __post_init__(self) -> None:
-        """Have one RSA key and one EC key."""
+        """Create an RSA key and an EC key."""
         self.keys = [public_key(RSA_KEY, "rsa"), public_key(EC_KEY, "ec")]
 
     def app(self) -> Starlette:
-        """Return the provider as an application."""
+        """Return the provider as an ASGI application."""
         metadata = "/.well-known/oauth-authorization-server"
         return Starlette(
             routes=[
@@ -64,13 +64,13 @@ class Provider:
         )
 
     async def _tell(self, _request: Request) -> Response:
-        own = {
+        header = {
             "issuer": self.url,
             "jwks_uri": f"{self.url}/jwks",
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
         }
-        return JSONResponse(own | self.metadata)
+        return JSONResponse(header | self.metadata)
 
     async def _give(self, request: Request) -> Response:
         form = parse_qs((await request.body()).decode())
@@ -85,7 +85,7 @@ class Provider:
         return JSONResponse(document, self.status)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Return the claims of a good token with *changes*; None takes one out."""
+        """Return the claims of a valid token with *changes*. None removes a claim."""
         good: dict[str, Any] = {
             "iss": self.url,
             "aud": RESOURCE,
@@ -97,9 +97,9 @@ class Provider:
         return {name: value for name, value in good.items() if value is not None}
 
     def token(self, /, *, headers: Mapping[str, Any] | None = None, **changes: Any) -> str:
-        """Return a token that its RSA key signed, with changed claims."""
-        own = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
-        return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=own)
+        """Return a token with changed claims, signed with the RSA key."""
+        header = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
+        return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=header)
 
     def id_token(self, /, nonce: str, **changes: Any) -> str:
         """Return an ID token for the client ``browser``, with changed claims."""
@@ -107,11 +107,11 @@ class Provider:
         return self.token(headers={"typ": "JWT"}, **claims)
 
     def issuer(self, **settings: object) -> Issuer:
-        """Return its entry with *settings*."""
+        """Return the configuration of this issuer, with *settings*."""
         return Issuer.model_validate({"issuer": self.url, **settings})
 
     def options(self, **settings: object) -> HttpOptions:
-        """Return the options of a server that accepts it."""
+        """Return the options of a server that accepts this provider."""
         return HttpOptions(issuers=(self.issuer(**settings),), resource=RESOURCE)
 
 
@@ -123,7 +123,7 @@ def public_key(key: Any, key_id: str) -> dict[str, Any]:
 
 @contextmanager
 def running() -> Iterator[Provider]:
-    """Serve a provider from a thread of its own while the block runs."""
+    """Serve a provider on a separate thread while the block runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     provider = Provider(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
     config = uvicorn.Config(provider.app(), log_config=None, ws="none", lifespan="off")
@@ -140,13 +140,13 @@ def running() -> Iterator[Provider]:
 
 @pytest.fixture(scope="session")
 def shared_provider() -> Iterator[Provider]:
-    """One that all tests share which do not stop it."""
+    """A provider for all tests that do not stop it."""
     with running() as provider:
         yield provider
 
 
 @pytest.fixture
 def provider(shared_provider: Provider) -> Provider:
-    """The shared one, which nobody has asked for anything yet."""
+    """The shared provider, reset to its initial state."""
     vars(shared_provider).update(vars(Provider(url=shared_provider.url)))
     return shared_provider

@@ -1,4 +1,4 @@
-"""Tokens that attackers would send, made by hand, and tokens that are good."""
+"""Valid tokens, and forged tokens of attackers."""
 
 from __future__ import annotations
 
@@ -30,29 +30,32 @@ NOW = int(time.time())
 HOUR = 3600
 
 
-def encoded(value: object) -> str:
-    """JSON as a part of a token."""
+def encode_part(value: object) -> str:
+    """Return a JSON value, encoded as a part of a token."""
     text = value if isinstance(value, str) else json.dumps(value)
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
 
 def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
-    """A token under HMAC, which PyJWT would not make with a public key."""
-    text = f"{encoded(header)}.{encoded(provider.claims())}"
+    """Return a token signed with HMAC. PyJWT refuses to use a public key for it."""
+    text = f"{encode_part(header)}.{encode_part(provider.claims())}"
     signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 
 @pytest.fixture(scope="module")
-def accepting(shared_provider: Provider) -> Authenticator:
-    """What accepts the provider, and fetches its keys once for all tests."""
+def accepting_authenticator(shared_provider: Provider) -> Authenticator:
+    """An authenticator that accepts the provider, with cached keys for all tests."""
     return Authenticator(shared_provider.options())
 
 
 def with_header(key: Any = RSA_KEY, algorithm: str = "RS256", /, **header: object) -> Make:
-    own = {"kid": "rsa", "typ": "at+jwt", **header}
+    token_header = {"kid": "rsa", "typ": "at+jwt", **header}
     return lambda provider: jwt.encode(
-        provider.claims(), key, algorithm, headers={k: v for k, v in own.items() if v is not None}
+        provider.claims(),
+        key,
+        algorithm,
+        headers={k: v for k, v in token_header.items() if v is not None},
     )
 
 
@@ -61,12 +64,12 @@ def with_claims(**claims: Any) -> Make:
 
 
 ATTACKS: Mapping[str, Mapping[str, Make]] = {
-    "its signature algorithm is not accepted here": {
+    "the signature algorithm of the token is not accepted": {
         "no algorithm": lambda p: (
-            f"{encoded({'alg': 'none', 'kid': 'rsa'})}.{encoded(p.claims())}."
+            f"{encode_part({'alg': 'none', 'kid': 'rsa'})}.{encode_part(p.claims())}."
         ),
         "no algorithm, other letters": lambda p: (
-            f"{encoded({'alg': 'nOnE', 'kid': 'rsa'})}.{encoded(p.claims())}."
+            f"{encode_part({'alg': 'nOnE', 'kid': 'rsa'})}.{encode_part(p.claims())}."
         ),
         "public key as HMAC secret": lambda p: signed_by_hand(
             p, {"alg": "HS256", "kid": "rsa"}, PEM
@@ -76,47 +79,47 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         ),
         "algorithm that is not listed": with_header(RSA_KEY, "RS512"),
     },
-    "its signature is wrong": {
+    "the signature of the token is wrong": {
         "no signature": lambda p: p.token().rpartition(".")[0] + ".",
         "changed claims": lambda p: ".".join(
-            [(t := p.token().split("."))[0], encoded(p.claims(sub="root")), t[2]]
+            [(t := p.token().split("."))[0], encode_part(p.claims(sub="root")), t[2]]
         ),
         "another key": with_header(STRANGER),
         "another key, embedded": with_header(STRANGER, jwk=public_key(STRANGER, "rsa")),
         "another key, by jku": with_header(STRANGER, jku="https://evil.example/jwks"),
         "another key, by x5u": with_header(STRANGER, x5u="https://evil.example/cert"),
     },
-    "it names no key of its issuer": {
+    "the token names an unknown key of its issuer": {
         "another key id": with_header(kid="none"),
         "key id as a path": with_header(kid="../../dev/null"),
         "no key id": with_header(kid=None),
     },
-    "it cannot be verified": {
+    "the token cannot be verified": {
         "key of another kind": with_header(kid="ec"),
         "algorithm that the key is not for": with_header(EC_KEY, "ES256", kid="rsa"),
         "expiry that is no number": with_claims(exp="soon"),
         "subject that is no text": with_claims(sub=7),
     },
-    "this bearer token is not known here": {
+    "this bearer token is unknown": {
         "critical header": with_header(crit=["exp"], exp=NOW + HOUR),
         "detached payload": with_header(b64=False),
-        "deeply nested header": lambda p: f"{encoded('[' * 9000)}.{encoded(p.claims())}.x",
+        "deeply nested header": lambda p: f"{encode_part('[' * 9000)}.{encode_part(p.claims())}.x",
         "no base64": lambda p: "a.b!.c",
         "not three parts": lambda p: "aaaa.bbbb",
         "not ASCII": lambda p: "ä.ö.ü",
         "half of a surrogate pair": lambda p: "\ud800.b.c",
         "empty parts": lambda p: "..",
     },
-    "it is for another audience": {
+    "the token is for another audience": {
         "another audience": with_claims(aud="https://other.example"),
         "audience that begins like ours": with_claims(aud="http://127.0.0.1:8930/mcp/other"),
     },
-    "a claim is missing: it needs iss, aud, sub and exp": {
+    "a claim of the token is missing; iss, aud, sub and exp are required": {
         "no audience": with_claims(aud=None),
         "never expires": with_claims(exp=None),
         "no subject": with_claims(sub=None),
     },
-    "its issuer is not accepted here": {
+    "the issuer of the token is not accepted": {
         "another issuer": with_claims(iss="https://evil.example"),
         "issuer with a slash more": lambda p: p.token(iss=f"{p.url}/"),
         "issuer as a list": lambda p: jwt.PyJWS().encode(
@@ -124,44 +127,46 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
         ),
         "no issuer": with_claims(iss=None),
     },
-    "it has expired": {"expired": with_claims(exp=NOW - HOUR)},
-    "it is not valid yet": {
+    "the token has expired": {"expired": with_claims(exp=NOW - HOUR)},
+    "the token is not valid yet": {
         "not yet valid": with_claims(nbf=NOW + HOUR),
         "issued in the future": with_claims(iat=NOW + HOUR),
     },
-    "it has no text 'sub'": {"empty subject": with_claims(sub="")},
-    "its 'sub' is no label": {"subject with a line break": with_claims(sub="ada\nroot")},
-    "its type is not that of an access token": {
+    "the claim 'sub' is missing, or is not a text": {"empty subject": with_claims(sub="")},
+    "the claim 'sub' is too long, or contains invisible characters": {
+        "subject with a line break": with_claims(sub="ada\nroot")
+    },
+    "the type of the token is not that of an access token": {
         "ID token by type": with_header(typ="ID+JWT"),
         "logout token": with_header(typ="logout+jwt"),
     },
-    "it is an ID token": {
+    "the token is an ID token": {
         "ID token by at_hash": lambda p: p.token(headers={"typ": "JWT"}, at_hash="x"),
         "ID token by nonce": lambda p: p.token(headers={"typ": "JWT"}, nonce="x"),
     },
-    "it is another kind of token": {
+    "the token is of another kind": {
         "ID token of Keycloak": lambda p: p.token(headers={"typ": "JWT"}, typ="ID"),
         "ID token of Cognito": with_claims(token_use="id"),
     },
-    "it is bound to a key: only plain bearer tokens are accepted": {
+    "the token is bound to a key; only plain bearer tokens are accepted": {
         "bound to a key": with_claims(cnf={"jkt": "x"})
     },
-    "it is too long": {"huge": with_claims(padding="x" * 20_000)},
+    "the token is too long": {"huge": with_claims(padding="x" * 20_000)},
 }
-"""By the reason that the refusal gives."""
+"""Forged tokens, keyed by the expected reason of the refusal."""
 
 
 @pytest.mark.parametrize(
-    ("reason", "attack"), [(reason, attack) for reason, made in ATTACKS.items() for attack in made]
+    ("reason", "attack"),
+    [(reason, attack) for reason, attacks in ATTACKS.items() for attack in attacks],
 )
-async def test_what_an_attacker_sends_is_refused(
-    provider: Provider, accepting: Authenticator, reason: str, attack: str
+async def test_forged_tokens_are_refused(
+    provider: Provider, accepting_authenticator: Authenticator, reason: str, attack: str
 ) -> None:
-    """Always with 401 and a challenge, and for the right reason."""
     token = ATTACKS[reason][attack](provider)
 
     with pytest.raises(RefusedError) as refused:
-        await accepting.authenticate([f"Bearer {token}"])
+        await accepting_authenticator.authenticate([f"Bearer {token}"])
 
     assert (401, reason) == (refused.value.status, str(refused.value))
     assert 'error="invalid_token"' in (refused.value.headers or {})["WWW-Authenticate"]
@@ -186,26 +191,25 @@ GOOD: Mapping[str, Make] = {
 
 
 @pytest.mark.parametrize("kind", GOOD)
-async def test_what_a_provider_signs_for_us_is_accepted(
-    provider: Provider, accepting: Authenticator, kind: str
+async def test_valid_tokens_are_accepted(
+    provider: Provider, accepting_authenticator: Authenticator, kind: str
 ) -> None:
-    """Its user is known with the issuer; no header decides where keys come from."""
-    bearer = await accepting.authenticate([f"Bearer {GOOD[kind](provider)}"])
+    bearer = await accepting_authenticator.authenticate([f"Bearer {GOOD[kind](provider)}"])
 
     assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
 
 
-async def test_a_provider_can_be_held_to_typed_access_tokens(provider: Provider) -> None:
-    """RFC 9068: an ID token cannot pass then, whatever its claims."""
+async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> None:
+    """RFC 9068: ID tokens are then always refused, whatever their claims."""
     authenticator = Authenticator(provider.options(only_access_tokens=True))
     await authenticator.authenticate([f"Bearer {provider.token()}"])
 
-    with pytest.raises(RefusedError, match="type is not that"):
+    with pytest.raises(RefusedError, match="type of the token is not that"):
         await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
 
 
-async def test_a_short_key_is_not_trusted(provider: Provider) -> None:
-    """An RSA key under 2048 bits can be factored."""
+async def test_short_key_is_refused(provider: Provider) -> None:
+    """RSA keys under 2048 bits can be factored."""
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505  (the point)
     provider.keys = [public_key(short, "rsa")]
     with pytest.warns(jwt.InsecureKeyLengthWarning):
@@ -215,8 +219,8 @@ async def test_a_short_key_is_not_trusted(provider: Provider) -> None:
         await Authenticator(provider.options()).authenticate([f"Bearer {token}"])
 
 
-async def test_a_required_scope_is_named_by_the_refusal(provider: Provider) -> None:
-    """A client knows then what to ask its provider for (RFC 6750, section 3.1)."""
+async def test_refusal_names_the_required_scope(provider: Provider) -> None:
+    """The client then knows which scope to request (RFC 6750, section 3.1)."""
     authenticator = Authenticator(provider.options(required_scopes=["tools.use"]))
     await authenticator.authenticate([f"Bearer {provider.token(scope='other tools.use')}"])
 
@@ -244,21 +248,21 @@ HEADERS = st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "zi
     claims=st.dictionaries(CLAIMS, JSON, max_size=4),
     signature=st.none() | st.binary(max_size=30),
 )
-def test_whatever_a_token_holds_it_is_accepted_or_refused(
+def test_any_token_is_accepted_or_refused(
     shared_provider: Provider,
-    accepting: Authenticator,
+    accepting_authenticator: Authenticator,
     header: dict[str, Any],
     claims: dict[str, Any],
     signature: bytes | None,
 ) -> None:
-    """Also what the provider itself signs: no claim of another type breaks a request."""
+    """Claims of unexpected types must not cause other errors, even if the provider signed them."""
     good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
-    text = f"{encoded(good | header)}.{encoded(shared_provider.claims() | claims)}"
+    text = f"{encode_part(good | header)}.{encode_part(shared_provider.claims() | claims)}"
     if signature is None:
         signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(text.encode(), RSA_KEY)
     token = f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
-    named = asyncio.run(attempt(accepting.authenticate([f"Bearer {token}"])))
+    named = asyncio.run(attempt(accepting_authenticator.authenticate([f"Bearer {token}"])))
 
     if isinstance(named, Failed):
         assert isinstance(named.error, RefusedError), named

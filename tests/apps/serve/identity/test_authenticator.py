@@ -1,4 +1,4 @@
-"""What the served gateway answers where identity providers are accepted."""
+"""Responses of the server to requests with access tokens of identity providers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATIC = "s3cret-of-a-token-file"
 async def client_of(
     open_gateway: OpenGateway, options: HttpOptions, authenticator: Authenticator | None = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of a server with everything on."""
+    """Yield a client of a server with all features."""
     gateway = open_gateway()
     app = http_app(
         mcp_server(gateway),
@@ -55,17 +55,17 @@ async def client_of(
         yield client
 
 
-async def test_the_metadata_of_the_resource_need_no_token(
+async def test_resource_metadata_needs_no_token(
     open_gateway: OpenGateway, provider: Provider
 ) -> None:
-    """Under both addresses that clients try, by the names of the configuration (RFC 9728)."""
+    """Clients try two addresses (RFC 9728)."""
     options = provider.options(scopes={"bills.read": ["billing"]}, required_scopes=["use"])
     async with client_of(open_gateway, options) as client:
-        found = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
+        responses = [await client.get(path) for path in (METADATA, f"{METADATA}/mcp")]
         others = [await client.get(f"{METADATA}/other"), await client.post(METADATA)]
         foreign = await client.get(METADATA, headers={"Host": "evil.example"})
 
-    assert [200, 200] == [each.status_code for each in found]
+    assert [200, 200] == [response.status_code for response in responses]
     assert (
         {
             "resource": RESOURCE,
@@ -73,15 +73,16 @@ async def test_the_metadata_of_the_resource_need_no_token(
             "bearer_methods_supported": ["header"],
             "scopes_supported": ["bills.read", "use"],
         }
-        == found[0].json()
-        == found[1].json()
+        == responses[0].json()
+        == responses[1].json()
     )
-    assert [401, 401] == [each.status_code for each in others]
+    assert [401, 401] == [response.status_code for response in others]
     assert 421 == foreign.status_code
 
 
-async def test_refusals_lead_to_the_metadata(open_gateway: OpenGateway, provider: Provider) -> None:
-    """At every door; a missing right is named as the provider calls it."""
+async def test_refusals_link_to_the_resource_metadata(
+    open_gateway: OpenGateway, provider: Provider
+) -> None:
     options = provider.options(scopes={"gw.write": ["catalog:write"]}, required_scopes=["use"])
     async with client_of(open_gateway, options) as client:
         missing = await client.post("/mcp", json={})
@@ -91,20 +92,20 @@ async def test_refusals_lead_to_the_metadata(open_gateway: OpenGateway, provider
         metrics = await client.get("/metrics", headers=bearer)
 
     end = f'resource_metadata="{URL}{METADATA}/mcp"'
-    assert [401, 403, 403] == [each.status_code for each in (missing, lacking, metrics)]
+    assert [401, 403, 403] == [response.status_code for response in (missing, lacking, metrics)]
     assert [
         f'Bearer realm="gateway", scope="use", {end}',
         f'Bearer realm="gateway", error="insufficient_scope", scope="gw.write", {end}',
         f'Bearer realm="gateway", error="insufficient_scope", {end}',
-    ] == [each.headers["www-authenticate"] for each in (missing, lacking, metrics)]
+    ] == [response.headers["www-authenticate"] for response in (missing, lacking, metrics)]
     assert token not in lacking.text
 
 
 @pytest.mark.parametrize("way", ["query", "query beside the header", "twice", "twice the same"])
-async def test_a_token_comes_in_one_header(
+async def test_token_is_accepted_only_in_one_header(
     open_gateway: OpenGateway, provider: Provider, way: str
 ) -> None:
-    """Logs keep addresses; of two headers, a proxy may have checked the other one."""
+    """Logs store addresses. With two headers, a proxy may have checked the other one."""
     good, bad = (f"Bearer {token}" for token in (provider.token(), "other"))
     headers = {
         "query": [],
@@ -120,10 +121,9 @@ async def test_a_token_comes_in_one_header(
     assert 'error="invalid_request"' in answer.headers["www-authenticate"]
 
 
-async def test_who_is_accepted_may_change_while_it_serves(
+async def test_accepted_tokens_can_be_replaced_while_serving(
     open_gateway: OpenGateway, provider: Provider
 ) -> None:
-    """A token that is taken out of the file is refused by the next request; keys stay."""
     file = BearerToken.from_secret("ci", STATIC, Caller(user="ci"))
     options = replace(provider.options(), tokens=(file,))
     authenticator = Authenticator(options)
@@ -132,8 +132,8 @@ async def test_who_is_accepted_may_change_while_it_serves(
         async def statuses() -> list[int]:
             tokens = (STATIC, provider.token())
             bearers = [{"Authorization": f"Bearer {token}"} for token in tokens]
-            found = [await client.get("/api/search/tags", headers=each) for each in bearers]
-            return [each.status_code for each in found]
+            responses = [await client.get("/api/search/tags", headers=bearer) for bearer in bearers]
+            return [bearer.status_code for bearer in responses]
 
         before = await statuses()
         authenticator.replace(replace(options, tokens=()))
@@ -146,15 +146,15 @@ async def test_who_is_accepted_may_change_while_it_serves(
 
 
 class Expiring(Authenticator):
-    """Names parties whose tokens end in a moment."""
+    """Authenticator whose tokens expire almost immediately."""
 
     async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
         bearer = await super().authenticate(authorization, query)
         return replace(bearer, expires_at=time.time() + 0.05)
 
 
-async def test_a_stream_ends_with_its_token(provider: Provider) -> None:
-    """Whoever is no longer let in hears nothing more; a call that runs is not cut."""
+async def test_stream_ends_when_its_token_expires(provider: Provider) -> None:
+    """Running calls are not interrupted."""
     released, sent = asyncio.Event(), list[str]()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,8 +180,8 @@ async def test_a_stream_ends_with_its_token(provider: Provider) -> None:
     assert ["POST"] == sent
 
 
-async def test_a_session_of_the_console_ends_with_its_token(provider: Provider) -> None:
-    """And when whom the server accepts changes; one of another user goes on."""
+async def test_console_session_ends_with_its_token(provider: Provider) -> None:
+    """It also ends when the accepted tokens change."""
     options = provider.options()
     authenticator = Authenticator(options)
     sessions = Sessions(options, authenticator)
@@ -191,8 +191,8 @@ async def test_a_session_of_the_console_ends_with_its_token(provider: Provider) 
 
     assert ("", f"{provider.url}#ada") == (sessions.launch_token, first.caller.user)
     assert claims["exp"] + LEEWAY_S >= first.bearer.expires_at > late.bearer.expires_at
-    assert first is sessions.of_cookie(first.key)
+    assert first is sessions.find_by_cookie(first.key)
     late.bearer = replace(late.bearer, expires_at=claims["iat"] - 1)
-    assert None is sessions.of_cookie(late.key)
+    assert None is sessions.find_by_cookie(late.key)
     authenticator.replace(provider.options(user_claim="email"))
-    assert None is sessions.of_cookie(first.key)
+    assert None is sessions.find_by_cookie(first.key)

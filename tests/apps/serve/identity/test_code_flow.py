@@ -1,4 +1,4 @@
-"""What an identity provider, or somebody in its place, may answer to a sign-in; and how we ask."""
+"""Sign-in with the authorization code flow: requests, and valid and forged responses."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ Settings = Mapping[str, object]
 
 
 def sign_in_at(provider: Provider, /, **settings: Any) -> ProviderSignIn:
-    """Give what signs people in; settings of the issuer, and ``own`` of its sign-in."""
-    own = {"client_id": "browser", **settings.pop("own", {})}
-    issuer = provider.issuer(sign_in=own, groups={"platform": ["catalog:write"]}, **settings)
+    """Return a browser sign-in at *provider*, with settings of the issuer and, as ``own``, of its
+    sign-in.
+    """
+    sign_in_settings = {"client_id": "browser", **settings.pop("own", {})}
+    issuer = provider.issuer(
+        sign_in=sign_in_settings, groups={"platform": ["catalog:write"]}, **settings
+    )
     options = HttpOptions(issuers=(issuer,), resource=RESOURCE)
     return Authenticator(options).sign_ins[provider.url]
 
 
-async def completed(
+async def complete_sign_in(
     provider: Provider, sign_in: ProviderSignIn, changes: Mapping[str, Any], **access: Any
 ) -> Any:
-    """Sign in; the ID token has *changes*, the access token those of *access*."""
+    """Complete a sign-in. The ID token has *changes*, the access token has *access*."""
     _, pending = await sign_in.begin()
     provider.answer = {
         "access_token": provider.token(**access),
@@ -43,13 +47,13 @@ async def completed(
     return await sign_in.complete(pending, CODE, provider.url)
 
 
-async def test_the_caller_is_that_of_the_access_token(
+async def test_sign_in_returns_the_caller_of_the_access_token(
     provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As if a client had sent it: mapping, end, and the token itself, for servers that want it."""
+    """The caller has the token itself, for upstream servers that exchange it."""
     caplog.set_level(logging.DEBUG)
     until = int(time.time()) + 60
-    bearer = await completed(
+    bearer = await complete_sign_in(
         provider, sign_in_at(provider), {"sub": "pairwise"}, exp=until, groups=["platform"]
     )
 
@@ -60,65 +64,69 @@ async def test_the_caller_is_that_of_the_access_token(
     assert CODE not in caplog.text
 
 
-async def test_or_that_of_the_id_token_by_the_same_mapping(provider: Provider) -> None:
-    """It is nobody's access token: no server gets it in exchange, and the API refuses it."""
-    own = {"caller_from": "id_token"}
-    sign_in = sign_in_at(provider, own=own)
-    bearer = await completed(provider, sign_in, {"groups": ["platform"]}, aud="another API")
-    authenticator = Authenticator(provider.options(sign_in={"client_id": "browser", **own}))
+async def test_sign_in_can_return_the_caller_of_the_id_token(provider: Provider) -> None:
+    """An ID token is not an access token: it is not exchanged, and the API refuses it."""
+    sign_in_settings = {"caller_from": "id_token"}
+    sign_in = sign_in_at(provider, own=sign_in_settings)
+    bearer = await complete_sign_in(provider, sign_in, {"groups": ["platform"]}, aud="another API")
+    authenticator = Authenticator(
+        provider.options(sign_in={"client_id": "browser", **sign_in_settings})
+    )
     with pytest.raises(RefusedError) as refused:
         await authenticator.authenticate([f"Bearer {provider.answer['id_token']}"])
     with pytest.raises(RefusedError) as lacking:
-        await completed(provider, sign_in_at(provider, own=own, required_scopes=["use"]), {})
+        await complete_sign_in(
+            provider, sign_in_at(provider, own=sign_in_settings, required_scopes=["use"]), {}
+        )
 
     assert f"{provider.url}#ada" == bearer.caller.user
     assert (frozenset({"catalog:write"}), None) == (bearer.caller.scopes, bearer.caller.token)
-    assert (401, "it is for another audience") == (refused.value.status, str(refused.value))
+    assert (401, "the token is for another audience") == (refused.value.status, str(refused.value))
     assert (403, "scope_missing") == (lacking.value.status, lacking.value.details.code)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"nonce": "of another sign-in"}, "its nonce is not that"),
-        ({"nonce": None}, "its nonce is not that"),
-        ({"iss": "https://evil.example"}, "its issuer is not accepted"),
-        ({"aud": "another client"}, "it is for another audience"),
-        ({"aud": ["browser", "another client"]}, "it is for another client"),
-        ({"azp": "another client"}, "it is for another client"),
-        ({"exp": 1}, "it has expired"),
-        ({"sub": None}, "a claim is missing"),
+        ({"nonce": "of another sign-in"}, "the nonce of the token belongs to another"),
+        ({"nonce": None}, "the nonce of the token belongs to another"),
+        ({"iss": "https://evil.example"}, "the issuer of the token is not accepted"),
+        ({"aud": "another client"}, "the token is for another audience"),
+        ({"aud": ["browser", "another client"]}, "the token is for another client"),
+        ({"azp": "another client"}, "the token is for another client"),
+        ({"exp": 1}, "the token has expired"),
+        ({"sub": None}, "a claim of the token is missing"),
     ],
 )
-async def test_an_id_token_that_is_not_of_this_sign_in_is_refused(
+async def test_id_token_of_another_sign_in_is_refused(
     provider: Provider, changes: Settings, reason: str
 ) -> None:
     with pytest.raises(RefusedError, match=reason) as refused:
-        await completed(provider, sign_in_at(provider), changes)
+        await complete_sign_in(provider, sign_in_at(provider), changes)
 
     assert 401 == refused.value.status
 
 
-async def test_an_access_token_for_another_audience_signs_nobody_in(provider: Provider) -> None:
+async def test_access_token_for_another_audience_is_refused(provider: Provider) -> None:
     with pytest.raises(RefusedError, match="for another audience"):
-        await completed(provider, sign_in_at(provider), {}, aud="https://other.example")
+        await complete_sign_in(provider, sign_in_at(provider), {}, aud="https://other.example")
 
 
-async def test_an_access_token_of_another_provider_signs_nobody_in(provider: Provider) -> None:
-    """No provider names the users of another one, even if both have the same keys."""
+async def test_access_token_of_another_provider_is_refused(provider: Provider) -> None:
+    """A provider must not identify users of another one, even if both have the same keys."""
     sign_in = provider.issuer(sign_in={"client_id": "browser"})
     other = Issuer(issuer="https://other.example", jwks_uri=f"{provider.url}/jwks")
     options = HttpOptions(issuers=(sign_in, other), resource=RESOURCE)
     sign_ins = Authenticator(options).sign_ins
-    with pytest.raises(RefusedError, match="of another issuer"):
-        await completed(provider, sign_ins[provider.url], {}, iss=other.issuer)
+    with pytest.raises(RefusedError, match="from another issuer"):
+        await complete_sign_in(provider, sign_ins[provider.url], {}, iss=other.issuer)
 
 
 @pytest.mark.parametrize(("issuer", "says_issuer"), [("https://evil.example", False), (None, True)])
-async def test_the_answer_of_another_provider_costs_no_code(
+async def test_response_of_another_provider_does_not_redeem_the_code(
     provider: Provider, issuer: str | None, says_issuer: bool
 ) -> None:
-    """RFC 9207: mixed up, the code would go to the wrong one."""
+    """RFC 9207: otherwise the code would be sent to the wrong provider."""
     provider.metadata["authorization_response_iss_parameter_supported"] = says_issuer
     sign_in = sign_in_at(provider)
     _, pending = await sign_in.begin()
@@ -137,25 +145,25 @@ async def test_the_answer_of_another_provider_costs_no_code(
     ],
     ids=["a public client", "basic", "post"],
 )
-async def test_a_code_is_redeemed_by_our_client_with_its_proof(
+async def test_code_is_redeemed_with_client_and_verifier(
     provider: Provider, own: Settings, methods: list[str] | None, sent: object
 ) -> None:
     if methods:
         provider.metadata["token_endpoint_auth_methods_supported"] = methods
     sign_in = sign_in_at(provider, own=own, scopes={"billing.read": ["billing"]})
     url, _ = await sign_in.begin()
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
-    await completed(provider, sign_in, {})
+    query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+    await complete_sign_in(provider, sign_in, {})
 
     form = provider.redeemed[-1]
     assert ("code", "browser", "S256") == (
-        asked["response_type"],
-        asked["client_id"],
-        asked["code_challenge_method"],
+        query["response_type"],
+        query["client_id"],
+        query["code_challenge_method"],
     )
-    assert ("openid billing.read", RESOURCE) == (asked["scope"], asked["resource"])
-    assert asked["redirect_uri"] == "http://127.0.0.1:8930/account/callback"
-    assert ([CODE], [asked["redirect_uri"]], [RESOURCE]) == (
+    assert ("openid billing.read", RESOURCE) == (query["scope"], query["resource"])
+    assert query["redirect_uri"] == "http://127.0.0.1:8930/account/callback"
+    assert ([CODE], [query["redirect_uri"]], [RESOURCE]) == (
         form["code"],
         form["redirect_uri"],
         form["resource"],
@@ -175,7 +183,7 @@ def error(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("fail", [no_tokens, error])
-async def test_a_provider_that_gives_no_tokens_is_named_and_no_secret_is(
+async def test_failed_redemption_names_the_provider_without_secrets(
     provider: Provider, fail: Callable[[Provider], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -202,8 +210,8 @@ async def test_a_provider_that_gives_no_tokens_is_named_and_no_secret_is(
     )
 
 
-async def test_a_provider_that_is_down_is_asked_again_after_a_while(provider: Provider) -> None:
-    """And not by each browser: a flood of sign-ins costs it one request."""
+async def test_unavailable_provider_is_retried_after_a_delay(provider: Provider) -> None:
+    """A flood of sign-ins must cause only one request to the provider."""
     time = Time()
     options = provider.options(sign_in={"client_id": "browser"})
     sign_in = Authenticator(options, clock=time).sign_ins[provider.url]

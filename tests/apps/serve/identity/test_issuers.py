@@ -1,4 +1,4 @@
-"""Which caller claims name, and settings that are refused."""
+"""Mapping of claims to callers, and validation of issuer settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ URL = "https://idp.example/team"
 
 
 def issuer(**settings: object) -> Issuer:
-    made: Issuer = read_value(Issuer, {"issuer": URL, **settings}, where="issuer")
-    return made
+    parsed: Issuer = read_value(Issuer, {"issuer": URL, **settings}, where="issuer")
+    return parsed
 
 
 def scopes(claims: dict[str, Any], **settings: object) -> set[str]:
@@ -25,8 +25,8 @@ def scopes(claims: dict[str, Any], **settings: object) -> set[str]:
     return {*bearer.caller.scopes}
 
 
-def test_without_a_mapping_no_scope_of_a_provider_counts() -> None:
-    """Its ``email`` is not the scope of the mail tools."""
+def test_unmapped_provider_scopes_are_ignored() -> None:
+    """The provider's scope ``email`` must not grant the catalog's scope of that name."""
     assert set() == scopes({"scope": "openid email catalog:admin *", "groups": ["billing"]})
 
 
@@ -44,23 +44,22 @@ def test_without_a_mapping_no_scope_of_a_provider_counts() -> None:
         ({"scope": "tool:mail tool: tools"}, {"tool:mail", "tool:"}),
     ],
 )
-def test_scopes_and_groups_are_mapped_each_by_its_own_table(
+def test_scopes_and_groups_have_separate_mappings(
     claims: dict[str, Any], expected: set[str]
 ) -> None:
-    """A group that is called like a scope gives nothing of it."""
+    """A group with the name of a scope must not grant that scope."""
     table = {"bills.read": ["billing"], "bills.admin": ["catalog:admin"]}
     groups = {"Platform Team": ["catalog:admin", "catalog:write"]}
     assert expected == scopes(claims, scopes=table, groups=groups, scope_prefix="tool:")
 
 
 @pytest.mark.parametrize("prefix", ["catalog:", "*", "c", "metrics"])
-def test_no_right_passes_by_a_prefix(prefix: str) -> None:
-    """Rights are given by a mapping alone, whatever prefix is allowed."""
+def test_prefix_never_grants_rights(prefix: str) -> None:
     assert not scopes({"scope": " ".join(["*", *OPERATOR])}, scope_prefix=prefix)
 
 
-def test_claims_may_lie_deeper() -> None:
-    """As Keycloak's roles do; a name with dots in it is one name."""
+def test_nested_claims_are_read() -> None:
+    """Keycloak's roles are nested. A name with dots is a single name."""
     dotted = "https://x.example/roles"
     claims: dict[str, Any] = {"realm_access": {"roles": ["dev"]}, dotted: ["ops"]}
     groups = {"dev": ["a"], "ops": ["b"]}
@@ -68,9 +67,8 @@ def test_claims_may_lie_deeper() -> None:
     assert {"a", "b"} == scopes(claims, group_claims=names, groups=groups)
 
 
-def test_users_and_tenants_of_two_issuers_are_never_one() -> None:
-    """However a subject is chosen, also by an issuer whose address begins like another's."""
-    found = {
+def test_users_of_two_issuers_are_always_distinct() -> None:
+    result = {
         (bearer.caller.user, bearer.caller.tenant, bearer.name)
         for url, subject in (
             ("https://a.example", "ada"),
@@ -85,12 +83,14 @@ def test_users_and_tenants_of_two_issuers_are_never_one() -> None:
             )
         ]
     }
-    assert 5 == len(found) == len({user for user, _, _ in found}) == len({t for _, t, _ in found})
+    assert (
+        5 == len(result) == len({user for user, _, _ in result}) == len({t for _, t, _ in result})
+    )
 
 
-def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
-    """Else the subject of one could be the name of another."""
-    with pytest.raises(ValueError, match="no text 'email'"):
+def test_claim_of_the_user_is_required() -> None:
+    """Otherwise the subject of one token could be the user name of another."""
+    with pytest.raises(ValueError, match="the claim 'email' is missing"):
         issuer(user_claim="email").bearer({"sub": "ada"}, expires_at=0)
 
 
@@ -100,9 +100,9 @@ def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
         ({"issuer": "http://idp.example"}, "must be an https address"),
         ({"issuer": "https://idp.example#x"}, "without '\\?' and '#'"),
         ({"issuer": "https://idp.example?x=1"}, "without '\\?' and '#'"),
-        ({"issuer": "https://me:it@idp.example"}, "no user and no password"),
+        ({"issuer": "https://me:it@idp.example"}, "a user or password"),
         ({"issuer": "idp"}, "must be an address"),
-        ({"issuer": "https://["}, "is no address"),
+        ({"issuer": "https://["}, "is not an address"),
         ({"jwks_uri": "http://10.0.0.1/jwks"}, "jwks_uri must be an https address"),
         ({"algorithms": ["HS256"]}, "algorithms"),
         ({"algorithms": ["none"]}, "algorithms"),
@@ -119,8 +119,7 @@ def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
         ),
     ],
 )
-def test_settings_that_cannot_be_right_are_refused(settings: dict[str, Any], message: str) -> None:
-    """Before anything is served."""
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         issuer(**settings)
 
@@ -134,13 +133,13 @@ def test_settings_that_cannot_be_right_are_refused(settings: dict[str, Any], mes
         (
             (Issuer(issuer=URL, audiences=("me",), sign_in=BrowserSignIn(client_id="me")),),
             "https://gateway.example/mcp",
-            "client_id is an audience too",
+            "client_id is also an audience",
         ),
     ],
 )
-def test_a_server_needs_an_address_and_one_entry_an_issuer(
+def test_server_requires_a_resource_and_distinct_issuers(
     issuers: tuple[Issuer, ...], resource: str, message: str
 ) -> None:
-    """A token must be for this server, not for any."""
+    """A token must be for this server, not for any server."""
     with pytest.raises(ConfigError, match=message):
         HttpOptions(issuers=issuers, resource=resource)

@@ -1,4 +1,4 @@
-"""Keys of a provider: found, fetched again, kept while it is down, and never fetched by a flood."""
+"""Caching of provider keys: rotation, refresh, outages and floods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.apps.serve.identity.conftest import Provider, running
 
 
 class Time:
-    """Tells the time that a test sets."""
+    """Clock that tests set."""
 
     now = 1000.0
 
@@ -32,8 +32,7 @@ class Time:
         return self.now
 
 
-async def test_a_flood_of_unknown_keys_costs_one_fetch(provider: Provider) -> None:
-    """Requests at the same time share it; later ones fetch again only after a while."""
+async def test_flood_of_unknown_keys_causes_one_fetch(provider: Provider) -> None:
     time = Time()
     authenticator = Authenticator(provider.options(), clock=time)
     unknown = [provider.token(headers={"kid": f"k{number}"}) for number in range(100)]
@@ -53,8 +52,7 @@ async def test_a_flood_of_unknown_keys_costs_one_fetch(provider: Provider) -> No
     assert 2 == provider.fetches
 
 
-async def test_a_rotated_key_is_found_and_the_old_one_is_dropped(provider: Provider) -> None:
-    """The first token with the new key has the keys fetched."""
+async def test_rotated_key_is_fetched_and_the_old_one_dropped(provider: Provider) -> None:
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     assert await keys.find("rsa")
@@ -66,8 +64,8 @@ async def test_a_rotated_key_is_found_and_the_old_one_is_dropped(provider: Provi
     assert await keys.find("rsa") is None
 
 
-async def test_known_keys_are_fetched_again_behind_the_request(provider: Provider) -> None:
-    """A key that the provider took out is refused after an hour, without an unknown one."""
+async def test_known_keys_are_refreshed_in_the_background(provider: Provider) -> None:
+    """A key that the provider removed is refused after an hour, even without an unknown key id."""
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     await keys.find("rsa")
@@ -80,8 +78,8 @@ async def test_known_keys_are_fetched_again_behind_the_request(provider: Provide
     assert await keys.find("rsa") is None
 
 
-async def test_after_a_time_without_requests_keys_are_fetched_first(provider: Provider) -> None:
-    """A key that was taken out is good for no request; a fetch that fails changes nothing."""
+async def test_unused_keys_are_refreshed_before_use(provider: Provider) -> None:
+    """A removed key must not be accepted even once. A failed fetch changes nothing."""
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     assert await keys.find("ec")
@@ -94,14 +92,14 @@ async def test_after_a_time_without_requests_keys_are_fetched_first(provider: Pr
     assert await keys.find("ec")
 
 
-async def test_while_the_provider_is_down_its_keys_are_kept_for_a_day() -> None:
-    """What cannot be judged is no wrong token: the client may try again."""
+async def test_keys_are_kept_for_a_day_while_the_provider_is_down() -> None:
+    """Unknown and expired keys cause 503 instead of 401, so that the client tries again."""
     time = Time()
     with running() as provider:
         options = provider.options()
         authenticator = Authenticator(options, clock=time)
-        known, unknown = provider.token(), provider.token(headers={"kid": "new"})
-        await authenticator.authenticate([f"Bearer {known}"])
+        known_token, unknown = provider.token(), provider.token(headers={"kid": "new"})
+        await authenticator.authenticate([f"Bearer {known_token}"])
 
     async def status(token: str, asked: Authenticator = authenticator) -> tuple[int, Any]:
         try:
@@ -111,15 +109,14 @@ async def test_while_the_provider_is_down_its_keys_are_kept_for_a_day() -> None:
         return 200, None
 
     time.now += MAX_AGE_S - 1
-    assert (200, None) == await status(known)
+    assert (200, None) == await status(known_token)
     assert (503, "10") == await status(unknown)
-    assert (503, "10") == await status(known, Authenticator(options, clock=time))
+    assert (503, "10") == await status(known_token, Authenticator(options, clock=time))
     time.now += RETRY_S
-    assert (503, "10") == await status(known)
+    assert (503, "10") == await status(known_token)
 
 
-async def test_one_request_that_goes_away_ends_no_fetch(provider: Provider) -> None:
-    """The others still get the keys."""
+async def test_cancelled_request_does_not_cancel_the_shared_fetch(provider: Provider) -> None:
     keys = ProviderKeys(provider.issuer())
     first = asyncio.create_task(keys.find("rsa"))
     await asyncio.sleep(0)
@@ -130,8 +127,7 @@ async def test_one_request_that_goes_away_ends_no_fetch(provider: Provider) -> N
     assert 1 == provider.fetches
 
 
-async def test_keys_may_be_named_without_metadata(provider: Provider) -> None:
-    """For a provider that has none."""
+async def test_keys_can_be_configured_without_metadata(provider: Provider) -> None:
     provider.metadata = {"issuer": "https://other.example"}
     keys = ProviderKeys(provider.issuer(jwks_uri=f"{provider.url}/jwks"))
 
@@ -139,16 +135,16 @@ async def test_keys_may_be_named_without_metadata(provider: Provider) -> None:
 
 
 METADATA: list[tuple[dict[str, object], str]] = [
-    ({"issuer": "https://other.example"}, "is of another issuer"),
-    ({"jwks_uri": "http://keys.example/jwks"}, "names no https address"),
-    ({"jwks_uri": 7}, "names no https address"),
+    ({"issuer": "https://other.example"}, "is from another issuer"),
+    ({"jwks_uri": "http://keys.example/jwks"}, "contains no https address"),
+    ({"jwks_uri": 7}, "contains no https address"),
     ({"jwks_uri": "https://10.0.0.1/jwks"}, "private network"),
     ({"jwks_uri": "https://169.254.169.254/keys"}, "private network"),
 ]
 DOCUMENTS: list[tuple[dict[str, object], str]] = [
     ({"status": 302}, "answered 302"),
     ({"status": 500}, "answered 500"),
-    ({"document": [1]}, "sent no set of keys"),
+    ({"document": [1]}, "sent an invalid set of keys"),
     ({"document": {"keys": []}}, "has no key"),
     ({"document": {"keys": ["x" * MAX_BYTES]}}, f"sent more than {MAX_BYTES} bytes"),
     ({"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}, "has no key"),
@@ -158,20 +154,20 @@ DOCUMENTS: list[tuple[dict[str, object], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"), [*(({"metadata": each}, why) for each, why in METADATA), *DOCUMENTS]
+    ("changes", "message"), [*(({"metadata": item}, why) for item, why in METADATA), *DOCUMENTS]
 )
-async def test_what_no_provider_should_send_is_named(
+async def test_invalid_provider_responses_are_reported(
     provider: Provider, changes: dict[str, Any], message: str
 ) -> None:
-    """`gateway doctor` shows it."""
+    """`gateway doctor` shows these messages."""
     vars(provider).update(changes)
 
     with pytest.raises(GatewayError, match=message):
         await ProviderKeys(provider.issuer()).fetch()
 
 
-async def test_a_provider_that_sends_nothing_is_given_up() -> None:
-    """It must not hold requests."""
+async def test_slow_provider_times_out() -> None:
+    """A provider that never answers must not block requests."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         issuer = Issuer(issuer=url, jwks_uri=f"{url}/jwks")

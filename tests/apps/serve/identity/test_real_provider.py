@@ -1,4 +1,4 @@
-"""A real authorization server (oidc-provider) before the served gateway."""
+"""The gateway with a real authorization server (oidc-provider)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 class Memory:
-    """Keeps the tokens of the SDK's client."""
+    """Token storage for the SDK's client."""
 
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
@@ -46,7 +46,7 @@ class Memory:
 
 
 def options_for(resource: str, *issuers: str) -> HttpOptions:
-    """Accept *issuers*, and one token of a file."""
+    """Return options that accept *issuers*, and one token of a file."""
     entries = [
         Issuer.model_validate(
             {
@@ -63,16 +63,16 @@ def options_for(resource: str, *issuers: str) -> HttpOptions:
 
 
 def shop(open_gateway: OpenGateway) -> Gateway:
-    """One tool for all, and one that needs the scope *billing*."""
+    """Return a gateway with a tool for everyone, and a tool that needs the scope *billing*."""
     gateway = open_gateway((tool("greet"),))
     gateway.add_source(ListSource("bank", [tool("pay", "Pay a bill.")]), access=BILLING)
     return gateway
 
 
-async def test_a_client_finds_its_way_to_a_token_by_itself(
+async def test_client_discovers_the_provider_and_gets_a_token(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
-    """From the 401 by the resource's metadata to the provider, for this resource alone."""
+    """Steps: 401, metadata of the resource, metadata of the provider, token for this resource."""
     resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("k1") as provider:
         options = options_for(resource, provider.url)
@@ -84,7 +84,7 @@ async def test_a_client_finds_its_way_to_a_token_by_itself(
             httpx2.AsyncClient(auth=auth, trust_env=False) as http,
             Client(streamable_http_client(url, http_client=http)) as client,
         ):
-            tools = [each.name for each in (await client.list_tools()).tools]
+            tools = [tool.name for tool in (await client.list_tools()).tools]
             called = await client.call_tool("pay", {})
             api = url.replace("/mcp", "/api/entities")
             put = await http.put(f"{api}/skill:catalog/fold", json={"description": "Folds."})
@@ -99,10 +99,9 @@ async def test_a_client_finds_its_way_to_a_token_by_itself(
     assert [201, 401, 200] == [put.status_code, wrong.status_code, file.status_code]
 
 
-async def test_keys_are_rotated_and_outlast_the_provider(
+async def test_keys_are_rotated_and_kept_while_the_provider_is_down(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
-    """A token by the new key is taken; while the provider is down, known keys do."""
     time = Time()
     with start_provider("k1") as provider:
         options = options_for("http://127.0.0.1:8930/mcp", provider.url)
@@ -118,10 +117,12 @@ async def test_keys_are_rotated_and_outlast_the_provider(
     assert f"{provider.url}#clerk" == rotated.caller.user == down.caller.user
 
 
-async def test_a_session_belongs_to_one_subject_of_one_issuer(
+async def test_session_belongs_to_one_subject_of_one_issuer(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
-    """Another client of the issuer, the same name of another issuer, a token of the file: 404."""
+    """The others get 404: another client, the same name at another issuer, and a token of the
+    file.
+    """
     resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("a") as first, start_provider("b") as second:
         options = options_for(resource, first.url, second.url)
@@ -139,7 +140,9 @@ async def test_a_session_belongs_to_one_subject_of_one_issuer(
             assert began.is_success, began.text
             session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
             ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            headers = [ACCEPT | session | {"Authorization": f"Bearer {each}"} for each in tokens]
-            answers = [await http.post(url, json=ping, headers=each) for each in headers]
+            headers = [
+                ACCEPT | session | {"Authorization": f"Bearer {response}"} for response in tokens
+            ]
+            answers = [await http.post(url, json=ping, headers=response) for response in headers]
 
-    assert [200, 200, 404, 404, 404] == [each.status_code for each in answers]
+    assert [200, 200, 404, 404, 404] == [response.status_code for response in answers]

@@ -1,4 +1,4 @@
-"""The access token with which a user comes reaches the token endpoint, and nothing else."""
+"""The access token of a user reaches only the token endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SERVICE = {"Authorization": "Bearer service-SECRET"}
 
 
 def subject(token: str) -> str:
-    """Return the user whom an access token names; the provider itself would check it."""
+    """Return the user of an access token. A real provider would verify it."""
     return str(jwt.decode(token, options={"verify_signature": False})["sub"])
 
 
@@ -45,10 +45,10 @@ async def client_of(url: str, token: str, mode: str) -> AsyncIterator[Client]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
-async def test_each_users_token_is_exchanged_for_its_own_calls(
+async def test_token_of_each_user_is_exchanged_for_its_own_calls(
     open_gateway: OpenGateway, provider: Provider, tmp_path: Path, mode: str
 ) -> None:
-    """Over sessions and without; a token of the file is exchanged for nobody."""
+    """With sessions and without. Tokens of the token file are never exchanged."""
     bridge, delegation, gateway = Bridge("upstream"), Delegation(subject=subject), open_gateway()
     robot = BearerToken.from_secret("robot", STATIC, Caller(user="robot"))
     options = replace(provider.options(), port=0, tokens=(robot,))
@@ -78,6 +78,6 @@ async def test_each_users_token_is_exchanged_for_its_own_calls(
 
     assert not any(answer.is_error for answer in answers)
     assert "has no token of the identity provider" in str(refused.content)
-    wanted = sorted((f"{user}/{number}", user) for user in ("ada", "eve") for number in range(3))
-    assert wanted == sorted(delegation.calls)
+    expected = sorted((f"{user}/{number}", user) for user in ("ada", "eve") for number in range(3))
+    assert expected == sorted(delegation.calls)
     assert {"ada", "eve"} == {subject(form["subject_token"]) for form in delegation.forms}
