@@ -11,6 +11,7 @@ from gateway.index.eligibility import Positions as Positions
 from gateway.index.eligibility import failed_filters as failed_filters
 from gateway.index.eligibility import traits_of as traits_of
 from gateway.index.engine_vectors import EngineVectors as EngineVectors
+from gateway.index.entity_rows import EngineRows as EngineRows
 from gateway.index.entity_vectors import EXAMPLE_SHARE as EXAMPLE_SHARE
 from gateway.index.entity_vectors import NAME_WEIGHT as NAME_WEIGHT
 from gateway.index.entity_vectors import EntityVectors as EntityVectors

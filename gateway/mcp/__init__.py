@@ -1,16 +1,5 @@
 """MCP client: servers, sessions, transports, and checks of listings."""
 
-from gateway.mcp.collector import DefinitionCollector as DefinitionCollector
-from gateway.mcp.definitions import MAX_DEPTH as MAX_DEPTH
-from gateway.mcp.definitions import PROMPTS as PROMPTS
-from gateway.mcp.definitions import RESOURCES as RESOURCES
-from gateway.mcp.definitions import SKILLS as SKILLS
-from gateway.mcp.definitions import TEMPLATES as TEMPLATES
-from gateway.mcp.definitions import TOOLS as TOOLS
-from gateway.mcp.definitions import ListMethod as ListMethod
-from gateway.mcp.definitions import digest_definition as digest_definition
-from gateway.mcp.definitions import find_fault as find_fault
-from gateway.mcp.injection_scanner import scan_definition as scan_definition
 from gateway.mcp.servers import HttpServer as HttpServer
 from gateway.mcp.servers import OAuth as OAuth
 from gateway.mcp.servers import StdioServer as StdioServer

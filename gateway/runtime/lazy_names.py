@@ -1,38 +1,5 @@
-"""Names of a package that are imported on first use."""
+"""Names of a package that are imported on first use; defined once, in `graphs`."""
 
-from __future__ import annotations
+from graphs.lazy_names import lazy_names
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-
-
-def lazy_names(
-    package: str, names: Mapping[str, str]
-) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package.
-
-    Type checkers read the same names from the package's ``__init__.pyi``.
-
-    Args:
-        package: Name of the package.
-        names: Public names separated by spaces, keyed by the submodule that contains them, or by
-            the full name of a module of another package.
-
-    Example:
-        >>> __all__, __getattr__, __dir__ = lazy_names("gateway.runtime", {"text": "clean near"})
-        >>> __all__
-        ['clean', 'near']
-    """
-    modules = {
-        name: module if "." in module else f"{package}.{module}"
-        for module, listed in names.items()
-        for name in listed.split()
-    }
-    every = sorted(modules)
-
-    def load(name: str) -> object:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
-
-    return every, load, lambda: every
+__all__ = ["lazy_names"]

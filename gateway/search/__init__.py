@@ -24,6 +24,7 @@ from gateway.search.pipeline import Search as Search
 from gateway.search.query import Correction as Correction
 from gateway.search.query import Query as Query
 from gateway.search.query import split_clauses as split_clauses
+from gateway.search.rank.copies import move_copies as move_copies
 from gateway.search.rank.display import server_tools as server_tools
 from gateway.search.rank.fusion import TIE_SHARE as TIE_SHARE
 from gateway.search.rank.fusion import RankedList as RankedList

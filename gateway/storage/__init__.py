@@ -14,6 +14,7 @@ from gateway.storage.oauth_tokens import open_tokens as open_tokens
 from gateway.storage.oauth_tokens import with_token_store as with_token_store
 from gateway.storage.protocol import SqliteStore as SqliteStore
 from gateway.storage.protocol import Store as Store
+from gateway.storage.protocol import WatchedStore as WatchedStore
 from gateway.storage.sqlite import SqliteDatabase as SqliteDatabase
 from gateway.storage.sqlite import SqliteVectorStore as SqliteVectorStore
 from gateway.storage.vectors import VECTORS as VECTORS

@@ -1,16 +1,13 @@
 """Markdown-LD texts: documents, front matter and files."""
 
-from graphs.markdown.dialect import add_edge as add_edge
-from graphs.markdown.dialect import collect as collect
-from graphs.markdown.dialect import parse as parse
-from graphs.markdown.dialect import render as render
-from graphs.markdown.dialect import write as write
-from graphs.markdown.document import Document as Document
-from graphs.markdown.document import Edge as Edge
-from graphs.markdown.document import Link as Link
-from graphs.markdown.document import Section as Section
-from graphs.markdown.document import Text as Text
-from graphs.markdown.fields import KEYS as KEYS
-from graphs.markdown.fields import LINK_LISTS as LINK_LISTS
-from graphs.markdown.fields import TEXT_LISTS as TEXT_LISTS
-from graphs.markdown.frontmatter import Scalar as Scalar
+from graphs.lazy_names import lazy_names
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "dialect": "add_edge collect parse render write",
+        "document": "Document Edge Link Section Text",
+        "fields": "KEYS LINK_LISTS TEXT_LISTS",
+        "frontmatter": "Scalar",
+    },
+)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from graphs import parse, render
 from graphs.errors import DocumentError
 from graphs.facts import extract_facts
-from graphs.markdown import parse, render
 
 FOLDER = Path(__file__).parent.parent / "cases" / "graph"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from graphs import parse
 from graphs.diagrams import to_dot, to_mermaid
 from graphs.facts import extract_facts
 from graphs.graph_builder import compile_facts
-from graphs.markdown import parse
 
 TEXT = """---
 id: urn:t:a

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from graphs import parse, render
 from graphs.errors import Code
 from graphs.facts import NAMESPACES, PREDICATES, extract_facts
-from graphs.markdown import KEYS, parse, render
+from graphs.markdown import KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
 TEXT = PAGE.read_text(encoding="utf-8")

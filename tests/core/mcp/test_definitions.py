@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.mcp import (
+from gateway.mcp.collector import DefinitionCollector
+from gateway.mcp.definitions import (
     MAX_DEPTH,
     PROMPTS,
     RESOURCES,
     TEMPLATES,
     TOOLS,
-    DefinitionCollector,
     ListMethod,
     digest_definition,
 )

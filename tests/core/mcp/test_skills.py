@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.mcp import SKILLS, digest_definition, file_of, find_fault, is_as_listed
+from gateway.mcp import file_of, is_as_listed
+from gateway.mcp.definitions import SKILLS, digest_definition, find_fault
 from gateway.mcp.skills import MAX_BYTES, parse_skill
 
 URI = "skill://acme/refunds/SKILL.md"

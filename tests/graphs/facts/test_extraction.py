@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from graphs import parse
 from graphs.facts import CONCEPT_BASE, Fact, extract_facts
-from graphs.markdown import Document, Edge, Link, Section, parse
+from graphs.markdown import Document, Edge, Link, Section
 
 
 def links(*targets: str) -> tuple[Link, ...]:

@@ -7,19 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import parse, render
 from graphs.errors import DocumentError
 from graphs.facts import PREDICATES
-from graphs.markdown import (
-    LINK_LISTS,
-    TEXT_LISTS,
-    Document,
-    Edge,
-    Link,
-    Section,
-    Text,
-    parse,
-    render,
-)
+from graphs.markdown import LINK_LISTS, TEXT_LISTS, Document, Edge, Link, Section, Text
 from graphs.parameters import MAX_DOCUMENT_LINES
 
 THIS = {"article", "document", "this article", "this document"}

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from graphs import parse
 from graphs.errors import DocumentError
-from graphs.markdown import Edge, add_edge, parse
+from graphs.markdown import Edge, add_edge
 
 EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
 ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'

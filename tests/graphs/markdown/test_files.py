@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from graphs import read, write
 from graphs.errors import DocumentError, GraphError
-from graphs.markdown import Document, collect, write
-from graphs.markdown.dialect import read
+from graphs.markdown import Document, collect
 
 
 def test_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:

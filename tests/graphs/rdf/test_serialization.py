@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rdflib import RDF, SKOS, Literal, URIRef
 
+from graphs import parse
 from graphs.errors import DocumentError
 from graphs.facts import CONTEXT_IRI, FILE_BASE, PREDICATES, Fact, context, extract_facts
-from graphs.markdown import parse
 from graphs.parameters import MAX_RDF_CHARS
 from graphs.rdf import (
     SCHEME,

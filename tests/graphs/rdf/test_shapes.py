@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from graphs import parse
 from graphs.errors import DocumentError
 from graphs.facts import extract_facts
-from graphs.markdown import parse
 from graphs.rdf import validate
 
 GOOD = extract_facts(

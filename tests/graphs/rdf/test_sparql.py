@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from graphs import parse
 from graphs.errors import QueryError, QueryTimeoutError
 from graphs.facts import extract_facts
-from graphs.markdown import parse
 from graphs.rdf import Term, answer, query_sparql, serve, to_rdf
 
 TEXTS = [

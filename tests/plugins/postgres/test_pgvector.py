@@ -21,8 +21,7 @@ from benchmarks import synthetic
 from gateway.embed import EmbedderInfo, text_key
 from gateway.errors import ConfigError, StoreError
 from gateway.gateway import Gateway
-from gateway.index import Eligibility, VectorQuery, traits_of
-from gateway.index.entity_rows import EngineRows
+from gateway.index import Eligibility, EngineRows, VectorQuery, traits_of
 from gateway.options import IndexOptions, Options, SearchOptions
 from gateway.plugins.postgres import (
     PgvectorEngine,

@@ -20,7 +20,7 @@ from gateway.options import Options
 from gateway.plugins.access import AuditRow, audit_log_of
 from gateway.plugins.postgres import PostgresStore
 from gateway.plugins.usage import CallNote, SearchNote, call_log_of
-from gateway.storage.protocol import WatchedStore
+from gateway.storage import WatchedStore
 from gateway.stores import own_vectors, resolve_store
 from gateway.types import Listing
 from tests.postgres_server import PostgresServer

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.poisoning import flagged_share, read_cases
-from gateway.mcp import scan_definition
+from gateway.mcp.injection_scanner import scan_definition
 
 CASES = Path(__file__).parents[2] / "cases" / "poisoning"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gateway.search import RankedList
-from gateway.search.rank.copies import move_copies
+from gateway.search import RankedList, move_copies
 from gateway.types import Entity, ToolDefinition
 
 TEXTS = [f"Return the {word} of a city for the next days, by hour." for word in "abcdefgh"]
