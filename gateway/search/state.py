@@ -12,7 +12,14 @@ from typing import TypeVar
 import numpy as np
 
 from gateway.embed.cache import Embed, QueryEmbeddings
-from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
+from gateway.errors import (
+    ClosedError,
+    EmbeddingError,
+    Failed,
+    GatewayError,
+    attempt_call,
+    attempt_within,
+)
 from gateway.index.candidates import CatalogVectors
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
@@ -130,12 +137,13 @@ async def with_vectors(
     """Run *work*, which reads *vectors*; in a thread if reading them blocks.
 
     Returns:
-        The result of *work*. A `Failed` if the vector database times out or raises a
+        The result of *work*. A `Failed` if the vector database times out or *work* raises a
         `GatewayError`.
     """
     if vectors is None or not vectors.blocking:
-        return work()
-    answer = await with_timeout(in_thread(work), timeout_s)
+        answer = attempt_call(work)
+    else:
+        answer = await with_timeout(in_thread(work), timeout_s)
     if isinstance(answer, Failed) and not isinstance(answer.error, GatewayError):
         raise answer.error
     return answer
