@@ -17,12 +17,14 @@ import itertools
 import resource
 import sys
 import time
+from asyncio import AbstractEventLoop
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from threading import Thread
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Annotated
 from zlib import crc32
@@ -65,7 +67,8 @@ PARTS: Mapping[str, str] = {
     "ClusteredEmbedder": "",
 }
 """What objects of a class, and all that only they lead to, are counted as."""
-_SKIPPED = type, ModuleType, CodeType, BuiltinFunctionType
+_SKIPPED = type, ModuleType, CodeType, BuiltinFunctionType, Thread, AbstractEventLoop
+"""Classes whose objects are shared by the whole process."""
 _DENSITIES: Mapping[int, frozenset[str]] = {
     100: frozenset(),
     10: frozenset({"tenth"}),

@@ -142,7 +142,7 @@ def test_doctor_fetches_keys_of_identity_providers_with_connect(place: Place) ->
     ]
     asked = checks(result[3])[f"identity provider {provider.url}"][1]
     assert ("ok", True) == (asked[0], "https://gw.example/account/callback" in asked[1])
-    assert ("fail", True) == (wrong[0], "to the letter" in wrong[1])
+    assert ("fail", True) == (wrong[0], "configure the issuer exactly as written there" in wrong[1])
     assert "unknown key 'audience'" in checks(result[2])["callers"][0][1]
     assert [0, 3, 3, 0] == [ran.code for ran in result]
 

@@ -30,5 +30,5 @@ def test_vectors_can_have_a_separate_store(tmp_path: Path) -> None:
 
 def test_two_stores_for_vectors_are_refused() -> None:
     """Only one of the two options can be intended."""
-    with pytest.raises(ConfigError, match="give one"):
+    with pytest.raises(ConfigError, match="give only one"):
         Gateway(store=TemporaryStore(), vector_store=MemoryVectorStore())
