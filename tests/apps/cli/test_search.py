@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gateway.cli import NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from tests.apps.cli.running import TIME, WITHOUT_PACKAGE, Place, child
@@ -28,6 +30,14 @@ def test_explain_shows_reasons(place: Place) -> None:
     for data in ("vector       0.", "words ", "seconds ", "embed 0.", "config_warning"):
         assert data in ran.out
     assert 1 == ran.out.count(" tool ")
+
+
+def test_explain_shows_the_value_of_each_signal(place: Place) -> None:
+    query = "convert time between zones"
+
+    ran = place.run("search", query, "-c", place.config(), "--explain", "-n", "1")
+
+    assert re.search(r"signals +vectors -?[\d.]+, words -?[\d.]+", ran.out)
 
 
 def test_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> None:
@@ -60,7 +70,7 @@ def test_explain_shows_ranks_filters_and_text_for_the_model(place: Place) -> Non
         "lexical 1, graph 1, ranked 1, final 1",
         "filtered out",
         "text for the model",
-        "It holds",
+        "It contains",
     ):
         assert data in output.out
 
