@@ -60,7 +60,7 @@ class Place:
         return str(self.put("servers.json", {"mcpServers": table, **more}))
 
     def put(self, path: str, content: object) -> Path:
-        """Write *content* (a text, or an object as JSON) to a file of the folder; return the path."""
+        """Write *content* (a text, or an object as JSON) to a file in the folder; return it."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
