@@ -74,8 +74,8 @@ class Conformance(ABC):
     async def test_caller_finds_and_calls_only_tools_that_its_scopes_allow(
         self, gateway: Gateway, cast: Cast, *, reads: bool
     ) -> None:
-        """The adapter has one caller for all conversations, or reads it from the framework's context
-        (*reads*).
+        """The adapter has one caller for all conversations; with *reads*, it reads the caller from
+        the framework's context.
         """
         gateway.set_rules(MUSIC_RULES)
         model = cast(find("play a song"), PLAY, Turn("Done."))
