@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import EntryPoint, distribution, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -14,7 +14,7 @@ import pluggy
 
 from gateway import hookspecs
 from gateway.errors import ConfigError, Failed, attempt_call, missing_plugin
-from gateway.runtime import PLUGIN_GROUP
+from gateway.runtime import PLUGIN_GROUP, VERSION
 from gateway.types import Diagnostic
 
 DEFAULT_PLUGINS: tuple[str, ...] = (
@@ -80,8 +80,11 @@ class Plugins:
         )
 
     def _load(self, name: str, point: EntryPoint) -> PluginInfo:
-        owner = point.dist or distribution("tool-gateway")
-        info = PluginInfo(name=name, distribution=owner.name, version=owner.version)
+        # The package's own plugins have no metadata, so a checkout that is not installed works too.
+        owner, version = (
+            (point.dist.name, point.dist.version) if point.dist else ("tool-gateway", VERSION)
+        )
+        info = PluginInfo(name=name, distribution=owner, version=version)
         loaded = attempt_call(lambda: self._manager.register(point.load(), name))
         if isinstance(loaded, Failed):
             return replace(info, error=f"{type(loaded.error).__name__}: {loaded.error}")

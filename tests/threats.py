@@ -154,7 +154,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "redirect_is_checked_like_any_request "
                 "request_goes_to_the_checked_address_with_its_own_host_name",
                 "core/discovery/test_proxies.py": "dangling_reference_is_removed_and_never_followed",
-                "graphs/rdf/test_serialization.py": "no_text_causes_a_fetch",
+                "graphs/rdf/test_serialization.py": "import_opens_no_socket_or_file_for_any_text",
             },
         ),
         _threat(

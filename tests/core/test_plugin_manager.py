@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from gateway.errors import ConfigError, NotApprovedError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.plugin_manager import PluginInfo, Plugins
+from gateway.runtime import VERSION
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import PATIENT, InstallPlugin, OpenGateway
@@ -139,6 +144,25 @@ def test_two_plugins_with_the_same_embedder_name_are_refused(install_plugin: Ins
 
     with pytest.raises(ConfigError, match="two plugins give register_embedders the name 'tiny'"):
         Plugins(("one", "two")).tables("register_embedders")
+
+
+def test_checkout_without_an_installation_loads_its_own_plugins(tmp_path: Path) -> None:
+    """Without an installation, there is no package metadata to read the version from."""
+    for folder in map(Path, sys.path):
+        for item in folder.iterdir() if folder.name == "site-packages" else ():
+            link = tmp_path / item.name
+            if not item.name.startswith("tool_gateway") and not link.is_symlink():
+                link.symlink_to(item)
+    code = "from gateway.plugin_manager import Plugins; print(Plugins(['spelling']).infos[0])"
+    checkout = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout), str(tmp_path)])}
+
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+
+    assert f"distribution='tool-gateway', version='{VERSION}'" in ran.stdout
+    assert "error=''" in ran.stdout
 
 
 def test_missing_plugin_is_refused() -> None:
