@@ -372,9 +372,9 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_library_is_imported_by_one_room",
-                "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
-                "missing_or_changed_file_is_an_error_at_the_first_use",
-                "plugins/local/test_encoders.py": "file_of_another_format_is_refused",
+                "plugins/local/test_embedder.py": "installed_model_files_are_the_reviewed_ones "
+                "missing_or_changed_model_file_is_an_error_at_the_first_use",
+                "plugins/local/test_encoders.py": "weight_file_of_another_format_is_refused",
             },
         ),
         _threat(
@@ -408,8 +408,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "server_credential_is_used_for_listings_only "
                 "user_keeps_the_session_while_the_store_is_down "
                 "token_of_a_caller_is_never_shown",
-                "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
-                "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
+                "plugins/postgres/test_bearer_auth.py": "sign_in_copied_to_the_row_of_another_user_cannot_be_decrypted "
+                "only_one_of_two_processes_refreshes_expired_tokens",
                 "apps/serve/identity/test_token_exchange.py": (
                     "token_of_each_user_is_exchanged_for_its_own_calls"
                 ),
