@@ -167,8 +167,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "test_structure.py": "dangerous_calls_are_limited_to_their_modules",
                 "plugins/provision/test_policy.py": "invalid_package_names_are_refused "
                 "missing_or_unsafe_inputs_are_refused",
-                "plugins/provision/test_steps.py": "question_shows_complete_commands "
-                "refusal_runs_nothing_or_undoes_the_installation",
+                "plugins/provision/test_steps.py": "consent_question_shows_complete_commands "
+                "declined_question_runs_nothing_or_undoes_the_installation",
             },
         ),
         _threat(
@@ -445,11 +445,11 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "plugins/programs/test_sandbox.py": "sandbox_stops_every_escape_and_runs_the_next_program "
                 "bubblewrap_stops_every_escape "
-                "escape_attempt_succeeds_without_a_sandbox "
-                "type_errors_are_found_before_the_first_call",
+                "escape_attempts_succeed_without_a_sandbox "
+                "type_errors_of_a_program_are_found_before_its_first_call",
                 "plugins/programs/test_runner.py": "destructive_call_is_refused_unless_the_host_allows_it "
                 "program_calls_run_as_the_caller_without_hidden_tools "
-                "approval_applies_to_one_call_despite_a_reused_number "
+                "approval_applies_to_one_call_even_if_its_number_is_reused "
                 "searches_are_answered_while_ten_programs_loop",
                 "plugins/programs/test_stubs.py": "texts_of_an_upstream_cannot_add_declarations",
             },
