@@ -167,8 +167,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "test_structure.py": "dangerous_calls_are_limited_to_their_modules",
                 "plugins/provision/test_policy.py": "invalid_package_names_are_refused "
                 "missing_or_unsafe_inputs_are_refused",
-                "plugins/provision/test_steps.py": "question_shows_complete_commands "
-                "refusal_runs_nothing_or_undoes_the_installation",
+                "plugins/provision/test_steps.py": "consent_question_shows_complete_commands "
+                "declined_question_runs_nothing_or_undoes_the_installation",
             },
         ),
         _threat(
@@ -372,9 +372,9 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "test_structure.py": "packages_with_weights_are_pinned "
                 "each_library_is_imported_by_one_room",
-                "plugins/local/test_embedder.py": "installed_files_are_the_reviewed_ones "
-                "missing_or_changed_file_is_an_error_at_the_first_use",
-                "plugins/local/test_encoders.py": "file_of_another_format_is_refused",
+                "plugins/local/test_embedder.py": "installed_model_files_are_the_reviewed_ones "
+                "missing_or_changed_model_file_is_an_error_at_the_first_use",
+                "plugins/local/test_encoders.py": "weight_file_of_another_format_is_refused",
             },
         ),
         _threat(
@@ -408,8 +408,8 @@ THREATS: Mapping[str, Threat] = dict(
                 "server_credential_is_used_for_listings_only "
                 "user_keeps_the_session_while_the_store_is_down "
                 "token_of_a_caller_is_never_shown",
-                "plugins/postgres/test_bearer_auth.py": "sign_in_row_of_another_user_cannot_be_decrypted "
-                "one_of_two_processes_refreshes_even_if_its_caller_is_cancelled",
+                "plugins/postgres/test_bearer_auth.py": "sign_in_copied_to_the_row_of_another_user_cannot_be_decrypted "
+                "only_one_of_two_processes_refreshes_expired_tokens",
                 "apps/serve/identity/test_token_exchange.py": (
                     "token_of_each_user_is_exchanged_for_its_own_calls"
                 ),
@@ -445,11 +445,11 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "plugins/programs/test_sandbox.py": "sandbox_stops_every_escape_and_runs_the_next_program "
                 "bubblewrap_stops_every_escape "
-                "escape_attempt_succeeds_without_a_sandbox "
-                "type_errors_are_found_before_the_first_call",
+                "escape_attempts_succeed_without_a_sandbox "
+                "type_errors_of_a_program_are_found_before_its_first_call",
                 "plugins/programs/test_runner.py": "destructive_call_is_refused_unless_the_host_allows_it "
                 "program_calls_run_as_the_caller_without_hidden_tools "
-                "approval_applies_to_one_call_despite_a_reused_number "
+                "approval_applies_to_one_call_even_if_its_number_is_reused "
                 "searches_are_answered_while_ten_programs_loop",
                 "plugins/programs/test_stubs.py": "texts_of_an_upstream_cannot_add_declarations",
             },
