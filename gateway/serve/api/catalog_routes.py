@@ -91,7 +91,8 @@ class Entities:
             raise RefusedError(
                 403,
                 "namespace_closed",
-                "you may add entities only to namespaces whose entities you can all see",
+                "you may add entities only to namespaces in which you can see every entity; only "
+                "callers that see the whole catalog can start a namespace",
             )
 
     async def put(self, caller: Caller, entry: Entry) -> models.EntityView:
