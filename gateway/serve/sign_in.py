@@ -161,7 +161,7 @@ class _Pages:
         if caller is None:
             return message("This sign-in did not start in this browser.", 400)
         if "code" not in query:
-            return message(f"The sign-in to {server} was error_page.", 400)
+            return message(f"The sign-in to {server} was refused.", 400)
         try:
             await self._sign_ins.complete(
                 server,
