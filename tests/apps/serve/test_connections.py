@@ -31,7 +31,7 @@ PATIENCE_S = 60
 
 @asynccontextmanager
 async def send_incomplete(url: str, data: bytes) -> AsyncIterator[asyncio.StreamReader]:
-    """Send *data* over a new connection, and yield its reader."""
+    """Send an incomplete request over a new connection, and yield the connection's reader."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
@@ -76,19 +76,19 @@ TOKENS = tuple(
 
 @dataclass(frozen=True)
 class Party:
-    """A caller and its client."""
+    """A caller with its HTTP client."""
 
     url: str
     client: httpx2.AsyncClient
 
     async def begin(self) -> dict[str, str]:
-        """Start a session, and return its header."""
+        """Start an MCP session, and return the header that identifies it."""
         started = await self.client.post(self.url, json=HELLO)
         assert 200 == started.status_code
         return {"mcp-session-id": started.headers["mcp-session-id"]}
 
     async def statuses(self, *sessions: dict[str, str]) -> list[int]:
-        """Send a ping in each session, and return the statuses."""
+        """Send a ping in each session, and return the HTTP statuses."""
         return [
             (await self.client.post(self.url, json=PING, headers=response)).status_code
             for response in sessions
@@ -99,7 +99,7 @@ class Party:
 async def parties(
     gateway: Gateway, max_sessions: int, session_idle_s: float = 900
 ) -> AsyncIterator[tuple[Party, Party, Party]]:
-    """Yield three callers of one server."""
+    """Serve *gateway*, and yield three callers of the server."""
     options = HttpOptions(
         port=0, max_sessions=max_sessions, session_idle_s=session_idle_s, tokens=TOKENS
     )

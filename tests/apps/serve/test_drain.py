@@ -20,9 +20,7 @@ KEEP_ALIVE = {"connection": "keep-alive"}
 
 
 class Service:
-    """An application behind `Drain`, with a clock, and calls that last until a test releases
-    them.
-    """
+    """An application behind `Drain`. Tests set its clock, and end its calls with `let_go`."""
 
     def __init__(self) -> None:
         self.now = 0.0

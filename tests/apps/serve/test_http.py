@@ -46,7 +46,7 @@ HELLO = {
 async def served(
     gateway: Gateway, options: HttpOptions, routes: Sequence[Route] = (), **more: Any
 ) -> AsyncIterator[str]:
-    """Serve *gateway* with a metrics page, and yield the address."""
+    """Serve *gateway* with a metrics page, and yield the address of ``/mcp``."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve_http(
         mcp_server(gateway, **more),
@@ -93,7 +93,7 @@ async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGatew
 async def answer(
     gateway: Gateway, options: HttpOptions, headers: dict[str, str]
 ) -> httpx2.Response:
-    """Return the response to a request with *headers*."""
+    """Return the response of a served gateway to a request with *headers*."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with served(gateway, options) as url, httpx2.AsyncClient(trust_env=False) as client:
         return await client.post(url, json=ping, headers=headers)
@@ -111,7 +111,7 @@ async def answer(
 async def test_foreign_hosts_and_origins_are_refused(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
-    """Prevents DNS rebinding: an attacker's name that resolves to this machine."""
+    """The check prevents DNS rebinding, in which an attacker's name resolves to this machine."""
     assert status == (await answer(open_gateway(), HttpOptions(port=0), headers)).status_code
 
 
@@ -119,7 +119,7 @@ async def test_foreign_hosts_and_origins_are_refused(
 async def test_request_without_the_token_is_refused(
     open_gateway: OpenGateway, authorization: str
 ) -> None:
-    """RFC 6750, section 3: 401 with a challenge."""
+    """RFC 6750, section 3, requires the status 401 and a challenge."""
     options = HttpOptions(port=0, token=TOKEN)
     response = await answer(open_gateway(), options, {"Authorization": authorization})
 
@@ -253,7 +253,7 @@ FAILING = (Route("/fault", fail), Route("/busy", be_busy))
 
 
 async def test_requests_are_measured_by_method_route_and_status(open_gateway: OpenGateway) -> None:
-    """Labels follow the HTTP conventions and have few values, whatever clients request."""
+    """The labels follow the HTTP conventions, and have few values whatever clients request."""
     watch = Watch()
     gateway = open_gateway(meter_provider=watch.meter)
     async with (

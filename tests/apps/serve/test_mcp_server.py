@@ -22,14 +22,14 @@ from tests.fakes import ListSource, Shelf, suspicious, tool
 
 
 def text_of(result: types.CallToolResult) -> str:
-    """Return the text of a result's only block."""
+    """Return the text of the only content block of a result."""
     (block,) = result.content
     assert isinstance(block, types.TextContent)
     return block.text
 
 
 async def names_of(client: Client) -> list[str]:
-    """Return all listed names, page by page."""
+    """Return the names of all listed tools, read page by page."""
     names: list[str] = []
     cursor: str | None = None
     while True:
@@ -59,7 +59,7 @@ async def test_meta_tools_find_and_call_a_tool(
 
 
 async def test_digest_changes_only_with_the_catalog(open_gateway: OpenGateway) -> None:
-    """Clients put the digest at the start of every prompt, so changes invalidate the prompt
+    """Clients put the digest at the start of prompts, so a change invalidates their prompt
     cache.
     """
     gateway = open_gateway((tool("one"),))
@@ -179,7 +179,7 @@ async def test_lone_surrogates_do_not_break_answers(
 
 
 class Pictures(ListSource):
-    """Source whose tool returns more than text."""
+    """Source whose tool returns content blocks other than text."""
 
     def __init__(self, result: InvokeResult) -> None:
         super().__init__("pictures", [tool("draw")], trusted=True)
@@ -199,7 +199,7 @@ def blocks() -> Iterable[dict[str, object]]:
 
 
 async def call_result(open_gateway: OpenGateway, result: InvokeResult) -> types.CallToolResult:
-    """Return the call result of a client for *result*."""
+    """Return the MCP result that a client gets if a tool returns *result*."""
     gateway = open_gateway()
     gateway.add_source(Pictures(result))
     async with Client(mcp_server(gateway)) as client:
@@ -220,7 +220,7 @@ async def test_all_content_blocks_are_passed_through(open_gateway: OpenGateway) 
 
 
 async def test_unknown_content_block_becomes_text(open_gateway: OpenGateway) -> None:
-    """Clients would reject the whole result."""
+    """Clients would reject the whole result because of a block of an unknown type."""
     sent: list[JsonObject] = [{"type": "hologram"}, {"type": ["text"]}, {"type": "text"}]
     content = tuple(Content(type="", text="", data=block) for block in sent)
     result = await call_result(open_gateway, InvokeResult(tool_id="pictures/draw", content=content))
@@ -243,7 +243,7 @@ async def test_cancelled_call_is_cancelled_at_the_upstream(open_gateway: OpenGat
 
 
 async def test_trace_of_the_client_is_continued(open_gateway: OpenGateway) -> None:
-    """W3C Trace Context, which the protocol transports in ``_meta``."""
+    """The client sends its W3C Trace Context in ``_meta``."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

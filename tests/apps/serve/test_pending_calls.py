@@ -1,4 +1,4 @@
-"""Requests of tools for input reach the client of the call, for all protocol versions."""
+"""Requests of tools for input, which reach the client of the call in all protocol versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fakes import tool
 
 
 class Desk:
-    """A client with a person, a model and folders."""
+    """A client that answers requests for input: it has a person, a model and folders."""
 
     def __init__(self) -> None:
         self.done: list[tuple[float, float | None, str | None]] = []
@@ -43,7 +43,7 @@ class Desk:
         self.done.append((progress, total, message))
 
     def client(self, server: Server[Any], mode: str = "auto") -> Client:
-        """Return a client that supports all kinds of input."""
+        """Return an MCP client of *server* that supports all kinds of input."""
         return Client(
             server,
             mode=mode,
@@ -54,7 +54,7 @@ class Desk:
 
 
 async def error_of(work: Any) -> MCPError:
-    """Return the MCP error of *work*, which must fail."""
+    """Return the MCP error that *work* raises. It must fail."""
     with pytest.raises(MCPError) as raised:
         await work
     return raised.value
@@ -167,7 +167,7 @@ Answer = types.CallToolResult | types.InputRequiredResult
 
 
 async def first_round(client: Client) -> types.InputRequiredResult:
-    """Return the first answer to a call that asks for input."""
+    """Call a tool that asks for input, and return its result that requires input."""
     arguments = {"name": "test_elicitation", "arguments": {"message": "Who?"}}
     result = await client.session.call_tool("call_tool", arguments, allow_input_required=True)
     assert isinstance(result, types.InputRequiredResult)
@@ -177,7 +177,7 @@ async def first_round(client: Client) -> types.InputRequiredResult:
 async def next_round(
     client: Client, state: str | None, responses: types.InputResponses, message: str = "Who?"
 ) -> Answer:
-    """Return the answer to the repeated call."""
+    """Repeat the call with *state* and *responses*, and return its answer."""
     return await client.session.call_tool(
         "call_tool",
         {"name": "test_elicitation", "arguments": {"message": message}},
@@ -235,7 +235,7 @@ async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> Non
 
 
 async def try_without_end(client: Client) -> None:
-    """Repeat the call without its input, until an error."""
+    """Repeat the call without its input, until it raises an error."""
     latest: Answer = await first_round(client)
     while isinstance(latest, types.InputRequiredResult):
         latest = await next_round(client, latest.request_state, {})
@@ -288,7 +288,9 @@ async def test_person_approves_destructive_calls(
 async def test_client_that_cannot_be_asked_calls_nothing_destructive(
     open_gateway: OpenGateway, mode: str
 ) -> None:
-    """Exceptions: the client sees the tool with its hints, or the host allows all calls."""
+    """A client that sees the tool's hints may call it, and so may any client if the host says
+    so.
+    """
     never = Options(chat=ChatOptions(confirm="never"))
     call = ("call_tool", {"name": "wipe"})
     async with Client(mcp_server(open_gateway(SHELF)), mode=mode) as client:
@@ -304,7 +306,7 @@ async def test_client_that_cannot_be_asked_calls_nothing_destructive(
 
 
 def standalone_server(calls: PendingCalls) -> Server[Any]:
-    """Return a server with one tool that asks for a name."""
+    """Return an MCP server with one tool that asks its client for a name."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
         async def work() -> types.CallToolResult:
@@ -331,7 +333,7 @@ async def test_client_on_the_same_loop_does_not_deadlock(mode: str) -> None:
 
 
 async def test_number_of_waiting_calls_is_limited() -> None:
-    """Clients that start calls and never return must cost a bounded amount of memory."""
+    """Clients that start calls and never return must not use unlimited memory."""
     async with Desk().client(standalone_server(PendingCalls(max_pending=2))) as client:
         for _ in range(2):
             await client.session.call_tool("ask", {}, allow_input_required=True)

@@ -1,4 +1,4 @@
-"""Routes of plugins on the HTTP server."""
+"""HTTP routes of the server that plugins add."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.fakes import suspicious
 
 
 def filled(content: object) -> JsonObject:
-    """Return an upstream's answer that fills in a prompt."""
+    """Return the answer of an upstream server that fills in a prompt with *content*."""
     return {"messages": [{"role": "user", "content": content}]}
 
 
@@ -115,7 +115,7 @@ async def test_prompt_is_filled_in_by_full_or_unique_name(
 
 
 async def test_links_in_prompts_and_tools_are_rewritten(fixture: Gateway) -> None:
-    """The client can then read them, even if no list contains them."""
+    """The client can then read the linked resources, even if no list contains them."""
     async with Client(mcp_server(fixture)) as client:
         prompt = await client.get_prompt(
             "test_prompt_with_embedded_resource", {"resourceUri": "test://static-text"}
@@ -222,7 +222,7 @@ async def test_resources_are_listed_in_pages(open_gateway: OpenGateway) -> None:
 
 
 async def test_known_details_are_passed_on(open_gateway: OpenGateway) -> None:
-    """Invalid details are dropped, but the entity is still listed."""
+    """If the details are invalid, they are dropped, and the resource is still listed."""
     good = {"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}}
     bad = {"annotations": {"priority": "high"}}
     shop = Shop(
@@ -284,7 +284,7 @@ async def test_resource_is_read_under_its_alias(fixture: Gateway, mode: str) -> 
 
 
 async def test_alias_works_for_hidden_and_renamed_resources(open_gateway: OpenGateway) -> None:
-    """Aliases refer to the name at the server, not to the name after hiding or renaming."""
+    """An alias refers to the name at the server, and not to the name after hiding or renaming."""
     gateway = open_gateway()
     hide = Filter(allow=(), kind="resource")
     rename = Rename({"test_prompt_with_arguments": "greet"}, kind="prompt")

@@ -1,4 +1,4 @@
-"""Repair of messages on standard input that the SDK would drop."""
+"""Repair of invalid messages on standard input, which the SDK would drop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"q": "
 
 
 def read(line: str) -> Item:
-    """Parse *line* like the SDK's reader."""
+    """Parse *line* as the SDK's reader does. Return the message, or the error."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValidationError as error:
@@ -42,7 +42,7 @@ async def repair_all(*items: Item) -> list[Item]:
     ],
 )
 async def test_lone_surrogates_are_repaired(written: str, received: str) -> None:
-    """Otherwise the caller would wait forever."""
+    """The SDK would drop such a message, and its sender would wait forever."""
     refused = read(REQUEST % written)
     assert isinstance(refused, ValidationError)
 

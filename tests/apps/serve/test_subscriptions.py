@@ -41,7 +41,7 @@ CHANGES: dict[str, tuple[str, object]] = {
 
 
 class Listener:
-    """Records notifications about lists and resources."""
+    """Records the notifications that a client gets about lists and resources."""
 
     def __init__(self) -> None:
         self.heard: asyncio.Queue[str] = asyncio.Queue()
@@ -55,7 +55,7 @@ class Listener:
 
 @asynccontextmanager
 async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[Client]:
-    """Yield a client with a session."""
+    """Yield an MCP client with a session, whose notifications go to *listener*."""
     server = gateway if isinstance(gateway, str) else mcp_server(gateway, expose="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -64,12 +64,12 @@ async def session(gateway: Gateway | str, listener: Listener) -> AsyncIterator[C
 
 
 def stream_client(gateway: Gateway, expose: Expose = "all") -> Client:
-    """Return a client that opens streams for notifications."""
+    """Return a client that opens streams for its notifications, without a session."""
     return Client(mcp_server(gateway, expose=expose), cache=None)
 
 
 async def list_all(client: Client) -> dict[str, list[str]]:
-    """Return all lists, keyed by kind."""
+    """Return the names in all lists of the server, keyed by kind."""
     return {
         "tool": [tool.name for tool in (await client.list_tools()).tools],
         "prompt": [prompt.name for prompt in (await client.list_prompts()).prompts],
@@ -113,7 +113,7 @@ async def test_session_client_is_notified_of_a_list(
 
 
 async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """A suspicious tool is unlisted. When it no longer is suspicious, the list changes."""
+    """A suspicious tool is not listed. When it is no longer suspicious, the list changes."""
     gateway = open_gateway((tool("a"),))
     shop = ListSource("shop", [suspicious(tool("b"))])
     gateway.add_source(shop)
@@ -150,7 +150,7 @@ async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> N
 
 
 async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """Clients that never requested the list have nothing to invalidate."""
+    """A client that never requested a list has no cached list to invalidate."""
     gateway = open_gateway((tool("a"),))
     async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         gateway.add_source(ListSource("one", [tool("b")]))
@@ -166,7 +166,8 @@ async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGatew
     async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
         await client.list_tools()
         gateway.add_source(ListSource("late", [tool("b")]))
-        # Closed in the same turn of the loop, so that the watcher finds a closed gateway.
+        # The gateway is closed in the same turn of the event loop, so that the watcher finds it
+        # closed.
         gateway.close()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(events), 0.2)
@@ -229,7 +230,7 @@ async def test_clients_of_both_eras_are_notified_over_http(open_fixture_gateway:
 
 
 async def wait_until_watched(client: Client, watched: str) -> None:
-    """Poll the fixture server until exactly *watched* is watched."""
+    """Ask the fixture server repeatedly, until exactly *watched* is watched."""
     for _ in range(10_000):
         if text_of(await client.call_tool("test_who_watches", {})) == watched:
             return
@@ -258,7 +259,7 @@ async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: 
 
 
 class Reporting(ListSource):
-    """Source that reports changes until nobody watches."""
+    """Source that reports changes of a resource until nobody watches it."""
 
     def __init__(self) -> None:
         super().__init__("reporting", [tool("one")])
@@ -266,7 +267,7 @@ class Reporting(ListSource):
         self.ended = asyncio.Event()
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Store the callbacks, and wait."""
+        """Store the callbacks of a watcher, and wait."""
         self.watched.put_nowait(callbacks)
         if uri == "a:never":
             raise UpstreamError(self.server, "is not there")
@@ -312,7 +313,7 @@ async def test_number_of_watched_resources_is_limited(open_gateway: OpenGateway)
 
 
 async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway) -> None:
-    """A rule may hide a resource from clients that watch it."""
+    """A rule may hide a resource from clients that already watch it."""
     source, paths = Reporting(), ("a:b", "c:d")
     source.tools += [thing("resource", path) for path in paths]
     gateway = open_gateway()
@@ -333,14 +334,14 @@ async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway)
 
 
 class SlowSession:
-    """Session that accepts notifications only while its door is open."""
+    """MCP session that accepts notifications only while its door is open."""
 
     def __init__(self) -> None:
         self.door = asyncio.Event()
         self.taken: list[object] = []
 
     async def send_notification(self, notification: object) -> None:
-        """Wait for the door, and record the notification."""
+        """Wait until the door is open, and record the notification."""
         self.taken.append(notification)
         await self.door.wait()
 

@@ -1,4 +1,4 @@
-"""A catalog of several kinds, in a separate store."""
+"""Catalogs with entities of several kinds, and clients of the API for them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
 
 @pytest.fixture
 def mixed(open_gateway: OpenGateway) -> Mixed:
-    """Create a gateway with a server of three tools."""
+    """Return a function that creates a gateway with given options and a server of three tools."""
 
     def build(**options: object) -> Gateway:
         options.setdefault("strategy", "auto")
@@ -121,6 +121,6 @@ async def writer(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def empty(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of an empty catalog."""
+    """A client of a gateway with an empty catalog."""
     async with open_client(open_gateway()) as client:
         yield client

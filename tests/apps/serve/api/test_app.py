@@ -25,7 +25,7 @@ PROBLEM = "application/problem+json"
 
 
 def code(answer: httpx2.Response) -> tuple[int, str]:
-    """Return status and code of a problem response, after checking its form."""
+    """Return the HTTP status and the problem code of a response, after checking its form."""
     assert PROBLEM == answer.headers["content-type"]
     body = answer.json()
     assert ("about:blank", answer.status_code) == (body["type"], body["status"])
@@ -46,7 +46,7 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
 async def test_requests_of_web_pages_are_refused(
     empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
 ) -> None:
-    """Prevents DNS rebinding. The check comes before any other."""
+    """The check prevents DNS rebinding, and comes before any other check."""
     answer = await empty.get(path, headers=headers)
 
     assert (status, "foreign") == code(answer)
@@ -95,7 +95,7 @@ async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClie
 async def test_requests_without_a_valid_token_are_refused(
     open_gateway: OpenGateway, header: str
 ) -> None:
-    """RFC 6750, section 3: a challenge, with an error code if a token was sent."""
+    """RFC 6750, section 3, requires a challenge, with an error code if a token was sent."""
     async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
         answer = await client.get("/api/search/tags", headers={"Authorization": header})
         wrong = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})

@@ -1,4 +1,4 @@
-"""The audit log over HTTP."""
+"""The audit log, read over HTTP."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ async def test_audit_log_is_read_in_pages_with_the_scope(
 async def test_caller_with_a_tenant_reads_only_its_rows(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Unless it has the scope for all tenants. Callers without a tenant belong to the host."""
+    """With the scope `audit:read:all`, the caller reads all rows.
+
+    Callers without a tenant belong to the host, and also read all rows.
+    """
     gateway = audited(open_gateway, tmp_path)
     readers = {
         "acme": Caller(tenant="acme", scopes=frozenset({AUDIT})),

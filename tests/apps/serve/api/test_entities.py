@@ -1,4 +1,4 @@
-"""Entities over HTTP: reading, writing and removing them, and the required scopes."""
+"""Entities over HTTP: reading, writing and removing them, and the scopes that this requires."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MANY = tuple(
 
 
 async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIterator[list[str]]:
-    """Yield the ids on each page of a list."""
+    """Yield the ids on each page of the list at *path*, with *asked* as query parameters."""
     cursor: str | None = ""
     while cursor is not None:
         page = await client.get(path, params={**asked, "cursor": cursor})
@@ -123,7 +123,7 @@ async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient
 
 
 async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
-    """Changes apply at once and after a restart. Other tools stay unchanged."""
+    """The changes apply at once and also after a restart. Other tools stay unchanged."""
     entity_path = f"{ROOT}/mail/send_email"
     async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
         first = await client.patch(entity_path, json={"status": "deprecated", "tags": ["old"]})
@@ -288,20 +288,21 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
     ("asked", "expected"),
     [
         ("servers", ["server:mail"]),
-        # A part of a word in any case: in the name, in a tool, or in the purpose of a tool.
+        # The text is a part of a word in any case: in the name, in a tool's name, or in a tool's
+        # purpose.
         ("servers?query=AI", ["server:mail"]),
         ("servers?query=ead_ema", ["server:mail"]),
         ("servers?query=newest e-m", ["server:mail"]),
         ("servers?query=nothing", []),
-        # The path, a tag, and the keys and values of metadata as one text.
+        # The text is in the path, in a tag, or in the keys and values of the metadata.
         ("agents?query=/courier-o", ["agent:catalog/courier"]),
         ("agents?query=config region e", ["agent:catalog/courier"]),
         ("agents?query=PRO", ["agent:catalog/courier"]),
         ("agents?query=p", ["agent:catalog/Rail Planner", "agent:catalog/courier"]),
         ("agents?query=p&limit=1", ["agent:catalog/Rail Planner"]),
-        # Both words occur, but not as one text.
+        # Both words occur in the entity, but not next to each other.
         ("agents?query=e-mail writes", []),
-        # Hidden entities are not listed.
+        # Only a hidden entity contains the text.
         ("agents?query=debtors", []),
         ("skills/search?q=etter-wri", ["skill:catalog/letter-writing"]),
         ("skills/search?q=letter&tags=absent", []),
@@ -319,7 +320,10 @@ async def test_lists_match_the_text_literally(
 
 
 async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
-    """Expected scores: 0.5 for the name, 0.3 description, 0.2 tag, 0.1 metadata. Ties are by id."""
+    """The scores are 0.5 for the name, 0.3 description, 0.2 tag and 0.1 metadata.
+
+    Equal scores are ordered by id.
+    """
     await full.catalog.put(
         Entry(kind="skill", name="ada-tribute", description="On Ada.", hints=Hints(tags=("ada",))),
         Entry(kind="skill", name="sums", description="By Ada."),
@@ -333,7 +337,7 @@ async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
         ("ada-tribute", 0.5 + 0.3 + 0.2),
         ("odes", pytest.approx(0.3 + 0.1)),
         ("sums", 0.3),
-        # Only the author matches.
+        # Only the author in the metadata matches.
         ("letter-writing", 0.1),
     ] == [(entity["name"], entity["relevance_score"]) for entity in response.json()["entities"]]
     assert 422 == unasked.status_code
@@ -409,13 +413,13 @@ HIDDEN = (
     "server:vault",
     "safes/open_safe",
 )
-"""Ids of hidden entities: entries hidden by their own scope, by a rule, or alone in a namespace; a
-listed tool and server; a described tool."""
+"""Ids of hidden entities: entries that are hidden by their own scope, by a rule, or alone in their
+namespace; a tool and a server that a server lists; a tool that a server entry describes."""
 NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
 
 
 def unused_ids(key: str) -> st.SearchStrategy[str]:
-    """Generate unused ids of the same form, in namespaces of hidden entities or in unused ones."""
+    """Generate ids that do not exist, in the namespace of *key* and in empty ones."""
     head, slash, _ = key.rpartition("/")
     kind, colon, _ = head.rpartition(":")
     others = st.sampled_from(["catalog", "cellar"]) | NAMES.map("no-{}".format)
@@ -426,8 +430,9 @@ def unused_ids(key: str) -> st.SearchStrategy[str]:
 
 
 async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequence[object]:
-    """Return the responses to each kind of request for an id, without the id in validation
-    errors.
+    """Send a request of each kind for the id *key*, and return the responses.
+
+    Validation errors are returned without the id, so that responses for two ids can be compared.
     """
     kind, _, remainder = key.partition(":")
     namespace, _, name = remainder.partition("/")
@@ -512,7 +517,7 @@ async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -
 
 
 async def test_patch_keeps_metadata_that_a_rule_hides(full: Gateway) -> None:
-    """The stored entry stays complete, although its writer sees only part of it."""
+    """The stored entry stays complete, although the client that changes it sees only a part."""
     tools = [{"name": "burn_letter"}, {"name": "send_letter"}]
     entry = Entry(kind="server", name="desk", metadata={"tools": tools})
     await full.catalog.put(entry)

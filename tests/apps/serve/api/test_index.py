@@ -1,4 +1,4 @@
-"""The index over HTTP."""
+"""Status, rebuild and health check of the index over HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.fakes import Gated, ListSource
 
 
 class Unlisted(ListSource):
-    """Source whose listing never ends."""
+    """Source that never finishes listing its tools."""
 
     async def list_tools(self) -> Listing:
         await asyncio.Event().wait()

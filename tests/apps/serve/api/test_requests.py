@@ -13,7 +13,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def pieces() -> AsyncIterator[bytes]:
-    """Yield a body of unknown length."""
+    """Yield a request body in pieces, so that its length is unknown."""
     for _ in range(3):
         yield b" " * 500_000
 
@@ -21,7 +21,7 @@ async def pieces() -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("content", "media", "expected"),
     [
-        # Media types that a web page can send without a preflight request.
+        # A web page can send these media types without a preflight request.
         (b'{"query": "x"}', "", (415, "not_json")),
         (b'{"query": "x"}', "text/plain", (415, "not_json")),
         (b'{"query": "x"}', "application/x-www-form-urlencoded", (415, "not_json")),

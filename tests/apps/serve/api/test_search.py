@@ -33,7 +33,10 @@ GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 async def found(
     gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
 ) -> Any:
-    """Return the response to a search. With *scopes*, send a token that has these scopes."""
+    """Return the JSON response to a search request with *body*.
+
+    With *scopes*, the request contains a token that has these scopes.
+    """
     async with open_client(gateway, scopes=scopes) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
@@ -41,7 +44,7 @@ async def found(
 
 
 def ids(answer: Any, group: str = "results") -> list[str]:
-    """Return the ids in one group of a response."""
+    """Return the ids of the rows in one group of a search response."""
     return [item["id"] for item in answer[group]]
 
 
@@ -127,7 +130,7 @@ async def test_described_server_adds_its_tools(full: Gateway) -> None:
 
 
 async def put_datasets(gateway: Gateway, count: int) -> None:
-    """Add data sets. Each contains fewer words of the query than the one before."""
+    """Add *count* data sets. Each contains one word of the query less than the one before."""
     words = QUERY.split()
     for number in range(count):
         text = " ".join(words[: max(len(words) - number, 0)]) or "Numbers."
@@ -263,7 +266,7 @@ async def test_search_finds_only_entities_with_the_callers_scopes(
 
 
 class ClosingEmbedder(HashingEmbedder):
-    """Embedder that restricts an entity while it embeds the query."""
+    """Embedder that restricts access to an entity while it embeds the query."""
 
     gateway: Gateway | None = None
 
@@ -287,7 +290,7 @@ async def test_search_omits_an_entity_that_is_restricted_meanwhile(mixed: Mixed)
 
 
 async def test_search_answers_with_lone_surrogates(mixed: Mixed) -> None:
-    """UTF-8 cannot encode a lone surrogate, but texts of the host's sources may contain one."""
+    """UTF-8 cannot encode a lone surrogate, but the host's texts may contain one."""
     gateway = mixed()
     odd = tool("fold_letter", "Fold a letter \ud800.")
     gateway.add_source(ListSource("odd", [odd], trusted=True))
@@ -379,7 +382,7 @@ async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
 
 
 async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
-    """The confidence of a nonsense query must not be 100 %."""
+    """The receipt's confidence must not be 100 % for a nonsense query."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
     answer = await found(full, body)
 
@@ -420,7 +423,8 @@ async def test_explain_adds_the_scoring(full: Gateway) -> None:
         ranks = [result["scoring"][name] for name in ("vector_rank", "keyword_rank")]
         assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == result["rrf_score"]
         assert pytest.approx(result["similarity_score"], abs=1e-3) == result["scoring"]["vector"]
-    # 5 for its path and 3 for its name, which contain both words, and 2 for its description.
+    # The boost is 5 for the path and 3 for the name, which contain both words, and 2 for the
+    # description.
     assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
     added = await found(full, {**body, "ranking": "legacy", "explain": True})
     for result in added["results"]:

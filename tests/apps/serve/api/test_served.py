@@ -1,4 +1,4 @@
-"""The API on the same port as MCP, with real servers on loopback."""
+"""The API on the same port as MCP, on real HTTP servers on loopback."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
 
 
 async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None:
-    """Examples are generated from the OpenAPI document, with a fixed seed. Responses must follow
-    the document, and no request may cause a server error.
+    """Requests are generated from the OpenAPI document, with a fixed seed.
+
+    Responses must follow the document, and no request may cause a server error.
     """
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)

@@ -17,7 +17,7 @@ READER = BearerToken.from_secret("reader", SECRET, Caller(scopes=frozenset({"bil
 
 
 async def test_console_requires_a_sign_in(empty_gateway: Gateway, serve_console: Serve) -> None:
-    """Other users of the machine can reach the port too."""
+    """Other users of the machine can reach the console's port too."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -74,7 +74,7 @@ async def test_form_of_another_session_is_refused(
 async def test_sign_in_redirects_only_to_the_console(
     empty_gateway: Gateway, serve_console: Serve, to: str, landed: str
 ) -> None:
-    """An open redirect would let links lead to other sites."""
+    """Otherwise a link to the sign-in page could lead to another site."""
     served = await serve_console(empty_gateway)
 
     async with served.client() as client:
@@ -100,7 +100,7 @@ async def test_tokens_of_the_api_sign_in_without_a_launch_token(
 async def test_token_in_the_address_does_not_sign_in(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Proxies log addresses, and an attacker's link would sign the browser in as the attacker."""
+    """Proxies log addresses, and an attacker's link could sign a browser in as the attacker."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET)
 

@@ -31,7 +31,7 @@ NOW = 10_000.0
 
 
 def span(key: str, parent: str = "", **values: Any) -> SpanRecord:
-    """Return a span of the trace `t` that starts at *NOW*."""
+    """Return a span of the trace `t` that starts at `NOW`."""
     plain: dict[str, Any] = {
         "trace": "t",
         "kind": "request",
@@ -119,7 +119,7 @@ def model(key: str, name: str, **usage: int) -> SpanRecord:
 
 
 def test_totals_count_searches_calls_tokens_and_failures() -> None:
-    """Spans that only pass a failure on are not counted as failed."""
+    """Spans that fail only because a child span failed are not counted as failed."""
     conversation = {"gateway.chat.turns": 3, "gateway.chat.saved_tokens": 900}
     hit, miss = {"gateway.cache.hit": True}, {"gateway.cache.hit": False}
     first = model("m1", "chat m", input_tokens=10, output_tokens=4, cache_read__input_tokens=6)
@@ -223,14 +223,14 @@ async def test_filter_applies_to_traces_and_export(watched: Watched) -> None:
 
 
 def test_span_bar_ends_within_its_trace() -> None:
-    """For 1.38, `100 * ms / ms` is more than 100 because of rounding."""
+    """The width of 1.38 ms in 1.38 ms, `100 * ms / ms`, is more than 100 because of rounding."""
     (bar,) = timeline([span("root", ms=1.38)]).spans
 
     assert (0, 100) == (bar.offset, bar.width)
 
 
 async def test_trace_page_shows_a_tree(watched: Watched) -> None:
-    # Otherwise the build would be a span of the call.
+    # Builds the index first. Otherwise the build would be a span of the call.
     await watched.gateway.report()
     async with Client(mcp_server(watched.gateway)) as client:
         await client.call_tool("call_tool", {"name": "read_email"})
@@ -264,7 +264,7 @@ async def test_content_is_shown_only_if_the_host_captures_it(
 
 
 async def test_activity_requires_the_scope(empty_gateway: Gateway, serve_console: Serve) -> None:
-    """Spans reveal the activity of other callers."""
+    """Spans reveal the searches and calls of other callers."""
     http = HttpOptions(port=0, tokens=(READER,))
     served = await serve_console(empty_gateway, http=http, token=SECRET, spans=SpanRing())
     async with served.client() as client:
@@ -278,7 +278,7 @@ async def test_activity_requires_the_scope(empty_gateway: Gateway, serve_console
 async def test_page_says_if_no_spans_are_recorded(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """A host with its own provider may not have added the processor."""
+    """A host with its own tracer provider may not have added the console's span processor."""
     served = await serve_console(empty_gateway)
     async with served.client() as client:
         page = await client.get("/activity")

@@ -43,7 +43,7 @@ SECRET = "another-s3cret-of-the-test"
 
 
 class Desk(ListSource):
-    """Source that records calls, and returns the configured answers."""
+    """Source of tools that records calls, and returns the configured answers."""
 
     def __init__(self, tools: Sequence[ToolDefinition]) -> None:
         super().__init__("desk", tools, trusted=True)
@@ -66,7 +66,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 def letters(open_gateway: OpenGateway, desk: Desk) -> Gateway:
-    """A gateway with the desk as its source. One tool is a draft, another needs a scope."""
+    """A gateway with the tools of the desk. One tool is a draft, another requires a scope."""
     gateway = open_gateway()
     gateway.add_source(desk)
     gateway.add_source(ListSource("vault", [tool("seal_letter", "Seal a letter.")]))

@@ -1,4 +1,4 @@
-"""Attention page, with real servers that change, die or require a sign-in."""
+"""Attention page, with real servers that change, fail or require a sign-in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONLY_ADMIN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({A
 
 @pytest.fixture
 def bridge() -> Iterator[Bridge]:
-    """Event loop of the upstream servers."""
+    """Event loop on another thread, on which the upstream servers run."""
     upstream_bridge = Bridge("upstream")
     yield upstream_bridge
     upstream_bridge.close()
@@ -42,7 +42,7 @@ async def kinds(served: Served, **query: str) -> list[tuple[str, str]]:
 
 
 async def do(served: Served, action: str, **fields: str) -> str:
-    """Press a button, and return the next page."""
+    """Submit the form of *action*, and return the HTML of the next page."""
     async with served.signed_in() as client:
         answer = await served.send(client, f"/attention/{action}", fields)
         assert 303 == answer.status_code, answer.text

@@ -89,7 +89,7 @@ async def test_actions_change_chosen_or_all_selected_entities(
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration that contains a secret."""
+    """A configuration file that contains a secret."""
     file = tmp_path / "mcp.json"
     server = {"command": "mail", "env": {"API_KEY": "ghp_" + "a1B2" * 9}}
     file.write_text(json.dumps({"mcpServers": {"mail": server, "other": server}}), "utf-8")
@@ -128,7 +128,7 @@ async def test_servers_cannot_be_exported_without_a_configuration(
 async def test_client_configuration_contains_no_token(
     small_gateway: Gateway, serve_console: Serve, config: Path
 ) -> None:
-    """Only administrators see local paths."""
+    """The configuration contains local paths only for administrators."""
     secret = "s3cret-of-the-test"
     reader = BearerToken.from_secret("reader", secret, Caller())
     http = HttpOptions(port=0, tokens=(reader,))
@@ -172,7 +172,7 @@ async def test_entity_page_shows_definition_approval_and_usage(
 async def test_entity_form_changes_only_edited_fields(
     small_gateway: Gateway, serve_console: Serve
 ) -> None:
-    """Rules of the configuration still decide unchanged fields."""
+    """Settings that were not edited still follow the rules of the configuration."""
     small_gateway.set_rules({MAIL: Access(tags=("rule",))})
     served = await serve_console(small_gateway)
     path = f"/catalog/{quote(MAIL)}"

@@ -44,7 +44,14 @@ TOKEN = BearerToken.from_secret("admin", SECRET, Caller(scopes=frozenset({ADMIN}
 
 
 def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
-    """Return the outcome of a user's request."""
+    """Return the outcome of a test request with *text* that expects *tool*.
+
+    Args:
+        text: Text of the request.
+        tool: Id of the expected tool.
+        place: Position of the expected tool in the results. None if it was not found.
+        *others: Ids of other tools in the results.
+    """
     outcomes = [*others]
     if place:
         outcomes.insert(place - 1, tool)
@@ -61,7 +68,7 @@ def outcome(text: str, tool: str, place: int | None, *others: str) -> Outcome:
 
 
 def report(*outcomes: Outcome, **more: Any) -> EvalReport:
-    """Return a report about all tools in *outcomes*."""
+    """Return an evaluation report with *outcomes*, about all tools in them."""
     ids = {key for outcome in outcomes for key in (*outcome.tools, *outcome.found)}
     summary = summarize(outcomes)
     values = {
@@ -110,16 +117,16 @@ class Pipe:
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Pipe]:
-    """Pipe from which a run reads its requests."""
+    """Named pipe instead of a file of test requests, from which a run reads."""
     path = tmp_path / "asked.md"
     os.mkfifo(path)
     yield Pipe(path)
-    # Releases readers that are still waiting.
+    # Opening the pipe releases readers that are still waiting.
     os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
 async def data_after_run(served: Served, pipe: Pipe | None = None) -> Any:
-    """Return the data of the page after the run, which reads an empty *pipe*."""
+    """Wait until the run has ended, and return the page's data. The run reads *pipe* as empty."""
     while (await served.data("/findability/run"))["run"]["running"]:
         if pipe is not None:
             pipe.end()
@@ -278,7 +285,7 @@ async def test_tools_are_sorted_searched_and_paged(
 async def test_recorded_calls_are_shown(
     open_gateway: OpenGateway, small_gateway: Gateway, serve_console: Serve, tmp_path: Path
 ) -> None:
-    """Calls of an evaluation are not counted."""
+    """Calls made by an evaluation are not counted."""
     options = replace(small_gateway.options, usage=UsageOptions(record=True))
     noting = open_gateway(options=options)
     noting.add_source(ListSource("mail", SMALL))

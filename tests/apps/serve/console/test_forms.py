@@ -67,7 +67,7 @@ def by_name(fields: tuple[FormField, ...]) -> dict[str, FormField]:
 
 
 def to_text(field: FormField, value: object) -> str | None:
-    """Return the text to type for *value*, or None if *field* cannot express it."""
+    """Return the text to type into *field* for *value*, or None if no text expresses it."""
     if field.control in ("choice", "json"):
         text = json.dumps(value)
     elif field.control == "lines" and isinstance(value, list):
@@ -84,7 +84,10 @@ def to_text(field: FormField, value: object) -> str | None:
 
 
 def fill_form(fields: tuple[FormField, ...], arguments: Mapping[str, object]) -> dict[str, str]:
-    """Return the form for *arguments*. Values that fields cannot express go into the last field."""
+    """Return the submitted form for *arguments*.
+
+    Values that no field can express go into the last field.
+    """
     named, form, additional = by_name(fields), {}, {}
     for name, value in arguments.items():
         field = named.get(name) if name else None

@@ -46,7 +46,7 @@ def gateway(folder: Path, open_gateway: OpenGateway) -> Gateway:
 async def test_node_page_shows_edges_prerequisites_and_paths(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """The same as `gateway graph show`, `order` and `path`."""
+    """The page shows the same as `gateway graph show`, `order` and `path`."""
     served = await serve_console(gateway, documents=folder)
 
     chosen = await served.data("/graph", q="music")
@@ -69,7 +69,7 @@ async def test_node_page_shows_edges_prerequisites_and_paths(
 async def test_decision_is_written_after_its_difference_was_shown(
     gateway: Gateway, folder: Path, serve_console: Serve
 ) -> None:
-    """If the document has changed since, the difference is shown again."""
+    """If the document has changed since, the page shows the new difference instead."""
     served, file = await serve_console(gateway, documents=folder), folder / "reviewed" / "mail.md"
     derived = next(
         edge

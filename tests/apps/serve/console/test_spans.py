@@ -1,4 +1,4 @@
-"""Recording of spans, and streams of events."""
+"""Recording of spans, and the streams that send them to browsers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_sdk_spans_are_recorded_without_messages_and_client_names() -> None:
 
 
 async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
-    """Read *count* events, as (name, data)."""
+    """Read *count* server-sent events, each as (name, data)."""
     events: list[tuple[str, object]] = []
     async for text in stream:
         for event in filter(lambda part: part.startswith("event:"), text.split("\n\n")):
@@ -128,14 +128,14 @@ async def read_events(stream: AsyncIterator[str], count: int) -> list[tuple[str,
 
 
 async def open_stream(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
-    """Open a stream and skip its first comment."""
+    """Open a stream of spans and skip its first comment."""
     stream = ring.stream(owner)
     assert ":\n\n" == await anext(stream)
     return stream
 
 
 async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) -> None:
-    """Spans end on another thread than the reader's."""
+    """The stream is read on another thread than the one on which spans end."""
     gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
     await gateway.refresh()
     stream = await open_stream(ring)
@@ -150,7 +150,7 @@ async def test_roots_calls_and_searches_are_events(open_gateway: OpenGateway) ->
 
 
 async def test_root_may_have_a_remote_parent() -> None:
-    """The parent is a span of a client, whose trace the gateway continues."""
+    """The parent is a span of a client whose trace the gateway continues."""
     ring = SpanRing()
     stream = await open_stream(ring)
     tracer = provider_of(ring).get_tracer(SCOPE)
@@ -186,7 +186,7 @@ async def test_streams_per_owner_are_limited() -> None:
 
 
 async def test_surplus_stream_ends_at_once() -> None:
-    """Several streams that start together may all find room before the first one counts."""
+    """Several streams that start together may all pass `has_room` before the first one counts."""
     ring = SpanRing()
     streams = [ring.stream("a") for _ in range(MAX_STREAMS + 2)]
     begun = [await anext(stream, "") for stream in streams]
@@ -209,7 +209,7 @@ async def test_streams_end_at_shutdown() -> None:
 
 
 def test_reader_of_a_closed_loop_is_skipped() -> None:
-    """Ending a span must never raise an error."""
+    """Ending a span must never raise an error, even if the event loop of a reader has ended."""
     ring = SpanRing()
     streams = []
 

@@ -59,7 +59,10 @@ def test_prefix_never_grants_rights(prefix: str) -> None:
 
 
 def test_nested_claims_are_read() -> None:
-    """Keycloak's roles are nested. A name with dots is a single name."""
+    """Keycloak's roles are nested in other claims.
+
+    A claim name with dots is still a single name.
+    """
     dotted = "https://x.example/roles"
     claims: dict[str, Any] = {"realm_access": {"roles": ["dev"]}, dotted: ["ops"]}
     groups = {"dev": ["a"], "ops": ["b"]}
@@ -89,7 +92,7 @@ def test_users_of_two_issuers_are_always_distinct() -> None:
 
 
 def test_claim_of_the_user_is_required() -> None:
-    """Otherwise the subject of one token could be the user name of another."""
+    """Otherwise the subject of one token could equal the user name in another."""
     with pytest.raises(ValueError, match="the claim 'email' is missing"):
         issuer(user_claim="email").bearer({"sub": "ada"}, expires_at=0)
 
@@ -140,6 +143,6 @@ def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) ->
 def test_server_requires_a_resource_and_distinct_issuers(
     issuers: tuple[Issuer, ...], resource: str, message: str
 ) -> None:
-    """A token must be for this server, not for any server."""
+    """A token must be issued for this server, and not for any other server."""
     with pytest.raises(ConfigError, match=message):
         HttpOptions(issuers=issuers, resource=resource)

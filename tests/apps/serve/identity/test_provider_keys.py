@@ -65,7 +65,7 @@ async def test_rotated_key_is_fetched_and_the_old_one_dropped(provider: Provider
 
 
 async def test_known_keys_are_refreshed_in_the_background(provider: Provider) -> None:
-    """A key that the provider removed is refused after an hour, even without an unknown key id."""
+    """A removed key is refused after an hour, even if no unknown key id causes a fetch."""
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     await keys.find("rsa")
@@ -79,7 +79,10 @@ async def test_known_keys_are_refreshed_in_the_background(provider: Provider) ->
 
 
 async def test_unused_keys_are_refreshed_before_use(provider: Provider) -> None:
-    """A removed key must not be accepted even once. A failed fetch changes nothing."""
+    """A key that the provider removed must not be accepted even once.
+
+    A failed fetch changes nothing.
+    """
     time = Time()
     keys = ProviderKeys(provider.issuer(), clock=time)
     assert await keys.find("ec")

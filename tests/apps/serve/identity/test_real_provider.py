@@ -46,7 +46,7 @@ class Memory:
 
 
 def options_for(resource: str, *issuers: str) -> HttpOptions:
-    """Return options that accept *issuers*, and one token of a file."""
+    """Return options of a server that accepts *issuers*, and one token of a token file."""
     entries = [
         Issuer.model_validate(
             {
@@ -120,9 +120,7 @@ async def test_keys_are_rotated_and_kept_while_the_provider_is_down(
 async def test_session_belongs_to_one_subject_of_one_issuer(
     open_gateway: OpenGateway, start_provider: StartProvider
 ) -> None:
-    """The others get 404: another client, the same name at another issuer, and a token of the
-    file.
-    """
+    """Another client, another issuer's user and a token of the token file get 404."""
     resource, gateway = free_resource()[0], shop(open_gateway)
     with start_provider("a") as first, start_provider("b") as second:
         options = options_for(resource, first.url, second.url)
