@@ -87,7 +87,7 @@ def links_of(answer: httpx2.Response) -> list[str]:
     return [unescape(address) for address in re.findall('href="([^"#]+)"', answer.text)]
 
 
-async def test_person_signs_in_returns_and_signs_out(
+async def test_person_signs_in_returns_to_the_page_and_signs_out(
     site: Site, real_provider: RealProvider
 ) -> None:
     async with site.browser() as browser:
@@ -233,7 +233,7 @@ def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) 
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
 )
-async def test_sign_in_returns_only_to_own_pages(
+async def test_sign_in_returns_only_to_pages_of_this_server(
     site: Site, real_provider: RealProvider, to: str
 ) -> None:
     async with site.browser() as browser:
@@ -287,7 +287,7 @@ async def test_sign_in_without_a_required_scope_names_the_scope(
     assert "but this needs a token with the scopes 'tools.own'. Ask the" in unescape(told.text)
 
 
-async def test_session_ends_with_its_token(site: Site) -> None:
+async def test_browser_session_ends_with_its_token(site: Site) -> None:
     bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
     lasting = site.sessions.admit(bearer, 0)
     ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)

@@ -118,7 +118,9 @@ async def parties(
         yield a, b, c
 
 
-async def test_surplus_session_is_refused_until_another_ends(open_gateway: OpenGateway) -> None:
+async def test_session_beyond_the_maximum_is_refused_until_another_ends(
+    open_gateway: OpenGateway,
+) -> None:
     async with parties(open_gateway(), 2, session_idle_s=0.5) as (first_party, two, three):
         started = [
             (await response.client.post(response.url, json=HELLO)).status_code
@@ -144,7 +146,7 @@ async def test_one_caller_cannot_use_all_sessions(open_gateway: OpenGateway) -> 
     assert [200] == others
 
 
-async def test_session_in_use_is_kept_and_ended_sessions_do_not_count(
+async def test_new_session_ends_an_idle_session_of_the_same_caller(
     open_gateway: OpenGateway,
 ) -> None:
     async with parties(open_gateway(), 4) as (caller, _, _):
@@ -169,7 +171,7 @@ class Collector(logging.Handler):
         self.written.append(record)
 
 
-def test_flood_causes_few_log_records() -> None:
+def test_flood_of_requests_causes_few_log_records() -> None:
     """A client that causes a log line with each request must not fill the disk."""
     handler = Collector()
     limit_log(handler)
@@ -180,7 +182,7 @@ def test_flood_causes_few_log_records() -> None:
     assert 100 <= len(handler.written) < 1000
 
 
-async def test_record_of_sessions_is_bounded() -> None:
+async def test_number_of_recorded_sessions_is_limited() -> None:
     """Most sessions end by themselves, and their callers never return."""
     names = count()
 

@@ -63,7 +63,7 @@ async def service() -> AsyncIterator[Service]:
         yield new_service
 
 
-async def test_requests_are_refused_after_the_delay() -> None:
+async def test_requests_are_refused_after_the_shutdown_delay() -> None:
     async with service() as drained:
         before = await drained.http.get("/more")
         drained.drain.begin()
@@ -85,7 +85,7 @@ async def test_requests_are_refused_after_the_delay() -> None:
     assert (False, True) == (was_over, drained.drain.is_over)
 
 
-async def test_running_call_and_its_session_are_waited_for() -> None:
+async def test_shutdown_waits_for_a_running_call_and_accepts_its_session() -> None:
     """The call may wait for input from its client."""
     async with service() as drained, asyncio.TaskGroup() as tasks:
         held_call = tasks.create_task(drained.http.post("/mcp", content=b"call", headers=SESSION))
@@ -104,7 +104,7 @@ async def test_running_call_and_its_session_are_waited_for() -> None:
     assert ("done", "close") == (done.text, done.headers["connection"])
 
 
-async def test_stream_ends_cleanly_at_shutdown() -> None:
+async def test_open_stream_ends_cleanly_at_shutdown() -> None:
     async with service() as drained, asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(drained.http.get("/mcp"))
         await drained.begun.wait()

@@ -75,7 +75,9 @@ async def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, m
     assert (version >= "2026") == (mode == "auto")
 
 
-async def test_servers_run_one_after_another_in_one_loop(open_gateway: OpenGateway) -> None:
+async def test_http_servers_run_one_after_another_in_one_event_loop(
+    open_gateway: OpenGateway,
+) -> None:
     """A cancelled server must not leave a listener whose file descriptor the next one reuses."""
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     tool_names: list[str] = []
@@ -180,7 +182,7 @@ def test_public_address_requires_a_token() -> None:
     assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token
 
 
-def test_token_is_not_shown_in_messages() -> None:
+def test_error_messages_do_not_show_the_token() -> None:
     with pytest.raises(ConfigError) as caught:
         HttpOptions(token=TOKEN.encode())  # type: ignore[arg-type]  # (the point)
 
@@ -194,7 +196,7 @@ def test_loopback_addresses_are_recognized() -> None:
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))
 
 
-async def test_used_port_is_reported(open_gateway: OpenGateway) -> None:
+async def test_server_reports_a_port_that_is_already_used(open_gateway: OpenGateway) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -222,7 +224,7 @@ async def test_listed_hosts_and_origins_are_accepted(open_gateway: OpenGateway) 
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
     ],
 )
-async def test_metrics_require_token_and_scope(
+async def test_metrics_page_requires_a_token_with_the_metrics_scope(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
     """Metrics name tools and servers of all tenants."""

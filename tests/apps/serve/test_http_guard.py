@@ -96,7 +96,7 @@ async def test_every_route_except_liveness_requires_a_credential(
 
 
 @pytest.mark.parametrize(("options", "with_api", "with_metrics"), COMBINATIONS)
-async def test_valid_credential_is_accepted_everywhere(
+async def test_valid_token_is_accepted_by_every_route(
     open_gateway: OpenGateway, options: HttpOptions, *, with_api: bool, with_metrics: bool
 ) -> None:
     app = build_app(open_gateway(), options, with_api=with_api, with_metrics=with_metrics)
@@ -111,7 +111,7 @@ async def test_valid_credential_is_accepted_everywhere(
     assert with_metrics == (("GET", "/metrics", 200) in answers)
 
 
-async def test_credential_without_rights_is_refused_where_rights_are_needed(
+async def test_token_without_rights_is_refused_where_rights_are_needed(
     open_gateway: OpenGateway,
 ) -> None:
     app = build_app(open_gateway(), HttpOptions(tokens=TOKENS, hosts=("gw.example",)))
@@ -145,7 +145,7 @@ async def test_credential_without_rights_is_refused_where_rights_are_needed(
         "localhost:\xb2", "gw.example:9000", "listed.example:8",
     ],
 )  # fmt: skip
-async def test_host_with_the_right_beginning_is_refused(
+async def test_host_name_that_only_starts_like_an_own_name_is_refused(
     open_gateway: OpenGateway, host: str
 ) -> None:
     """The guard parses the header into a name and a numeric port."""
@@ -166,7 +166,7 @@ async def test_host_with_the_right_beginning_is_refused(
         "http://gw.example:8930", "https://app.example.evil", "https://app.example:444", "file://",
     ],
 )  # fmt: skip
-async def test_origins_of_other_ports_and_names_are_refused(
+async def test_origins_with_other_ports_or_host_names_are_refused(
     open_gateway: OpenGateway, origin: str
 ) -> None:
     """Other programs may serve pages on other ports of this machine."""

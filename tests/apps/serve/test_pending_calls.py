@@ -89,7 +89,9 @@ async def test_tool_asks_the_client_of_its_call(
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_prompt_asks_the_client(open_fixture_gateway: Make, mode: str, over: str) -> None:
+async def test_server_of_a_prompt_asks_the_client_for_input(
+    open_fixture_gateway: Make, mode: str, over: str
+) -> None:
     async with Desk().client(mcp_server(open_fixture_gateway(over)), mode) as client:
         (message,) = (await client.get_prompt("fixture/test_input_required_result_prompt")).messages
 
@@ -124,7 +126,7 @@ async def test_session_client_without_the_capability_gets_an_error(
     assert "the client does not support it" in text_of(result)
 
 
-async def test_session_client_without_the_capability_gets_a_prompt_error(
+async def test_session_client_without_the_capability_gets_an_error_for_a_prompt(
     open_fixture_gateway: Make,
 ) -> None:
     async with Client(mcp_server(open_fixture_gateway("object")), mode="legacy") as client:
@@ -147,7 +149,7 @@ async def test_stateless_client_without_the_capability_gets_an_error(
     assert "elicitation" in of_prompt.error.message
 
 
-async def test_stateless_server_knows_the_capabilities_of_the_client(
+async def test_upstream_server_sees_the_capabilities_of_the_stateless_client(
     open_fixture_gateway: Make,
 ) -> None:
     server = mcp_server(open_fixture_gateway("modern"))
@@ -209,7 +211,7 @@ async def test_call_token_is_valid_once_and_for_its_call(
     assert "accept" in text_of(done)
 
 
-async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> None:
+async def test_input_that_the_client_omits_is_requested_again(open_fixture_gateway: Make) -> None:
     async with Desk().client(mcp_server(open_fixture_gateway("modern"))) as client:
         latest = await first_round(client)
         (key,) = latest.input_requests or {}
@@ -225,7 +227,7 @@ async def test_missing_input_is_requested_again(open_fixture_gateway: Make) -> N
     assert "accept" in text_of(done)
 
 
-async def test_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
+async def test_waiting_call_of_a_lost_client_times_out(open_gateway: OpenGateway) -> None:
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
     async with Desk().client(mcp_server(gateway)) as client:
@@ -242,7 +244,9 @@ async def try_without_end(client: Client) -> None:
 
 
 @pytest.mark.parametrize("over", UPSTREAMS)
-async def test_refusal_of_the_client_ends_the_call(open_fixture_gateway: Make, over: str) -> None:
+async def test_call_fails_if_the_client_refuses_the_request_for_input(
+    open_fixture_gateway: Make, over: str
+) -> None:
 
     async def refuse(context: object, params: types.ElicitRequestParams) -> Any:
         return types.ErrorData(code=-1, message="not today")
@@ -265,7 +269,7 @@ SHELF = (
 @pytest.mark.parametrize(
     ("action", "answer"), [("accept", "called wipe"), ("decline", "'wipe' was not approved")]
 )
-async def test_person_approves_destructive_calls(
+async def test_client_is_asked_to_approve_destructive_calls(
     open_gateway: OpenGateway, mode: str, action: Any, answer: str
 ) -> None:
     questions: list[str] = []

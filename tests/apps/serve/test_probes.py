@@ -32,7 +32,7 @@ async def probe_client(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
         yield http
 
 
-async def test_readiness_follows_the_first_index(open_gateway: OpenGateway) -> None:
+async def test_server_is_ready_after_the_first_index_build(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("get_weather", "Tell the weather."),))
     async with probe_client(gateway) as http:
         alive, first = await http.get("/livez"), await http.get("/readyz")

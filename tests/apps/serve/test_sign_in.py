@@ -137,7 +137,7 @@ async def test_users_sign_in_and_out_at_any_replica(team: Team) -> None:
     assert back.startswith(f"{PAGE}/callback?")
 
 
-async def test_session_replaces_the_token(team: Team) -> None:
+async def test_browser_session_replaces_the_token_on_the_sign_in_page(team: Team) -> None:
     sessions = Sessions(HTTP)
     session = sessions.admit(TOKENS[0], 0)
     async with team.browser(sessions=sessions) as browser:
@@ -204,7 +204,7 @@ async def test_sign_in_starts_only_for_users_and_on_own_pages(
     assert token not in response.text
 
 
-async def test_sign_in_requires_the_current_scope_of_the_server(team: Team) -> None:
+async def test_server_sign_in_requires_the_current_scope_of_the_server(team: Team) -> None:
     gateway = team.gateways[0]
     address = await gateway.user_sign_ins.begin("srv", ADA)
 
@@ -216,7 +216,7 @@ async def test_sign_in_requires_the_current_scope_of_the_server(team: Team) -> N
         await gateway.user_sign_ins.begin("srv", ADA)
 
 
-async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
+async def test_sign_in_page_escapes_the_server_name_in_its_address(team: Team) -> None:
     page = await team.browser().get(f"{ROOT}/sign-in/%3Cscript%3E")
     told = await team.browser().post(
         f"{ROOT}/sign-in/%3Cscript%3E", data={"token": "token-of-ada", "action": "sign_in"}
@@ -227,7 +227,9 @@ async def test_server_name_in_the_address_is_escaped(team: Team) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
-async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, mode: str) -> None:
+async def test_client_that_can_open_addresses_signs_in_during_the_call(
+    team: Team, mode: str
+) -> None:
     """The call continues after the sign-in.
 
     Clients that cannot open addresses get the address in an error.
@@ -253,7 +255,7 @@ async def test_client_that_opens_addresses_signs_in_during_the_call(team: Team, 
 
 
 @pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_serve_options_know_the_sign_in_address_or_warn(
+def test_serve_derives_the_sign_in_address_or_warns(
     host: str, says: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entry = {"url": "https://srv.example/mcp", "auth": {"type": "oauth", "per_user": True}}

@@ -41,7 +41,7 @@ async def repair_all(*items: Item) -> list[Item]:
         (r"\\ud800 \udc00", "\\ud800 ?"),
     ],
 )
-async def test_lone_surrogates_are_repaired(written: str, received: str) -> None:
+async def test_messages_with_lone_surrogates_are_repaired(written: str, received: str) -> None:
     """The SDK would drop such a message, and its sender would wait forever."""
     refused = read(REQUEST % written)
     assert isinstance(refused, ValidationError)
@@ -53,7 +53,7 @@ async def test_lone_surrogates_are_repaired(written: str, received: str) -> None
     assert (7, {"q": received}) == (item.message.id, item.message.params)
 
 
-async def test_other_items_are_unchanged() -> None:
+async def test_repair_keeps_other_messages_and_errors() -> None:
     good = read(REQUEST % "mail")
     items = (good, read("garbage"), read(r'{"id": "\ud800"}'), read("[]"), OSError("gone"))
 

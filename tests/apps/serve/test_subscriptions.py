@@ -79,7 +79,7 @@ async def list_all(client: Client) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_stateless_client_is_notified_of_a_list_on_its_stream(
+async def test_stateless_client_is_notified_of_a_changed_list_on_its_stream(
     open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
     async with stream_client(open_fixture_gateway(over)) as client:
@@ -98,7 +98,7 @@ async def test_stateless_client_is_notified_of_a_list_on_its_stream(
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("kind", list(CHANGES))
-async def test_session_client_is_notified_of_a_list(
+async def test_session_client_is_notified_of_a_changed_list(
     open_fixture_gateway: Make, over: str, kind: str
 ) -> None:
     listener = Listener()
@@ -112,7 +112,7 @@ async def test_session_client_is_notified_of_a_list(
     assert can.list_changed
 
 
-async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
+async def test_change_of_an_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -> None:
     """A suspicious tool is not listed. When it is no longer suspicious, the list changes."""
     gateway = open_gateway((tool("a"),))
     shop = ListSource("shop", [suspicious(tool("b"))])
@@ -133,7 +133,7 @@ async def test_unlisted_tool_causes_no_notification(open_gateway: OpenGateway) -
     assert ["a", "b"] == tools
 
 
-async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> None:
+async def test_adding_a_tool_of_the_host_causes_a_notification(open_gateway: OpenGateway) -> None:
     gateway = open_gateway((tool("a"),))
     async with stream_client(gateway) as client, stream_client(gateway, "meta") as other:
         await list_all(client)
@@ -149,7 +149,9 @@ async def test_tool_of_the_host_changes_the_list(open_gateway: OpenGateway) -> N
             assert PromptsListChanged() == await anext(others)
 
 
-async def test_unsent_list_causes_no_notification(open_gateway: OpenGateway) -> None:
+async def test_change_of_a_list_that_was_not_sent_causes_no_notification(
+    open_gateway: OpenGateway,
+) -> None:
     """A client that never requested a list has no cached list to invalidate."""
     gateway = open_gateway((tool("a"),))
     async with stream_client(gateway) as client, client.listen(tools_list_changed=True) as events:
@@ -175,7 +177,7 @@ async def test_unreadable_catalog_causes_no_notification(open_gateway: OpenGatew
 
 @pytest.mark.parametrize("over", UPSTREAMS)
 @pytest.mark.parametrize("address", [PLACED, WATCHED])
-async def test_stateless_client_is_notified_of_a_resource_on_its_stream(
+async def test_stateless_client_is_notified_of_a_changed_resource_on_its_stream(
     open_fixture_gateway: Make, over: str, address: str
 ) -> None:
     async with (
@@ -237,7 +239,9 @@ async def wait_until_watched(client: Client, watched: str) -> None:
     raise AssertionError(watched)
 
 
-async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gateway: Make) -> None:
+async def test_gateway_unsubscribes_upstream_from_unwatched_resources(
+    open_fixture_gateway: Make,
+) -> None:
     gateway = open_fixture_gateway("legacy")
     async with session(gateway, Listener()) as first_client:
         async with session(gateway, Listener()) as other:
@@ -250,7 +254,9 @@ async def test_unwatched_resources_are_unsubscribed_upstream(open_fixture_gatewa
 
 
 @pytest.mark.parametrize("uri", ["test://static-binary", "test://no-such", "gateway:/no/x:y"])
-async def test_unwatchable_resource_is_refused(open_fixture_gateway: Make, uri: str) -> None:
+async def test_watching_an_unwatchable_resource_is_refused(
+    open_fixture_gateway: Make, uri: str
+) -> None:
     async with session(open_fixture_gateway("legacy"), Listener()) as client:
         with pytest.raises(MCPError) as refused:
             await client.subscribe_resource(uri)
@@ -312,7 +318,9 @@ async def test_number_of_watched_resources_is_limited(open_gateway: OpenGateway)
     end()
 
 
-async def test_hidden_resource_causes_no_notification(open_gateway: OpenGateway) -> None:
+async def test_change_of_a_hidden_resource_causes_no_notification(
+    open_gateway: OpenGateway,
+) -> None:
     """A rule may hide a resource from clients that already watch it."""
     source, paths = Reporting(), ("a:b", "c:d")
     source.tools += [thing("resource", path) for path in paths]
@@ -346,7 +354,7 @@ class SlowSession:
         await self.door.wait()
 
 
-async def test_slow_client_gets_one_notification_for_many_changes(
+async def test_slow_client_gets_one_notification_for_many_equal_changes(
     open_gateway: OpenGateway,
 ) -> None:
     """Pending notifications must not use more memory with each change."""

@@ -152,7 +152,7 @@ CHANNELS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_answers_contain_no_invisible_characters(
+async def test_answers_to_models_and_clients_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path, channel: str
 ) -> None:
     """Invisible text may contain instructions, and a lone surrogate would end the session."""
@@ -160,7 +160,7 @@ async def test_answers_contain_no_invisible_characters(
         check(await CHANNELS[channel](gateway, client))
 
 
-async def test_requests_to_clients_contain_no_invisible_characters(
+async def test_requests_for_input_contain_no_invisible_characters(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     heard: list[Any] = []

@@ -43,7 +43,7 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
         ({"Origin": "null"}, 403),
     ],
 )
-async def test_requests_of_web_pages_are_refused(
+async def test_api_refuses_foreign_host_and_origin_headers(
     empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
 ) -> None:
     """The check prevents DNS rebinding, and comes before any other check."""
@@ -78,7 +78,7 @@ async def test_app_accepts_lifespan_events(open_gateway: OpenGateway) -> None:
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
 
 
-async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClient) -> None:
+async def test_unknown_path_or_method_returns_a_problem_document(empty: httpx2.AsyncClient) -> None:
     nowhere = await empty.get("/api/nothing")
     slash = await empty.get("/api/search/tags/")
     wrong = await empty.delete("/api/entities")
@@ -92,7 +92,7 @@ async def test_unknown_paths_and_methods_return_problems(empty: httpx2.AsyncClie
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
-async def test_requests_without_a_valid_token_are_refused(
+async def test_api_refuses_requests_without_a_valid_token(
     open_gateway: OpenGateway, header: str
 ) -> None:
     """RFC 6750, section 3, requires a challenge, with an error code if a token was sent."""
@@ -118,7 +118,7 @@ async def test_requests_without_a_valid_token_are_refused(
         ((ALL_SCOPES,), [200, 201, 202]),
     ],
 )
-async def test_token_allows_the_operations_of_its_scopes(
+async def test_api_operations_require_the_scopes_of_the_token(
     mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     other = BearerToken.from_secret("other", "another-secret", ANYONE)
@@ -137,7 +137,9 @@ async def test_token_allows_the_operations_of_its_scopes(
 
 
 @pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
-async def test_body_is_not_read_without_the_required_scope(mixed: Mixed, content: bytes) -> None:
+async def test_api_does_not_read_the_body_without_the_required_scope(
+    mixed: Mixed, content: bytes
+) -> None:
     async with open_client(mixed(), scopes=()) as client:
         answer = await client.post(
             "/api/entities", content=content, headers={"Content-Type": "application/json"}
@@ -158,7 +160,7 @@ async def test_body_is_not_read_without_the_required_scope(mixed: Mixed, content
         ("POST", "/api/entities/agent:catalog/courier", 405),
     ],
 )
-async def test_responses_are_not_cached(
+async def test_api_responses_forbid_caching(
     writer: httpx2.AsyncClient, method: str, path: str, status: int
 ) -> None:
     answer = await writer.request(method, path)
@@ -202,7 +204,7 @@ print(names - {"tool-gateway"})
 """
 
 
-def test_fastapi_records_no_spans() -> None:
+def test_fastapi_records_no_telemetry_spans() -> None:
     """FastAPI would record messages of exceptions, which may contain a secret."""
     done = subprocess.run(
         [sys.executable, "-c", OBSERVED], capture_output=True, text=True, check=True
@@ -222,7 +224,7 @@ class Endless:
         raise AssertionError
 
 
-async def test_slow_request_times_out(mixed: Mixed) -> None:
+async def test_slow_api_request_times_out(mixed: Mixed) -> None:
     async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
@@ -230,7 +232,7 @@ async def test_slow_request_times_out(mixed: Mixed) -> None:
     assert "1" == answer.headers["retry-after"]
 
 
-async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
+async def test_api_of_a_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     await gateway.aclose()
     async with open_client(gateway) as client:
@@ -251,7 +253,7 @@ async def test_closed_gateway_returns_503(open_gateway: OpenGateway) -> None:
         (ValueError("message"), 500, False),
     ],
 )
-def test_only_messages_of_gateway_errors_are_shown(
+def test_api_shows_only_messages_of_gateway_errors(
     error: Exception, status: int, is_shown: bool
 ) -> None:
     """Gateway errors contain no secret and no query. Other exceptions may contain anything."""

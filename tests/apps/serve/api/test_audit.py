@@ -50,7 +50,7 @@ async def test_audit_log_is_read_in_pages_with_the_scope(
     assert ([], 0) == (later.json()["rows"], later.json()["next"])
 
 
-async def test_caller_with_a_tenant_reads_only_its_rows(
+async def test_caller_with_a_tenant_reads_only_audit_rows_of_its_tenant(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """With the scope `audit:read:all`, the caller reads all rows.
@@ -84,7 +84,7 @@ async def test_caller_with_a_tenant_reads_only_its_rows(
     assert ["acme", "acme", "globex"] == tenants["both"] == tenants["host"]
 
 
-async def test_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:
+async def test_reading_a_missing_audit_log_returns_404(open_gateway: OpenGateway) -> None:
     async with open_client(open_gateway(), scopes=[AUDIT]) as client:
         answer = await client.get("/api/audit")
 

@@ -114,7 +114,9 @@ def _by_name(parameters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{parameter['in']}:{parameter['name']}": parameter for parameter in parameters}
 
 
-async def test_document_keeps_its_contract(open_gateway: OpenGateway) -> None:
+async def test_openapi_document_stays_compatible_with_the_stored_one(
+    open_gateway: OpenGateway,
+) -> None:
     http = HttpOptions(token=SECRET)
     async with open_client(open_gateway(), http) as client:
         headers = {"Authorization": f"Bearer {SECRET}"}
@@ -159,7 +161,7 @@ EDITS: Mapping[str, Edit] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_comparison_finds_the_loss(name: str) -> None:
+def test_comparison_finds_each_incompatible_change(name: str) -> None:
     edited = deepcopy(CONTRACT)
     EDITS[name](edited)
 

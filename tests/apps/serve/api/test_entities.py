@@ -64,7 +64,7 @@ async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIter
         cursor = page.json()["metadata"]["nextCursor"]
 
 
-async def test_entity_is_added_changed_and_removed(writer: AsyncClient) -> None:
+async def test_api_adds_changes_and_removes_an_entity(writer: AsyncClient) -> None:
     created = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
     place = created.headers["location"]
     again = await writer.post(ROOT, json={"kind": "agent", "name": "night owl"})
@@ -106,7 +106,9 @@ async def test_put_adds_a_missing_entity(writer: AsyncClient) -> None:
     }
 
 
-async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient) -> None:
+async def test_entities_that_a_server_lists_cannot_be_replaced_or_removed(
+    client: AsyncClient,
+) -> None:
     tool = await client.get(f"{ROOT}/mail/send_email")
     server = await client.get(f"{ROOT}/server:mail")
     refused = [
@@ -122,7 +124,7 @@ async def test_listed_entities_cannot_be_replaced_or_removed(client: AsyncClient
     }
 
 
-async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
+async def test_tools_that_a_server_lists_can_be_disabled_and_tagged(mixed: Mixed) -> None:
     """The changes apply at once and also after a restart. Other tools stay unchanged."""
     entity_path = f"{ROOT}/mail/send_email"
     async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
@@ -146,7 +148,7 @@ async def test_listed_tools_can_be_disabled_and_tagged(mixed: Mixed) -> None:
     assert (["old"], ["billing"]) == (response["hints"]["tags"], response["scopes"])
 
 
-async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
+async def test_patch_sets_and_removes_examples(mixed: Mixed) -> None:
     search_body = {"query": "freezing", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
@@ -164,7 +166,7 @@ async def test_examples_can_be_set_and_removed(mixed: Mixed) -> None:
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
+async def test_patch_sets_and_removes_the_search_text(mixed: Mixed) -> None:
     search_body = {"query": "thermostat", "ranking": "lexical"}
     for key in ("mail/send_email", "agent:catalog/courier"):
         gateway = mixed()
@@ -188,7 +190,7 @@ async def test_search_text_can_be_set_and_removed(mixed: Mixed) -> None:
         assert key.rpartition("/")[2] not in lost.text
 
 
-async def test_patch_replaces_only_the_given_fields_of_an_entry(full: Gateway) -> None:
+async def test_patch_changes_only_the_given_fields_of_an_entity(full: Gateway) -> None:
     entity_path = f"{ROOT}/agent:catalog/courier"
     async with open_client(full, scopes=(WRITE, "billing")) as client:
         tagged = (await client.patch(entity_path, json={"tags": ["post"]})).json()
@@ -224,7 +226,9 @@ async def test_entity_pages_contain_each_entity_once(client: AsyncClient) -> Non
         ("/api/skills/search", {"q": "ada"}),
     ],
 )
-async def test_pages_skip_hidden_entities(full: Gateway, path: str, asked: dict[str, str]) -> None:
+async def test_entity_pages_skip_hidden_entities(
+    full: Gateway, path: str, asked: dict[str, str]
+) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full, scopes=()) as client:
         cut = [page async for page in pages(client, path, limit=2, **asked)]
@@ -238,7 +242,9 @@ async def test_pages_skip_hidden_entities(full: Gateway, path: str, asked: dict[
     assert not any("secret" in key for key in every)
 
 
-async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -> None:
+async def test_adding_and_removing_entities_between_pages_does_not_move_others(
+    full: Gateway,
+) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full) as client:
         whole = ids(await client.get("/api/skills/search", params={"q": "ada"}), "entities")
@@ -256,7 +262,7 @@ async def test_changes_between_pages_do_not_move_other_entities(full: Gateway) -
 
 
 @pytest.mark.parametrize("path", [ROOT, "/api/servers", "/api/agents", "/api/skills/search?q=a"])
-async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
+async def test_invalid_page_cursor_is_refused(full: Gateway, path: str) -> None:
     await full.catalog.put(*MANY)
     async with open_client(full) as client:
         page = await client.get("/api/agents", params={"query": "a", "limit": 1})
@@ -308,7 +314,7 @@ async def test_invalid_cursor_is_refused(full: Gateway, path: str) -> None:
         ("skills/search?q=letter&tags=absent", []),
     ],
 )
-async def test_lists_match_the_text_literally(
+async def test_entity_lists_match_the_query_text_literally(
     client: AsyncClient, asked: str, expected: list[str]
 ) -> None:
     response = await client.get(f"/api/{asked}")
@@ -319,7 +325,7 @@ async def test_lists_match_the_text_literally(
     assert mode == response.json()["search_mode"]
 
 
-async def test_skills_are_ordered_by_the_matching_field(full: Gateway) -> None:
+async def test_skills_are_ordered_by_the_fields_that_match(full: Gateway) -> None:
     """The scores are 0.5 for the name, 0.3 description, 0.2 tag and 0.1 metadata.
 
     Equal scores are ordered by id.
@@ -361,7 +367,7 @@ async def test_callers_cannot_write_entities_that_they_could_not_read(
         assert put.content == new.content
 
 
-async def test_writing_requires_the_scope(full: Gateway) -> None:
+async def test_writing_entities_requires_the_write_scope(full: Gateway) -> None:
     async with open_client(full, scopes=()) as client:
         read = await client.get(COURIER)
         refused = [
@@ -375,7 +381,7 @@ async def test_writing_requires_the_scope(full: Gateway) -> None:
     assert {403} == {response.status_code for response in refused}
 
 
-async def test_concurrent_changes_are_both_applied(client: AsyncClient) -> None:
+async def test_two_concurrent_patches_are_both_applied(client: AsyncClient) -> None:
     await asyncio.gather(
         client.patch(COURIER, json={"status": "draft"}),
         client.patch(COURIER, json={"enabled": False}),
@@ -397,7 +403,7 @@ async def test_beta_entities_are_listed_and_found(client: AsyncClient) -> None:
     assert "beta" in document["components"]["schemas"]["EntityView"]["properties"]["status"]["enum"]
 
 
-async def test_put_refuses_too_large_metadata(client: AsyncClient) -> None:
+async def test_put_refuses_metadata_that_is_too_large(client: AsyncClient) -> None:
     answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])
@@ -419,7 +425,7 @@ NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
 
 
 def unused_ids(key: str) -> st.SearchStrategy[str]:
-    """Generate ids that do not exist, in the namespace of *key* and in empty ones."""
+    """Generate unknown ids of the kind of *key*, in namespaces in use and in empty ones."""
     head, slash, _ = key.rpartition("/")
     kind, colon, _ = head.rpartition(":")
     others = st.sampled_from(["catalog", "cellar"]) | NAMES.map("no-{}".format)
@@ -498,7 +504,7 @@ def test_hidden_id_is_answered_like_an_unknown_id(mixed: Mixed) -> None:
     assert {entry.id: entry for entry in entries} == stored
 
 
-async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -> None:
+async def test_caller_adds_entities_only_to_namespaces_it_sees_completely(full: Gateway) -> None:
     await full.catalog.put(Entry(kind="recipe", namespace="kitchen", name="soup"))
     async with open_client(full, scopes=(WRITE,)) as client, open_client(full) as guest:
         answers = [
@@ -516,7 +522,7 @@ async def test_adding_an_entity_requires_sight_of_its_namespace(full: Gateway) -
     assert 201 == late.status_code
 
 
-async def test_patch_keeps_metadata_that_a_rule_hides(full: Gateway) -> None:
+async def test_patch_keeps_metadata_that_a_rule_hides_from_the_client(full: Gateway) -> None:
     """The stored entry stays complete, although the client that changes it sees only a part."""
     tools = [{"name": "burn_letter"}, {"name": "send_letter"}]
     entry = Entry(kind="server", name="desk", metadata={"tools": tools})

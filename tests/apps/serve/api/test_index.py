@@ -75,7 +75,7 @@ async def test_index_status_shows_a_build_in_progress(
     assert (80, 80, []) == (whole["entities"], whole["vectors"], whole["diagnostics"])
 
 
-async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) -> None:
+async def test_index_status_shows_failure_details_only_to_administrators(mixed: Mixed) -> None:
     gateway = mixed()
     broken = ListSource("broken")
     broken.fail_with = OSError()
@@ -91,7 +91,7 @@ async def test_failure_details_are_shown_only_to_administrators(mixed: Mixed) ->
     assert more.json()["details"][0].startswith("source_load_failed: ")
 
 
-async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
+async def test_index_rebuild_runs_in_the_background(mixed: Mixed) -> None:
     gateway = mixed()
     before = gateway.index_builds
     async with open_client(gateway) as client:
@@ -103,7 +103,7 @@ async def test_rebuild_runs_in_the_background(mixed: Mixed) -> None:
     assert gateway.index_builds > before
 
 
-async def test_status_does_not_wait_for_a_running_build(mixed: Mixed) -> None:
+async def test_index_status_does_not_wait_for_a_running_build(mixed: Mixed) -> None:
     gateway = mixed()
     async with open_client(gateway) as client:
         await until(client, "/api/index", "rebuilding", value=False)

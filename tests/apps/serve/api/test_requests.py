@@ -36,7 +36,7 @@ async def pieces() -> AsyncIterator[bytes]:
         (b'{"query": "x"}', "Application/JSON; charset=utf-8", (200, None)),
     ],
 )
-async def test_body_must_be_json_of_limited_size(
+async def test_request_body_must_be_json_of_limited_size(
     empty: AsyncClient, content: Any, media: str, expected: tuple[int, str | None]
 ) -> None:
     answer = await empty.post(SEARCH, content=content, headers={"Content-Type": media})
@@ -70,7 +70,7 @@ async def test_validation_errors_name_the_field_without_its_value(
     assert "where" not in answer.json()["errors"][0]["detail"]
 
 
-async def test_integer_may_be_written_as_a_float(empty: AsyncClient) -> None:
+async def test_request_may_write_an_integer_as_a_float(empty: AsyncClient) -> None:
     """JSON Schema counts 36.0 as an integer."""
     whole = await empty.post(SEARCH, json={"query": "x", "max_results": 36.0})
     half = await empty.post(SEARCH, json={"query": "x", "max_results": 36.5})
@@ -78,7 +78,7 @@ async def test_integer_may_be_written_as_a_float(empty: AsyncClient) -> None:
     assert (200, 422) == (whole.status_code, half.status_code)
 
 
-async def test_number_of_validation_errors_is_limited(empty: AsyncClient) -> None:
+async def test_response_lists_a_limited_number_of_validation_errors(empty: AsyncClient) -> None:
     answer = await empty.post(SEARCH, json={f"a{number}": 1 for number in range(100)})
 
     assert 20 == len(answer.json()["errors"])
@@ -99,7 +99,7 @@ def nested(depth: int) -> str:
         ('{"kind": "agent", "name": "x", "metadata": {"a": [-Infinity]}}', (400, "not_json")),
     ],
 )
-async def test_free_form_metadata_has_limited_depth(
+async def test_nesting_depth_of_metadata_is_limited(
     empty: AsyncClient, body: str, expected: tuple[int, str]
 ) -> None:
     answer = await empty.post("/api/entities", content=body, headers=JSON)
@@ -118,7 +118,9 @@ async def test_free_form_metadata_has_limited_depth(
         ("kind=Agent", "?kind"),
     ],
 )
-async def test_unknown_parameters_are_refused(empty: AsyncClient, query: str, where: str) -> None:
+async def test_unknown_query_parameters_are_refused(
+    empty: AsyncClient, query: str, where: str
+) -> None:
     """A misspelt filter would otherwise be ignored."""
     answer = await empty.get(f"/api/entities?{query}")
 

@@ -48,7 +48,7 @@ def ids(answer: Any, group: str = "results") -> list[str]:
     return [item["id"] for item in answer[group]]
 
 
-async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
+async def test_search_groups_contain_the_entities_of_the_ranking(full: Gateway) -> None:
     answer = await found(full, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
@@ -66,7 +66,7 @@ async def test_groups_contain_the_ranked_entities(full: Gateway) -> None:
     assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
 
 
-async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
+async def test_search_rows_have_the_field_names_of_mcp_registries(full: Gateway) -> None:
     answer = await found(full, {"query": "e-mail courier letter writing server"})
     courier = next(agent for agent in answer["agents"] if agent["agent_name"] == "Courier")
     letter = answer["skills"][0]
@@ -84,7 +84,7 @@ async def test_rows_have_the_field_names_of_registries(full: Gateway) -> None:
     assert "/mail" == answer["tools"][0]["server_path"]
 
 
-async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
+async def test_agent_row_contains_the_complete_agent_card(full: Gateway) -> None:
     answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
     cards = {agent["agent_name"]: agent["agent_card"] for agent in answer["agents"]}
 
@@ -97,7 +97,9 @@ async def test_agent_row_contains_the_complete_card(full: Gateway) -> None:
     assert cards.get("Courier") is None
 
 
-async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> None:
+async def test_search_adds_tools_of_a_matched_server_that_contain_query_words(
+    full: Gateway,
+) -> None:
     answer = await found(full, {"query": "mail server: read e-mail", "max_results": 3})
     server = answer["servers"][0]
 
@@ -111,7 +113,7 @@ async def test_matched_server_adds_its_tools_with_query_words(full: Gateway) -> 
     assert len({matching_tool["id"] for matching_tool in answer["tools"]}) == len(answer["tools"])
 
 
-async def test_described_server_adds_its_tools(full: Gateway) -> None:
+async def test_search_adds_tools_that_the_metadata_of_a_server_describes(full: Gateway) -> None:
     create = {"name": "open_issue", "description": "Open an issue.", "schema": {"type": "object"}}
     await full.catalog.put(
         Entry(kind="server", name="hub", description="Issues.", metadata={"tools": [create]})
@@ -140,7 +142,7 @@ async def put_datasets(gateway: Gateway, count: int) -> None:
 
 @pytest.mark.parametrize("ranking", get_args(RankingPolicy))
 @pytest.mark.parametrize("count", [1, 2, 3])
-async def test_search_keeps_weak_candidates_while_all_fit(
+async def test_search_returns_low_scores_if_all_candidates_fit(
     full: Gateway, ranking: str, count: int
 ) -> None:
     await put_datasets(full, count)
@@ -154,7 +156,7 @@ async def test_search_keeps_weak_candidates_while_all_fit(
     assert 0.0 in scores or {1.0} == scores
 
 
-async def test_legacy_search_keeps_weak_candidates(full: Gateway) -> None:
+async def test_legacy_search_returns_low_scores(full: Gateway) -> None:
     await put_datasets(full, 6)
 
     answer = await found(
@@ -167,7 +169,7 @@ async def test_legacy_search_keeps_weak_candidates(full: Gateway) -> None:
 
 
 @pytest.mark.parametrize(("least", "is_full"), [(0.0, True), (1.0, False)])
-async def test_search_keeps_weak_candidates_with_enough_confidence(
+async def test_search_returns_low_scores_that_reach_min_confidence(
     mixed: Mixed, tmp_path: Path, least: float, is_full: bool
 ) -> None:
     search = SearchOptions(min_confidence=least, no_match_confidence=0)
@@ -183,7 +185,7 @@ async def test_search_keeps_weak_candidates_with_enough_confidence(
     assert is_full == (scores[-1] < 0.2)
 
 
-async def test_search_for_servers_adds_no_tools(full: Gateway) -> None:
+async def test_search_for_only_servers_adds_no_tools(full: Gateway) -> None:
     answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
 
     assert ["server:mail"] == ids(answer)
@@ -201,7 +203,7 @@ async def test_search_for_servers_adds_no_tools(full: Gateway) -> None:
         (["prompt"], set()),
     ],
 )
-async def test_kinds_are_accepted_under_both_names(
+async def test_search_accepts_kinds_under_gateway_and_registry_names(
     full: Gateway, types: list[str], expected: set[str]
 ) -> None:
     body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
@@ -246,7 +248,7 @@ async def test_search_hides_drafts_deprecated_and_disabled_entities(
 
 
 @pytest.mark.parametrize("flag", HIDDEN)
-async def test_each_flag_includes_one_status(full: Gateway, flag: str) -> None:
+async def test_each_include_flag_adds_entities_of_one_status(full: Gateway, flag: str) -> None:
     body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
     answer = await found(full, {**body, "max_results": 50})
 
@@ -257,7 +259,7 @@ async def test_each_flag_includes_one_status(full: Gateway, flag: str) -> None:
     ("scopes", "seen"),
     [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
-async def test_search_finds_only_entities_with_the_callers_scopes(
+async def test_search_finds_only_entities_whose_scopes_the_caller_has(
     full: Gateway, scopes: tuple[str, ...], seen: bool
 ) -> None:
     answer = await found(full, {"query": "sends e-mail to debtors"}, scopes=scopes)
@@ -277,7 +279,7 @@ class ClosingEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_search_omits_an_entity_that_is_restricted_meanwhile(mixed: Mixed) -> None:
+async def test_search_omits_an_entity_that_is_restricted_during_the_search(mixed: Mixed) -> None:
     embedder = ClosingEmbedder()
     gateway = mixed(embedder=embedder)
     await gateway.catalog.put(*ENTRIES)
@@ -289,7 +291,7 @@ async def test_search_omits_an_entity_that_is_restricted_meanwhile(mixed: Mixed)
     assert "agent:catalog/courier" not in ids(answer)
 
 
-async def test_search_answers_with_lone_surrogates(mixed: Mixed) -> None:
+async def test_search_response_repairs_lone_surrogates(mixed: Mixed) -> None:
     """UTF-8 cannot encode a lone surrogate, but the host's texts may contain one."""
     gateway = mixed()
     odd = tool("fold_letter", "Fold a letter \ud800.")
@@ -339,18 +341,18 @@ async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> N
         ("graph", "legacy", "legacy"),
     ],
 )
-def test_default_ranking_follows_the_setting(
+def test_default_ranking_follows_strategy_and_fusion_method(
     mixed: Mixed, strategy: str, fusion: str, expected: str
 ) -> None:
     assert expected == default_ranking(fusion, mixed(strategy=strategy))
 
 
-def test_unknown_fusion_is_refused_at_the_start(mixed: Mixed) -> None:
+def test_unknown_fusion_method_is_refused(mixed: Mixed) -> None:
     with pytest.raises(ConfigError, match="rrf or legacy"):
         default_ranking("best", mixed())
 
 
-async def test_search_without_vectors_is_lexical(mixed: Mixed) -> None:
+async def test_search_without_vectors_ranks_by_words(mixed: Mixed) -> None:
     answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
 
     assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
@@ -364,7 +366,7 @@ async def test_search_falls_back_to_words_if_embedding_fails(mixed: Mixed) -> No
     assert {"embed"} == {diagnostic["stage"] for diagnostic in answer["diagnostics"]}
 
 
-async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
+async def test_receipt_contains_only_hashes_of_request_and_result(client: AsyncClient) -> None:
     queries = ("send an e-mail", "send an e-mail", "soup")
     answers = [(await client.post(SEARCH, json={"query": query})).json() for query in queries]
     first, two, three = (query["discovery_receipt"] for query in answers)
@@ -381,7 +383,7 @@ async def test_receipt_contains_only_hashes(client: AsyncClient) -> None:
     assert datetime.fromisoformat(first["time"]).utcoffset() is not None
 
 
-async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
+async def test_receipt_reports_a_search_without_results(full: Gateway) -> None:
     """The receipt's confidence must not be 100 % for a nonsense query."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
     answer = await found(full, body)
@@ -390,13 +392,13 @@ async def test_receipt_reports_an_empty_result(full: Gateway) -> None:
     assert "no_match" == answer["discovery_receipt"]["stop_reason"]
 
 
-async def test_tags_are_counted_for_visible_entities(client: AsyncClient) -> None:
+async def test_tag_counts_include_only_visible_entities(client: AsyncClient) -> None:
     counts = {"kitchen": 1, "mail": 1, "prod": 1}
 
     assert {"tags": [*counts], "counts": counts} == (await client.get("/api/search/tags")).json()
 
 
-async def test_virtual_server_row_lists_its_backends(mixed: Mixed) -> None:
+async def test_row_of_a_virtual_server_lists_its_backend_servers(mixed: Mixed) -> None:
     gateway = mixed()
     gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
@@ -411,7 +413,7 @@ async def test_virtual_server_row_lists_its_backends(mixed: Mixed) -> None:
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
 
 
-async def test_explain_adds_the_scoring(full: Gateway) -> None:
+async def test_explain_adds_the_parts_of_each_score(full: Gateway) -> None:
     body = {"query": "send e-mail", "ranking": "hybrid"}
     plain = await found(full, body)
     answer = await found(full, {**body, "explain": True})

@@ -45,7 +45,7 @@ async def test_api_and_mcp_share_a_port(mixed: Mixed) -> None:
         assert (404, True) == (door.status_code, "/openapi.json" in door.json()["detail"])
 
 
-async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None:
+async def test_schemathesis_finds_no_fault_in_the_api(mixed: Mixed, tmp_path: Path) -> None:
     """Requests are generated from the OpenAPI document, with a fixed seed.
 
     Responses must follow the document, and no request may cause a server error.

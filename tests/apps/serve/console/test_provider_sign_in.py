@@ -10,7 +10,7 @@ from tests.apps.serve.console.conftest import Serve, check_access
 from tests.apps.serve.test_account import http_options
 
 
-async def test_browser_returns_signed_in_to_each_page(
+async def test_browser_returns_to_each_page_after_sign_in_at_a_provider(
     empty_gateway: Gateway, serve_console: Serve, browser: Browser, real_provider: RealProvider
 ) -> None:
     """The session cookie is SameSite=Strict, but must be sent after the provider's redirect."""

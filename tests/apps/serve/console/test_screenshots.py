@@ -74,7 +74,7 @@ async def use(gateway: Gateway, shelf: Shelf, reports: Path) -> None:
     await gateway.refresh()
 
 
-async def test_screenshots_match_the_pages(
+async def test_screenshots_match_the_console_pages(
     bridge: Bridge,
     catalog: tuple[ToolDefinition, ...],
     documents: Path,

@@ -199,7 +199,7 @@ async def test_valid_tokens_are_accepted(
     assert f"{provider.url}#ada" == bearer.caller.user == bearer.name
 
 
-async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> None:
+async def test_issuer_can_require_the_access_token_type(provider: Provider) -> None:
     """With the type `at+jwt` of RFC 9068 required, ID tokens are refused whatever their claims."""
     authenticator = Authenticator(provider.options(only_access_tokens=True))
     await authenticator.authenticate([f"Bearer {provider.token()}"])
@@ -208,7 +208,7 @@ async def test_issuer_can_require_typed_access_tokens(provider: Provider) -> Non
         await authenticator.authenticate([f"Bearer {provider.token(headers={'typ': 'JWT'})}"])
 
 
-async def test_short_key_is_refused(provider: Provider) -> None:
+async def test_token_signed_with_a_short_key_is_refused(provider: Provider) -> None:
     """RSA keys under 2048 bits can be factored."""
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505  (the point)
     provider.keys = [public_key(short, "rsa")]
@@ -219,7 +219,7 @@ async def test_short_key_is_refused(provider: Provider) -> None:
         await Authenticator(provider.options()).authenticate([f"Bearer {token}"])
 
 
-async def test_refusal_names_the_required_scope(provider: Provider) -> None:
+async def test_refusal_of_a_token_names_the_required_scope(provider: Provider) -> None:
     """The client then knows which scope to request (RFC 6750, section 3.1)."""
     authenticator = Authenticator(provider.options(required_scopes=["tools.use"]))
     await authenticator.authenticate([f"Bearer {provider.token(scope='other tools.use')}"])

@@ -80,7 +80,7 @@ async def test_resource_metadata_needs_no_token(
     assert 421 == foreign.status_code
 
 
-async def test_refusals_link_to_the_resource_metadata(
+async def test_refusals_contain_the_address_of_the_resource_metadata(
     open_gateway: OpenGateway, provider: Provider
 ) -> None:
     options = provider.options(scopes={"gw.write": ["catalog:write"]}, required_scopes=["use"])

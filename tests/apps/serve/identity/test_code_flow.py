@@ -149,7 +149,7 @@ async def test_response_of_another_provider_does_not_redeem_the_code(
     ],
     ids=["a public client", "basic", "post"],
 )
-async def test_code_is_redeemed_with_client_and_verifier(
+async def test_code_is_redeemed_with_client_credentials_and_verifier(
     provider: Provider, own: Settings, methods: list[str] | None, sent: object
 ) -> None:
     if methods:
@@ -187,7 +187,7 @@ def error(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("fail", [no_tokens, error])
-async def test_failed_redemption_names_the_provider_without_secrets(
+async def test_failed_code_redemption_names_the_provider_without_secrets(
     provider: Provider, fail: Callable[[Provider], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
