@@ -44,10 +44,10 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
     ],
 )
 async def test_api_refuses_foreign_host_and_origin_headers(
-    empty: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
+    empty_client: httpx2.AsyncClient, path: str, headers: dict[str, str], status: int
 ) -> None:
     """The check prevents DNS rebinding, and comes before any other check."""
-    answer = await empty.get(path, headers=headers)
+    answer = await empty_client.get(path, headers=headers)
 
     assert (status, "foreign") == code(answer)
 
@@ -78,11 +78,13 @@ async def test_app_accepts_lifespan_events(open_gateway: OpenGateway) -> None:
     assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
 
 
-async def test_unknown_path_or_method_returns_a_problem_document(empty: httpx2.AsyncClient) -> None:
-    nowhere = await empty.get("/api/nothing")
-    slash = await empty.get("/api/search/tags/")
-    wrong = await empty.delete("/api/entities")
-    head = await empty.head("/api/health")
+async def test_unknown_path_or_method_returns_a_problem_document(
+    empty_client: httpx2.AsyncClient,
+) -> None:
+    nowhere = await empty_client.get("/api/nothing")
+    slash = await empty_client.get("/api/search/tags/")
+    wrong = await empty_client.delete("/api/entities")
+    head = await empty_client.head("/api/health")
 
     assert (404, "unknown_path") == code(nowhere)
     assert (404, "unknown_path") == code(slash)
@@ -119,10 +121,10 @@ async def test_api_refuses_requests_without_a_valid_token(
     ],
 )
 async def test_api_operations_require_the_scopes_of_the_token(
-    mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
+    create_mail_gateway: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     other = BearerToken.from_secret("other", "another-secret", ANYONE)
-    async with open_client(mixed(), scopes=scopes, tokens=[other]) as client:
+    async with open_client(create_mail_gateway(), scopes=scopes, tokens=[other]) as client:
         answers = [
             await client.get("/api/search/tags"),
             await client.post("/api/entities", json={"kind": "agent", "name": "anybody"}),
@@ -138,9 +140,9 @@ async def test_api_operations_require_the_scopes_of_the_token(
 
 @pytest.mark.parametrize("content", [b"{", b" " * 1_500_000])
 async def test_api_does_not_read_the_body_without_the_required_scope(
-    mixed: Mixed, content: bytes
+    create_mail_gateway: Mixed, content: bytes
 ) -> None:
-    async with open_client(mixed(), scopes=()) as client:
+    async with open_client(create_mail_gateway(), scopes=()) as client:
         answer = await client.post(
             "/api/entities", content=content, headers={"Content-Type": "application/json"}
         )
@@ -161,17 +163,17 @@ async def test_api_does_not_read_the_body_without_the_required_scope(
     ],
 )
 async def test_api_responses_forbid_caching(
-    writer: httpx2.AsyncClient, method: str, path: str, status: int
+    writer_client: httpx2.AsyncClient, method: str, path: str, status: int
 ) -> None:
-    answer = await writer.request(method, path)
+    answer = await writer_client.request(method, path)
 
     assert status == answer.status_code
     assert "no-store" == answer.headers["cache-control"]
     assert "nosniff" == answer.headers["x-content-type-options"]
 
 
-async def test_405_response_lists_all_methods_of_the_path(empty: httpx2.AsyncClient) -> None:
-    answer = await empty.post("/api/entities/agent:catalog/courier")
+async def test_405_response_lists_all_methods_of_the_path(empty_client: httpx2.AsyncClient) -> None:
+    answer = await empty_client.post("/api/entities/agent:catalog/courier")
 
     assert {"DELETE", "GET", "HEAD", "PATCH", "PUT"} == set(answer.headers["allow"].split(", "))
 
@@ -224,8 +226,8 @@ class Endless:
         raise AssertionError
 
 
-async def test_slow_api_request_times_out(mixed: Mixed) -> None:
-    async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
+async def test_slow_api_request_times_out(create_mail_gateway: Mixed) -> None:
+    async with open_client(create_mail_gateway(embedder=Endless()), time_limit_s=0.05) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
     assert (503, "too_slow") == code(answer)

@@ -30,7 +30,7 @@ QUERY = "flowers measured by hand in gardens of Italy"
 GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 
 
-async def found(
+async def search_as(
     gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
 ) -> Any:
     """Return the JSON response to a search request with *body*.
@@ -48,8 +48,8 @@ def ids(answer: Any, group: str = "results") -> list[str]:
     return [item["id"] for item in answer[group]]
 
 
-async def test_search_groups_contain_the_entities_of_the_ranking(full: Gateway) -> None:
-    answer = await found(full, {"query": "send an e-mail"})
+async def test_search_groups_contain_the_entities_of_the_ranking(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
     assert {"agent:catalog/courier", "server:mail"} <= set(ids(answer))
@@ -66,8 +66,8 @@ async def test_search_groups_contain_the_entities_of_the_ranking(full: Gateway) 
     assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
 
 
-async def test_search_rows_have_the_field_names_of_mcp_registries(full: Gateway) -> None:
-    answer = await found(full, {"query": "e-mail courier letter writing server"})
+async def test_search_rows_have_the_field_names_of_mcp_registries(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "e-mail courier letter writing server"})
     courier = next(agent for agent in answer["agents"] if agent["agent_name"] == "Courier")
     letter = answer["skills"][0]
 
@@ -84,8 +84,8 @@ async def test_search_rows_have_the_field_names_of_mcp_registries(full: Gateway)
     assert "/mail" == answer["tools"][0]["server_path"]
 
 
-async def test_agent_row_contains_the_complete_agent_card(full: Gateway) -> None:
-    answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
+async def test_agent_row_contains_the_complete_agent_card(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "rail planner", "entity_types": ["a2a_agent"]})
     cards = {agent["agent_name"]: agent["agent_card"] for agent in answer["agents"]}
 
     assert cards["Rail Planner"] == {
@@ -98,9 +98,9 @@ async def test_agent_row_contains_the_complete_agent_card(full: Gateway) -> None
 
 
 async def test_search_adds_tools_of_a_matched_server_that_contain_query_words(
-    full: Gateway,
+    full_gateway: Gateway,
 ) -> None:
-    answer = await found(full, {"query": "mail server: read e-mail", "max_results": 3})
+    answer = await search_as(full_gateway, {"query": "mail server: read e-mail", "max_results": 3})
     server = answer["servers"][0]
 
     assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
@@ -113,13 +113,15 @@ async def test_search_adds_tools_of_a_matched_server_that_contain_query_words(
     assert len({matching_tool["id"] for matching_tool in answer["tools"]}) == len(answer["tools"])
 
 
-async def test_search_adds_tools_that_the_metadata_of_a_server_describes(full: Gateway) -> None:
+async def test_search_adds_tools_that_the_metadata_of_a_server_describes(
+    full_gateway: Gateway,
+) -> None:
     create = {"name": "open_issue", "description": "Open an issue.", "schema": {"type": "object"}}
-    await full.catalog.put(
+    await full_gateway.catalog.put(
         Entry(kind="server", name="hub", description="Issues.", metadata={"tools": [create]})
     )
-    servers = await found(full, {"query": "open issue", "entity_types": ["mcp_server"]})
-    tools = await found(full, {"query": "open issue", "entity_types": ["tool"]})
+    servers = await search_as(full_gateway, {"query": "open issue", "entity_types": ["mcp_server"]})
+    tools = await search_as(full_gateway, {"query": "open issue", "entity_types": ["tool"]})
 
     row = servers["servers"][0]
     assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
@@ -143,12 +145,13 @@ async def put_datasets(gateway: Gateway, count: int) -> None:
 @pytest.mark.parametrize("ranking", get_args(RankingPolicy))
 @pytest.mark.parametrize("count", [1, 2, 3])
 async def test_search_returns_low_scores_if_all_candidates_fit(
-    full: Gateway, ranking: str, count: int
+    full_gateway: Gateway, ranking: str, count: int
 ) -> None:
-    await put_datasets(full, count)
+    await put_datasets(full_gateway, count)
 
-    answer = await found(
-        full, {"query": QUERY, "entity_types": ["dataset"], "max_results": 3, "ranking": ranking}
+    answer = await search_as(
+        full_gateway,
+        {"query": QUERY, "entity_types": ["dataset"], "max_results": 3, "ranking": ranking},
     )
 
     assert count == answer["discovery_receipt"]["eligible"] == len(answer["results"])
@@ -156,11 +159,11 @@ async def test_search_returns_low_scores_if_all_candidates_fit(
     assert 0.0 in scores or {1.0} == scores
 
 
-async def test_legacy_search_returns_low_scores(full: Gateway) -> None:
-    await put_datasets(full, 6)
+async def test_legacy_search_returns_low_scores(full_gateway: Gateway) -> None:
+    await put_datasets(full_gateway, 6)
 
-    answer = await found(
-        full,
+    answer = await search_as(
+        full_gateway,
         {"query": "gardens", "entity_types": ["dataset"], "max_results": 4, "ranking": "legacy"},
     )
 
@@ -170,23 +173,23 @@ async def test_legacy_search_returns_low_scores(full: Gateway) -> None:
 
 @pytest.mark.parametrize(("least", "is_full"), [(0.0, True), (1.0, False)])
 async def test_search_returns_low_scores_that_reach_min_confidence(
-    mixed: Mixed, tmp_path: Path, least: float, is_full: bool
+    create_mail_gateway: Mixed, tmp_path: Path, least: float, is_full: bool
 ) -> None:
     search = SearchOptions(min_confidence=least, no_match_confidence=0)
     store = tmp_path / "catalog.sqlite3"
-    gateway = mixed(options=replace(PATIENT, search=search, catalog_store_path=store))
+    gateway = create_mail_gateway(options=replace(PATIENT, search=search, catalog_store_path=store))
     await put_datasets(gateway, 10)
     body = {"query": QUERY, "entity_types": ["dataset"], "max_results": 9, "ranking": "weighted"}
 
-    answer = await found(gateway, body)
+    answer = await search_as(gateway, body)
 
     scores = [result["relevance_score"] for result in answer["results"]]
     assert is_full == (9 == len(scores))
     assert is_full == (scores[-1] < 0.2)
 
 
-async def test_search_for_only_servers_adds_no_tools(full: Gateway) -> None:
-    answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
+async def test_search_for_only_servers_adds_no_tools(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"query": "mail", "entity_types": ["mcp_server"]})
 
     assert ["server:mail"] == ids(answer)
     assert [] == answer["tools"]
@@ -204,10 +207,10 @@ async def test_search_for_only_servers_adds_no_tools(full: Gateway) -> None:
     ],
 )
 async def test_search_accepts_kinds_under_gateway_and_registry_names(
-    full: Gateway, types: list[str], expected: set[str]
+    full_gateway: Gateway, types: list[str], expected: set[str]
 ) -> None:
     body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
-    answer = await found(full, body)
+    answer = await search_as(full_gateway, body)
 
     assert expected == {result["kind"] for result in answer["results"]}
     assert all(result["entity_type"] == "recipe" for result in answer["custom"])
@@ -240,17 +243,19 @@ HIDDEN = {
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy", "lexical", "strategy"])
 async def test_search_hides_drafts_deprecated_and_disabled_entities(
-    full: Gateway, ranking: str
+    full_gateway: Gateway, ranking: str
 ) -> None:
-    answer = await found(full, {"query": "agent for e-mail", "ranking": ranking})
+    answer = await search_as(full_gateway, {"query": "agent for e-mail", "ranking": ranking})
 
     assert not {*HIDDEN.values(), "agent:catalog/accountant"} & set(ids(answer))
 
 
 @pytest.mark.parametrize("flag", HIDDEN)
-async def test_each_include_flag_adds_entities_of_one_status(full: Gateway, flag: str) -> None:
+async def test_each_include_flag_adds_entities_of_one_status(
+    full_gateway: Gateway, flag: str
+) -> None:
     body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
-    answer = await found(full, {**body, "max_results": 50})
+    answer = await search_as(full_gateway, {**body, "max_results": 50})
 
     assert {HIDDEN[flag]} == set(HIDDEN.values()) & set(ids(answer))
 
@@ -260,9 +265,9 @@ async def test_each_include_flag_adds_entities_of_one_status(full: Gateway, flag
     [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
 async def test_search_finds_only_entities_whose_scopes_the_caller_has(
-    full: Gateway, scopes: tuple[str, ...], seen: bool
+    full_gateway: Gateway, scopes: tuple[str, ...], seen: bool
 ) -> None:
-    answer = await found(full, {"query": "sends e-mail to debtors"}, scopes=scopes)
+    answer = await search_as(full_gateway, {"query": "sends e-mail to debtors"}, scopes=scopes)
 
     assert seen == ("agent:catalog/accountant" in ids(answer))
 
@@ -279,30 +284,32 @@ class ClosingEmbedder(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
-async def test_search_omits_an_entity_that_is_restricted_during_the_search(mixed: Mixed) -> None:
+async def test_search_omits_an_entity_that_is_restricted_during_the_search(
+    create_mail_gateway: Mixed,
+) -> None:
     embedder = ClosingEmbedder()
-    gateway = mixed(embedder=embedder)
+    gateway = create_mail_gateway(embedder=embedder)
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
     embedder.gateway = gateway
-    answer = await found(gateway, {"query": "write and send e-mail"}, scopes=())
+    answer = await search_as(gateway, {"query": "write and send e-mail"}, scopes=())
 
     assert ids(answer)
     assert "agent:catalog/courier" not in ids(answer)
 
 
-async def test_search_response_repairs_lone_surrogates(mixed: Mixed) -> None:
+async def test_search_response_repairs_lone_surrogates(create_mail_gateway: Mixed) -> None:
     """UTF-8 cannot encode a lone surrogate, but the host's texts may contain one."""
-    gateway = mixed()
+    gateway = create_mail_gateway()
     odd = tool("fold_letter", "Fold a letter \ud800.")
     gateway.add_source(ListSource("odd", [odd], trusted=True))
-    answer = await found(gateway, {"query": "fold a letter"})
+    answer = await search_as(gateway, {"query": "fold a letter"})
 
     assert "Fold a letter ?." in [row["description"] for row in answer["tools"]]
 
 
-async def test_search_with_only_tags_lists_entities(full: Gateway) -> None:
-    answer = await found(full, {"tags": ["mail", "PROD"]})
+async def test_search_with_only_tags_lists_entities(full_gateway: Gateway) -> None:
+    answer = await search_as(full_gateway, {"tags": ["mail", "PROD"]})
 
     assert ["agent:catalog/courier"] == ids(answer)
     assert ("browse", 1.0) == (answer["search_mode"], answer["results"][0]["relevance_score"])
@@ -317,16 +324,16 @@ async def test_search_with_only_tags_lists_entities(full: Gateway) -> None:
     ],
 )
 async def test_metadata_fields_select_parts_of_the_metadata(
-    full: Gateway, fields: list[str] | None, expected: dict[str, object]
+    full_gateway: Gateway, fields: list[str] | None, expected: dict[str, object]
 ) -> None:
-    answer = await found(full, {"tags": ["prod"], "metadata_fields": fields})
+    answer = await search_as(full_gateway, {"tags": ["prod"], "metadata_fields": fields})
 
     assert expected == answer["agents"][0]["metadata"]
 
 
-async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> None:
+async def test_legacy_ranking_returns_three_results_per_kind(full_gateway: Gateway) -> None:
     flags = dict.fromkeys(HIDDEN, True)
-    async with open_client(full, fusion="legacy") as client:
+    async with open_client(full_gateway, fusion="legacy") as client:
         answer = (await client.post(SEARCH, json={"query": "agent for e-mail", **flags})).json()
 
     assert ("legacy", 3) == (answer["ranking"], len(answer["agents"]))
@@ -342,25 +349,29 @@ async def test_legacy_ranking_returns_three_results_per_kind(full: Gateway) -> N
     ],
 )
 def test_default_ranking_follows_strategy_and_fusion_method(
-    mixed: Mixed, strategy: str, fusion: str, expected: str
+    create_mail_gateway: Mixed, strategy: str, fusion: str, expected: str
 ) -> None:
-    assert expected == default_ranking(fusion, mixed(strategy=strategy))
+    assert expected == default_ranking(fusion, create_mail_gateway(strategy=strategy))
 
 
-def test_unknown_fusion_method_is_refused(mixed: Mixed) -> None:
+def test_unknown_fusion_method_is_refused(create_mail_gateway: Mixed) -> None:
     with pytest.raises(ConfigError, match="rrf or legacy"):
-        default_ranking("best", mixed())
+        default_ranking("best", create_mail_gateway())
 
 
-async def test_search_without_vectors_ranks_by_words(mixed: Mixed) -> None:
-    answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
+async def test_search_without_vectors_ranks_by_words(create_mail_gateway: Mixed) -> None:
+    answer = await search_as(
+        create_mail_gateway(strategy="graph", embedder=None), {"query": "send an e-mail"}
+    )
 
     assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
     assert {None} == {result["similarity_score"] for result in answer["results"]}
 
 
-async def test_search_falls_back_to_words_if_embedding_fails(mixed: Mixed) -> None:
-    answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
+async def test_search_falls_back_to_words_if_embedding_fails(create_mail_gateway: Mixed) -> None:
+    answer = await search_as(
+        create_mail_gateway(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"}
+    )
 
     assert "lexical-only" == answer["search_mode"]
     assert {"embed"} == {diagnostic["stage"] for diagnostic in answer["diagnostics"]}
@@ -383,10 +394,10 @@ async def test_receipt_contains_only_hashes_of_request_and_result(client: AsyncC
     assert datetime.fromisoformat(first["time"]).utcoffset() is not None
 
 
-async def test_receipt_reports_a_search_without_results(full: Gateway) -> None:
+async def test_receipt_reports_a_search_without_results(full_gateway: Gateway) -> None:
     """The receipt's confidence must not be 100 % for a nonsense query."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
-    answer = await found(full, body)
+    answer = await search_as(full_gateway, body)
 
     assert ([], 0.0) == (answer["results"], answer["confidence"])
     assert "no_match" == answer["discovery_receipt"]["stop_reason"]
@@ -398,11 +409,13 @@ async def test_tag_counts_include_only_visible_entities(client: AsyncClient) -> 
     assert {"tags": [*counts], "counts": counts} == (await client.get("/api/search/tags")).json()
 
 
-async def test_row_of_a_virtual_server_lists_its_backend_servers(mixed: Mixed) -> None:
-    gateway = mixed()
+async def test_row_of_a_virtual_server_lists_its_backend_servers(
+    create_mail_gateway: Mixed,
+) -> None:
+    gateway = create_mail_gateway()
     gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
-    row = (await found(gateway, body))["virtual_servers"][0]
+    row = (await search_as(gateway, body))["virtual_servers"][0]
 
     assert ("virtual_server", "/virtual/desk", "desk") == (
         row["entity_type"],
@@ -413,10 +426,10 @@ async def test_row_of_a_virtual_server_lists_its_backend_servers(mixed: Mixed) -
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
 
 
-async def test_explain_adds_the_parts_of_each_score(full: Gateway) -> None:
+async def test_explain_adds_the_parts_of_each_score(full_gateway: Gateway) -> None:
     body = {"query": "send e-mail", "ranking": "hybrid"}
-    plain = await found(full, body)
-    answer = await found(full, {**body, "explain": True})
+    plain = await search_as(full_gateway, body)
+    answer = await search_as(full_gateway, {**body, "explain": True})
 
     assert {(None, None)} == {
         (result["rrf_score"], result["scoring"]) for result in plain["results"]
@@ -428,7 +441,7 @@ async def test_explain_adds_the_parts_of_each_score(full: Gateway) -> None:
     # The boost is 5 for the path and 3 for the name, which contain both words, and 2 for the
     # description.
     assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
-    added = await found(full, {**body, "ranking": "legacy", "explain": True})
+    added = await search_as(full_gateway, {**body, "ranking": "legacy", "explain": True})
     for result in added["results"]:
         scoring = result["scoring"]
         by_hand = (scoring["vector"] + 1) / 2 + 0.1 * scoring["text_boost"]
