@@ -52,7 +52,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "scanner_flags_no_honest_definitions",
                 "core/runtime/test_text.py": "cleaned_text_is_short_and_visible "
                 "ten_thousand_cleaned_texts_are_visible",
-                "apps/serve/test_unseen_text.py": "answers_contain_no_invisible_characters",
+                "apps/serve/test_unseen_text.py": "answers_to_models_and_clients_contain_no_invisible_characters",
                 "core/discovery/test_tool_list.py": "suspicious_tool_is_listed_in_no_mode",
             },
         ),
@@ -177,8 +177,8 @@ THREATS: Mapping[str, Threat] = dict(
             "Host, Origin and token are checked on every path.",
             "16 of 16 foreign hosts and 12 of 12 foreign origins refused on 5 paths",
             {
-                "apps/serve/test_http_guard.py": "host_with_the_right_beginning_is_refused "
-                "origins_of_other_ports_and_names_are_refused "
+                "apps/serve/test_http_guard.py": "host_name_that_only_starts_like_an_own_name_is_refused "
+                "origins_with_other_ports_or_host_names_are_refused "
                 "every_route_except_liveness_requires_a_credential",
                 "apps/serve/test_http.py": "foreign_hosts_and_origins_are_refused",
             },
@@ -343,7 +343,7 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 4 wrong uses accepted",
             {
                 "apps/serve/test_pending_calls.py": "call_token_is_valid_once_and_for_its_call",
-                "apps/serve/test_callers.py": "waiting_call_is_resumed_only_by_its_caller",
+                "apps/serve/test_callers.py": "waiting_call_is_continued_only_by_its_caller",
                 "core/mcp/test_server_requests.py": "call_is_repeated_until_the_result_requires_no_input",
                 "apps/serve/test_conformance.py": "conformance_suite_passes",
             },
@@ -386,14 +386,14 @@ THREATS: Mapping[str, Threat] = dict(
             "0 of 48 attacker tokens accepted; 1 fetch for 100 unknown keys",
             {
                 "apps/serve/identity/test_access_tokens.py": "forged_tokens_are_refused "
-                "short_key_is_refused",
-                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_keys_causes_one_fetch "
+                "token_signed_with_a_short_key_is_refused",
+                "apps/serve/identity/test_provider_keys.py": "flood_of_unknown_key_ids_causes_one_fetch_of_keys "
                 "invalid_provider_responses_are_reported",
-                "apps/serve/identity/test_issuers.py": "prefix_never_grants_rights "
+                "apps/serve/identity/test_issuers.py": "scope_prefix_never_grants_rights_of_the_gateway "
                 "users_of_two_issuers_are_always_distinct",
                 "apps/serve/identity/test_authenticator.py": "token_is_accepted_only_in_one_header",
                 "apps/serve/identity/test_real_provider.py": (
-                    "session_belongs_to_one_subject_of_one_issuer"
+                    "mcp_session_belongs_to_one_user_of_one_issuer"
                 ),
             },
         ),
@@ -425,14 +425,14 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "apps/serve/test_account.py": "response_is_accepted_once_and_only_in_its_browser "
                 "code_is_accepted_once_and_id_token_is_not_an_access_token "
-                "sign_in_returns_only_to_own_pages "
+                "sign_in_returns_only_to_pages_of_this_server "
                 "server_sign_in_from_a_session_requires_its_csrf_token",
                 "apps/serve/identity/test_code_flow.py": (
                     "id_token_of_another_sign_in_is_refused "
                     "response_of_another_provider_does_not_redeem_the_code"
                 ),
                 "apps/serve/test_sign_in.py": "sign_in_cannot_be_completed_in_another_browser "
-                "sign_in_starts_only_for_users_and_on_own_pages server_name_in_the_address_is_escaped",
+                "sign_in_starts_only_for_users_and_on_own_pages sign_in_page_escapes_the_server_name_in_its_address",
             },
         ),
         _threat(
