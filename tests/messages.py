@@ -60,7 +60,7 @@ class _Module:
 
 @dataclass(frozen=True, slots=True)
 class _Helper:
-    """A function that passes a parameter on as a message."""
+    """A function that passes one of its parameters on as the text of a message."""
 
     kind: str
     parameter: str
@@ -152,7 +152,7 @@ def _texts(node: ast.expr, scopes: tuple[_Scope, ...]) -> list[str]:
 
 
 def _alternatives(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions one of which is the value of *node*."""
+    """Return the expressions, one of which is the value of *node*."""
     match node:
         case ast.IfExp(body=body, orelse=orelse):
             return [body, orelse]
@@ -276,7 +276,7 @@ class _Visitor(ast.NodeVisitor):
         parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
         is_method = parameters[:1] in (["self"], ["cls"])
         for node in ast.walk(argument):
-            # A formatted object (an id, a server) is no message of its own.
+            # A formatted object (an id, a server) is part of another message.
             if isinstance(node, ast.Name) and node.id in {"detail", "message", "reason", "text"}:
                 names = [*parameters, *(item.arg for item in function.args.kwonlyargs)]
                 if node.id in names:

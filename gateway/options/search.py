@@ -69,9 +69,9 @@ class SearchOptions(OptionObject):
     """Minimum confidence of the best match. If it has less, the result has the diagnostic
     ``low_confidence_results``."""
     no_match_confidence: Share = 0.0
-    """Minimum confidence of the best match. If it has less, the result is empty, with the diagnostic
-    ``no_match`` and the nearest entity. 0 turns this off. It does not apply to searches with
-    ``ranking=``."""
+    """Minimum confidence of the best match. If it has less, the result is empty, with the
+    diagnostic ``no_match`` and the nearest entity. 0 turns this off. It does not apply to searches
+    with ``ranking=``."""
     spelling: bool = True
     """True also searches with corrected spelling of the query, without a model. The original words
     still count."""

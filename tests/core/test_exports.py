@@ -33,7 +33,9 @@ def stub_of(package: ModuleType) -> dict[str, str]:
 
 
 def absent_plugin(module: str) -> str:
-    """Return the name of the missing plugin that would contain *module*, else an empty text."""
+    """Return the name of the missing plugin that would contain *module*; empty if the plugin
+    exists.
+    """
     _, _, below = module.partition("gateway.plugins.")
     plugin = below.partition(".")[0]
     return "" if plugin in own_plugins() else plugin
