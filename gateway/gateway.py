@@ -238,7 +238,7 @@ class Gateway:
             limit: Number of matches, 1 to 50; None is 5.
             context: Further facts about the task, as JSON.
             context_summary: Further facts about the task, in words.
-            filters: None finds active, enabled tools without required scopes.
+            filters: Conditions for matches; None finds enabled tools with status active or beta.
             ranking: The gateway's strategy, or a policy of `gateway.search.rank`.
             diversify: Limit each kind to 0.6 of the matches while other kinds have candidates.
             display_limit: Number of matches chosen from *limit* by `gateway.search.rank.display`,

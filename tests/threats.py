@@ -462,8 +462,8 @@ def render(threats: Mapping[str, Threat] = THREATS) -> str:
     """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
     rows = ["| threat | promise | figures and tests |", "|---|---|---|"]
     rows += [
-        f"| `{name}` {each.event} | {each.promise} | {each.held}: `{', '.join(each.tests)}` |"
-        for name, each in threats.items()
+        f"| `{name}` {threat.event} | {threat.promise} | {threat.held}: `{', '.join(threat.tests)}` |"
+        for name, threat in threats.items()
     ]
     return "\n".join(rows) + "\n"
 

@@ -62,8 +62,7 @@ class AccessPolicy(OptionObject):
     cost: Amount | None = None
     """Maximum total cost of the calls in each period, for the action ``limit``, in any unit."""
     call_cost: Amount = 1.0
-    """Cost of one call. Limits with the same name add up the costs of their calls, each with its
-    own `call_cost`."""
+    """Cost of one call for this policy. Policies with the same name share one total."""
     per: Period = "minute"
     """Length of the period of ``limit``, which is a sliding window."""
     by: tuple[LimitedBy, ...] = ("user",)

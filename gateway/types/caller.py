@@ -14,7 +14,7 @@ from gateway.types.entities import Filters, Kind, Status, texts_of
 ALL_SCOPES = "*"
 """A scope that includes all scopes."""
 TOKEN = "token"  # noqa: S105  (the name of an attribute)
-"""Key in `Caller.attributes` of the access token's name."""
+"""Key in `Caller.attributes` under which the name of the access token is stored."""
 
 
 class Secret:

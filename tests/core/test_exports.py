@@ -71,6 +71,6 @@ def test_main_package_exports_few_names() -> None:
 
 
 @front_doors
-def test_unknown_name_raises_attribute_error(package: ModuleType) -> None:
+def test_unknown_name_of_a_package_raises_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'Toolbox'"):
         _ = package.Toolbox

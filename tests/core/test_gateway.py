@@ -223,10 +223,10 @@ async def test_graph_is_exported_in_five_formats(
     assert holds in text
 
 
-async def test_graph_is_returned_for_networkx(
+async def test_graph_can_be_returned_as_a_networkx_graph(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """The host may change its copy."""
+    """The returned graph is a copy, which the host may change."""
     gateway = open_gateway(catalog)
 
     network = await gateway.graph()
@@ -398,7 +398,7 @@ class Lingering(ListSource):
         self.closed.append("ended")
 
 
-def test_second_close_waits_for_the_first(open_gateway: OpenGateway) -> None:
+def test_second_close_of_a_gateway_waits_for_the_first(open_gateway: OpenGateway) -> None:
     """A signal handler and the end of a block may close at the same time."""
     gateway, source = open_gateway(), Lingering("srv")
     gateway.add_source(source)

@@ -57,7 +57,7 @@ def test_command_line_searches_without_mcp() -> None:
 @pytest.mark.parametrize(
     "module", ["gateway", "gateway.gateway", "gateway.cli", "gateway.cli.server"]
 )
-def test_only_the_api_imports_fastapi(module: str) -> None:
+def test_modules_outside_the_api_do_not_import_fastapi(module: str) -> None:
     """The import of FastAPI takes as long as a whole search."""
     assert "fastapi" not in loaded_modules(f"import {module}")
     assert "fastapi" in loaded_modules(f"import {module}, gateway.serve.api.app")

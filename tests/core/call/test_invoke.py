@@ -95,7 +95,7 @@ async def test_error_for_an_unknown_name_counts_unlisted_sources(gateway: Gatewa
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-async def test_empty_name_is_an_invalid_request(gateway: Gateway, name: str) -> None:
+async def test_invoke_refuses_an_empty_tool_name(gateway: Gateway, name: str) -> None:
     with pytest.raises(InvalidRequestError, match="name is empty"):
         await gateway.invoke(name)
 

@@ -193,7 +193,7 @@ async def test_source_with_only_tools_refuses_resources(open_gateway: OpenGatewa
     assert not gateway.library.has_resources("nobody")
 
 
-async def test_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
+async def test_library_watch_reports_changes_of_the_catalog(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     reports: list[str] = []
     end = gateway.library.watch(lambda: reports.append("changed"))
@@ -311,7 +311,9 @@ async def test_each_listed_spelling_is_a_separate_resource(open_gateway: OpenGat
     assert [third, lower] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_most_specific_template_decides_about_a_resource(open_gateway: OpenGateway) -> None:
+async def test_most_specific_template_decides_whether_a_resource_is_visible(
+    open_gateway: OpenGateway,
+) -> None:
     """A less specific template neither reveals nor hides the resource."""
     wide, narrow = "note://{+path}", "note://of/{name}"
     shop, gateway = (

@@ -101,7 +101,7 @@ async def test_call_is_repeated_once_only_if_safe(
     assert count == attempts.count
 
 
-def test_work_is_repeated_only_while_locked() -> None:
+def test_retry_while_locked_repeats_work_only_while_a_lock_is_held() -> None:
     """Other errors are raised, and so is the error of a lock that is held beyond the maximum
     time.
     """

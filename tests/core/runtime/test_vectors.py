@@ -58,7 +58,7 @@ def test_cosines_of_returns_a_cosine_for_each_query_and_row() -> None:
 
 
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))
-def test_top_equals_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
+def test_top_returns_the_first_positions_of_a_stable_sort(scores: list[int], limit: int) -> None:
     expected = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
 
     actual = top(np.asarray(scores, dtype=np.float32), limit)
