@@ -40,7 +40,7 @@ async def greet_slowly(name: str) -> str:
     return f"Hello … {name}"
 
 
-async def test_functions_become_tools(open_gateway: OpenGateway) -> None:
+async def test_added_functions_are_found_and_called_as_tools(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
 
     ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]

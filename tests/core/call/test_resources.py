@@ -295,7 +295,9 @@ async def test_other_spelling_of_a_uri_does_not_reveal_a_hidden_resource(
     assert ["note://of/s"] == [params["uri"] for _, params in shop.asked]
 
 
-async def test_each_listed_spelling_is_a_separate_resource(open_gateway: OpenGateway) -> None:
+async def test_each_listed_spelling_of_a_uri_is_a_separate_resource(
+    open_gateway: OpenGateway,
+) -> None:
     """An unlisted spelling can be read if all listed spellings can."""
     upper, lower, third = "note://A/x", "note://a/x", "NOTE://a/x"
     shop = Shop("notes", thing("resource", upper), thing("resource", lower))

@@ -111,7 +111,7 @@ async def test_waiting_callers_get_closed_error_on_close() -> None:
             await caller
 
 
-def test_work_accepted_just_before_close_ends() -> None:
+def test_close_ends_work_that_was_accepted_just_before() -> None:
     """Otherwise its caller would wait forever."""
     bridge = Bridge()
     busy, free = threading.Event(), threading.Event()
@@ -156,7 +156,7 @@ def test_close_does_not_report_work_cancelled_by_its_caller() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bridge) -> None:
+def test_system_exit_in_work_does_not_end_the_loop(error: BaseException, bridge: Bridge) -> None:
     door = asyncio.Event()
 
     async def leave() -> None:
@@ -173,7 +173,7 @@ def test_work_that_exits_does_not_end_the_loop(error: BaseException, bridge: Bri
     assert other.result(30)
 
 
-def test_work_that_exits_during_close_does_not_block_others() -> None:
+def test_system_exit_in_work_during_close_does_not_block_others() -> None:
     bridge = Bridge("exits at the end")
 
     async def leave() -> None:

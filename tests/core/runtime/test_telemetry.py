@@ -116,7 +116,7 @@ async def test_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> None
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_first_build_counts_once_including_its_embedding(
+async def test_first_index_build_is_counted_once_with_its_embedding(
     gateway: Gateway, watch: Watch
 ) -> None:
     """Rule 10 includes index builds. The first search starts one build, not two."""
