@@ -43,13 +43,13 @@ class PluginInfo:
     distribution: str
     version: str
     hooks: tuple[str, ...] = ()
-    """Names of its hooks, sorted."""
+    """Names of the hooks that the plugin implements, sorted."""
     error: str = ""
     """Reason why the plugin could not be loaded; empty if it was loaded."""
 
     @property
     def remedy(self) -> str:
-        """Advice for a person on how to fix the error; empty if the plugin was loaded."""
+        """Advice for a person on how to fix `error`; empty if the plugin was loaded."""
         if not self.error:
             return ""
         return f"update or uninstall {self.distribution}, or leave it out by GATEWAY_PLUGINS"
@@ -117,6 +117,10 @@ class Plugins:
     def tables(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Call a hook of all plugins and merge the returned mappings into one.
 
+        Args:
+            hook: Name of the hook.
+            arguments: Arguments of the hook.
+
         Raises:
             ConfigError: If two plugins return the same key.
         """
@@ -131,7 +135,7 @@ class Plugins:
         return merged
 
     def objects(self, hook: str, **arguments: object) -> list[Any]:
-        """Call a hook of all plugins and return all objects, sorted by ``order`` and
+        """Call the hook named *hook* of all plugins and return all objects, sorted by ``order`` and
         ``name``.
         """
         lists: Iterable[Iterable[Any]] = getattr(self._manager.hook, hook)(**arguments)
@@ -143,13 +147,18 @@ class Plugins:
 
 @cache
 def load_plugins(chosen: tuple[str, ...] | None) -> Plugins:
-    """Return the plugins named *chosen*. Gateways with the same names share one `Plugins`."""
+    """Return the plugins named *chosen*; None is all installed plugins.
+
+    Gateways with the same names share one `Plugins` object.
+    """
     return Plugins(chosen)
 
 
 @cache
 def own_plugins() -> frozenset[str]:
-    """Return the names of the packages in ``gateway/plugins``."""
+    """Return the names of this package's plugins that are installed: the folders in
+    ``gateway/plugins``.
+    """
     folder = Path(__file__).with_name("plugins")
     return frozenset(module.name for module in iter_modules([str(folder)]))
 

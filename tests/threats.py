@@ -21,7 +21,7 @@ class Threat:
     promise: str
     """Behaviour of the gateway in this event."""
     held: str
-    """Figure that the tests check, as they count it."""
+    """Figure that the tests check, such as the number of attacks that are found."""
     tests: tuple[str, ...]
     """Ids of tests: file below ``tests/`` and name of the function."""
 
@@ -213,8 +213,8 @@ THREATS: Mapping[str, Threat] = dict(
             "Texts are cut, patterns of servers never run, and checks have a step budget.",
             "at most 16 times the CPU of an eighth for 17 texts of 1 MB",
             {
-                "core/runtime/test_text.py": "literals_of_a_long_word_do_not_backtrack "
-                "literals_take_linear_time "
+                "core/runtime/test_text.py": "finding_literals_in_a_long_word_does_not_backtrack "
+                "finding_literals_takes_linear_time "
                 "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
                 "search_of_a_long_text_costs_no_more_than_its_used_part",
@@ -332,8 +332,8 @@ THREATS: Mapping[str, Threat] = dict(
             "0 errors in 14 ways to raise",
             {
                 "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
-                "core/runtime/test_telemetry.py": "without_providers_nothing_is_configured "
-                "failing_backend_does_not_affect_searches",
+                "core/runtime/test_telemetry.py": "gateway_without_providers_configures_no_telemetry "
+                "failing_telemetry_backend_does_not_affect_searches",
             },
         ),
         _threat(
@@ -370,8 +370,8 @@ THREATS: Mapping[str, Threat] = dict(
             "checked.",
             "3 of 3 exact versions, 3 of 3 reviewed SHA-256",
             {
-                "test_structure.py": "packages_with_weights_are_pinned "
-                "each_library_is_imported_by_one_room",
+                "test_structure.py": "packages_with_model_weights_are_pinned "
+                "each_library_is_imported_by_one_package",
                 "plugins/local/test_embedder.py": "installed_model_files_are_the_reviewed_ones "
                 "missing_or_changed_model_file_is_an_error_at_the_first_use",
                 "plugins/local/test_encoders.py": "weight_file_of_another_format_is_refused",
