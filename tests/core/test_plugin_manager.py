@@ -146,7 +146,6 @@ def test_two_plugins_with_the_same_embedder_name_are_refused(install_plugin: Ins
         Plugins(("one", "two")).tables("register_embedders")
 
 
-<<<<<<< HEAD
 def test_checkout_without_an_installation_loads_its_own_plugins(tmp_path: Path) -> None:
     """Without an installation, there is no package metadata to read the version from."""
     for folder in map(Path, sys.path):
@@ -166,10 +165,7 @@ def test_checkout_without_an_installation_loads_its_own_plugins(tmp_path: Path) 
     assert "error=''" in ran.stdout
 
 
-def test_missing_plugin_is_refused() -> None:
-=======
 def test_selected_plugin_that_is_not_installed_is_refused() -> None:
->>>>>>> q5
     with pytest.raises(ConfigError, match="the plugins nonesuch are not installed"):
         Gateway(options=Options(plugins=("nonesuch",)))
 
