@@ -87,9 +87,8 @@ class Policies(Visibility):
     """All policies of a gateway at one moment, in order, as a `Visibility`.
 
     A deciding rule is a policy with the action ``allow``, ``deny`` or ``ask``. An audience is a
-    tuple
-    of positions: the deciding rules that match a caller, in order. Entities that match the same
-    deciding rules are in one class.
+    tuple of positions: the deciding rules that match a caller, in order. Entities that match the
+    same deciding rules are in one class.
     """
 
     policies: tuple[AccessPolicy, ...] = ()

@@ -76,8 +76,7 @@ class Redactor:
         )
         structured = result.structured
         # MCP servers wrap a list or text in an object with the field "result". Paths of policies
-        # omit that
-        # field.
+        # omit that field.
         wrapped_paths = (
             [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
         )

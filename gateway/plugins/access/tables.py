@@ -82,8 +82,7 @@ class SqlAuditLog:
     ) -> Sequence[tuple[int, AuditRow]]:
         """Return rows by time, id and tenant, as `AuditLog.page` requires."""
         # Quotes in values are escaped, so only rows of the tenant contain this text. Without a
-        # tenant, the
-        # text is empty and every row matches.
+        # tenant, the text is empty and every row matches.
         tenant_text = f'"tenant": {json.dumps(tenant)}' if tenant else ""
         query = """SELECT id, row FROM audit WHERE at >= ? AND id > ?
             AND strpos(row, ?) > 0 ORDER BY id LIMIT ?"""

@@ -72,8 +72,7 @@ class GraphEdge:
     origin: EdgeOrigin
     source: str
     """Provenance of the edge: file and line (declared or proposed), name of the rule (derived), or
-    number
-    of tasks (learned)."""
+    number of tasks (learned)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +81,7 @@ class Neighbourhood:
 
     nodes: tuple[GraphNode, ...]
     """Nodes by distance, the centre first. At equal distance, nodes with declared edges come first,
-    then
-    nodes with strong edges."""
+    then nodes with strong edges."""
     edges: tuple[GraphEdge, ...]
     """Edges between `nodes`, sorted by the distance of their ends, then declared edges first."""
     omitted: int
@@ -120,8 +118,7 @@ class GraphView:
 
     def find(self, text: str, *, limit: int = 20) -> tuple[GraphNode, ...]:
         """Return the nodes that match *text*, best first. If *text* is empty, return the nodes with
-        the
-        most edges.
+        the most edges.
         """
         index = self.graph.index
         nodes = [text] if self._has(text) else [node_of(text)]
@@ -207,8 +204,7 @@ class GraphView:
 
         Returns:
             Edges of each path, from *start* to *end*. Shorter paths come first, then paths of
-            stronger
-            edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
+            stronger edges. Empty if every path has more than `MAX_PATH_EDGES` edges.
 
         Raises:
             InvalidRequestError: If a node is unknown to the caller, or several tools have its name.
@@ -309,8 +305,7 @@ class GraphView:
     @cached_property
     def _overlay(self) -> dict[str, list[Fact]]:
         """Learned and proposed edges that the compiled graph does not contain, keyed by node. Each
-        edge is
-        listed under both of its ends.
+        edge is listed under both of its ends.
         """
         names = host_names(self.snapshot.entities) if self.proposals else {}
         proposed = graphs.extract_facts(self.proposals, names=names)

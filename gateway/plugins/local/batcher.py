@@ -94,8 +94,7 @@ class DynamicBatcher:
 
     def _take_batch(self) -> tuple[Role, list[_Text]]:
         """Remove the texts of the next pass from their queue. The list is empty if no text may be
-        processed
-        now.
+        processed now.
         """
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
         documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES

@@ -131,8 +131,7 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     spec.validate()
     spec.save(str(folder))
     # The engine needs a vocabulary. The full one has a quarter of a million names and would take
-    # longer
-    # to read than the weights.
+    # longer to read than the weights.
     (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
 
 
@@ -177,8 +176,7 @@ def _set_linear(
     spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
 ) -> None:
     """Write *linear* into *spec*. The layer adds *input_offset* to its input and *output_offset* to
-    its
-    output.
+    its output.
     """
     missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
     spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)

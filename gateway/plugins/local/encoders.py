@@ -69,8 +69,7 @@ class EncoderModel:
     dimensions: int
     max_chars: int
     """Maximum number of characters of a text. Longer texts are cut, because the rest costs time and
-    blurs
-    the meaning."""
+    blurs the meaning."""
     load: Callable[[FindPackage], Encode]
     """Function that creates the encoder from the package's folder, or from files converted
     earlier."""
@@ -235,8 +234,7 @@ class UseEncoder:
         folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
         self._pieces = UsePieces(folder / _PIECES)
         # The package uses threadpoolctl to limit itself to one thread, which affects the whole
-        # process. So
-        # only one pass of this encoder runs at a time.
+        # process. So only one pass of this encoder runs at a time.
         self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
         self._lock = Lock()
 

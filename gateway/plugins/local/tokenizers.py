@@ -150,10 +150,9 @@ class WordPieceTokenizer:
 
         It is computed from the share of letters that are in whole words of the vocabulary. The
         vocabulary has a piece for each common English word, and splits the words of other
-        languages. In
-        English texts, about 95 of 100 letters are in whole words, in French texts 50, in most other
-        languages fewer. Single letters and most product names do not count as whole words. A text
-        without letters counts as English.
+        languages. In English texts, about 95 of 100 letters are in whole words, in French texts 50,
+        in most other languages fewer. Single letters and most product names do not count as whole
+        words. A text without letters counts as English.
         """
         encoding = self._tokenizer.encode(text)
         piece_counts = Counter(encoding.word_ids)

@@ -190,8 +190,7 @@ class Conversion:
             return text
         before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
         # Several servers and clients may use different values of a variable named API_KEY, so the
-        # name
-        # begins with the server.
+        # name begins with the server.
         prefix, variable_name = _variable_name(server), _variable_name(name or "secret")
         variable_name = (
             variable_name if variable_name.startswith(f"{prefix}_") else f"{prefix}_{variable_name}"

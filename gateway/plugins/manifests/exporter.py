@@ -156,8 +156,7 @@ def _hide_secrets(
 
 def _without_defaults(text: str) -> str:
     """Return *text* without the default of a reference (``${NAME:-default}``), if the default looks
-    like
-    a secret.
+    like a secret.
     """
 
     def plain(match: re.Match[str]) -> str:

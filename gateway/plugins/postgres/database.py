@@ -96,8 +96,7 @@ class Connection(psycopg.Connection[TupleRow]):
 
     def hold(self, *names: str) -> None:
         """Hold the locks *names* until the end of the transaction. They are taken in a fixed order,
-        which
-        prevents deadlocks.
+        which prevents deadlocks.
         """
         for name in sorted({*names}):
             self.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (name,))
@@ -245,8 +244,7 @@ class PostgresDatabase(LockingDatabase):
         """Call *on_change* from a thread whenever another process changes a table.
 
         The argument is the name of the changed part. After each connection, including the first
-        one,
-        the argument is "", because earlier changes may have been missed.
+        one, the argument is "", because earlier changes may have been missed.
 
         Returns:
             A function that ends the watch.
@@ -303,8 +301,7 @@ class PostgresDatabase(LockingDatabase):
             is_open = self._pool is not None and self._process == os.getpid()
             if not (is_open and self._is_up):
                 # A direct connection fails immediately and gives the reason. The pool would retry
-                # for a long
-                # time.
+                # for a long time.
                 with self._connect() as connection:
                     upgrade_tables(connection, self._schema, self.place, [*self._tables.values()])
                 self._is_up = True
@@ -360,8 +357,7 @@ class PostgresDatabase(LockingDatabase):
 
 def _parse_url(url: str) -> Mapping[str, Any]:
     """Return the connection settings in *url*. Error messages do not quote *url*, because it may
-    contain
-    a password.
+    contain a password.
     """
     scheme, _, remainder = url.partition("://")
     server, _, path = remainder.partition("/")

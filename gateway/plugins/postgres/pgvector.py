@@ -49,8 +49,7 @@ _EXTENSION = (
 )
 _TABLES: Sequence[LiteralString] = (
     # The day of last use is not in the table of vectors, because those rows are large and indexed,
-    # so
-    # updating them is slow.
+    # so updating them is slow.
     """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     model text COLLATE "C" NOT NULL, key bytea NOT NULL UNIQUE, used date NOT NULL)
     WITH (fillfactor = 80)""",
@@ -60,8 +59,7 @@ _TABLES: Sequence[LiteralString] = (
 _SETTINGS = {
     "jit": "off",
     # Without these settings, joins read the whole table. That takes four times as long for 20,000
-    # of
-    # 200,000 rows.
+    # of 200,000 rows.
     "enable_mergejoin": "off",
     "enable_hashjoin": "off",
     "enable_seqscan": "off",
@@ -124,8 +122,7 @@ class PgvectorEngine:
         self._index = f"entity_rows_hnsw_{model}"
         self._path = ""
         """PostgreSQL search path: the schema of the tables, then the schema of the extension. Empty
-        before
-        the first use."""
+        before the first use."""
         self._started: list[float] = []
         """Start times of the running searches (`time.monotonic`)."""
         self.has_gaps = False
@@ -243,8 +240,7 @@ class PgvectorEngine:
                     cursor.execute(statement, (_halfvec(vector),))
                     near = _take(cursor, passes, count, limit)
                 # Each query vector needs *count* near rows of its own, because its best row may be
-                # far from the
-                # other query vectors. Otherwise the answer of the index is not used.
+                # far from the other query vectors. Otherwise the answer of the index is not used.
                 if len(near) < count:
                     return None
                 nearest_ids.append(near)

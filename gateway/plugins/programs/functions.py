@@ -73,8 +73,7 @@ class ProgramFunctions:
     found: set[str] = field(default_factory=set)
     decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
     """Decisions of the host, keyed by call number. Each one is the tool id and the reason of a
-    refusal,
-    which is empty for an approval."""
+    refusal, which is empty for an approval."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
     """Tool and arguments of each call that waits for a decision, keyed by call number."""
 
@@ -155,8 +154,7 @@ class ProgramFunctions:
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
         is_asked |= target.visibility.decide(entity, self.caller).action == "ask"
         # The decision is removed, because it applies to one call only, even if a later call has the
-        # same
-        # number.
+        # same number.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:
             # The host must not be asked about a call with invalid arguments.

@@ -108,8 +108,7 @@ _TEXT_TYPES = (datetime, date, time, Decimal)
 
 class ValueRefusedError(ValueError):
     """The value is not JSON, is too large, or is nested too deeply. A value that contains itself is
-    also
-    nested too deeply.
+    also nested too deeply.
     """
 
 

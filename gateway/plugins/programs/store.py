@@ -23,8 +23,7 @@ MAX_ROWS = 200
 
 class ProgramStore(Protocol):
     """Storage of rows, which are JSON texts with a text as key. May be used from any thread and by
-    several
-    processes at once.
+    several processes at once.
     """
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
@@ -151,8 +150,7 @@ def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
 
 def waiting_tools(store: ProgramStore, key: str) -> list[str]:
     """Return the ids of the tools that the program under *key* waits to call. Empty if there is no
-    such
-    program.
+    such program.
     """
     _, row = read_row(store, key) or ("", None)
     return [call.tool for call in row.calls] if isinstance(row, WaitingProgram) else []

@@ -136,8 +136,7 @@ class _Writer:
 
     def type_of(self, schema: object, name: str, depth: int = MAX_DEPTH) -> str:
         """Return the Python type for *schema*. An object becomes a class that is named *name*, or
-        similar if
-        that name is used.
+        similar if that name is used.
         """
         if not isinstance(schema, Mapping) or depth <= 0:
             return "Any"
@@ -175,8 +174,7 @@ class _Writer:
         if not self.is_input:
             return f"list[{item}]"
         # A program passes lists with element types of its own, which only Sequence accepts. But a
-        # text is
-        # also a sequence of texts, so lists of texts stay lists.
+        # text is also a sequence of texts, so lists of texts stay lists.
         return "list[str]" if item == "str" or "Literal" in item else f"Sequence[{item}]"
 
     def _object(self, schema: Mapping[str, object], name: str, depth: int) -> str:
@@ -198,8 +196,7 @@ class _Writer:
             kind = self.type_of(value, f"{class_name}{part}", depth - 1)
             rows.append(f"{json.dumps(key)}: {kind if key in required else f'NotRequired[{kind}]'}")
         # The class moves after the classes that it needs. It is written as a call of TypedDict,
-        # because
-        # keys may be any text.
+        # because keys may be any text.
         del self.classes[class_name]
         self.classes[class_name] = (
             f'{class_name} = TypedDict("{class_name}", {{{", ".join(rows)}}})\n'

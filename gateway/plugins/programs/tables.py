@@ -42,8 +42,7 @@ class SqlPrograms:
         """Store *row* and delete old rows, as `ProgramStore.put` specifies."""
         now = self._wall()
         # The deletions are separate statements, so that two writers that delete the same rows
-        # cannot
-        # deadlock.
+        # cannot deadlock.
         self._database.write("DELETE FROM programs WHERE at < ?", (now - keep_s,))
         self._database.write(
             """INSERT INTO programs VALUES (?, ?, ?)

@@ -220,8 +220,7 @@ class _EntrySource:
     server = _SOURCE_NAME
     trusted = True
     # Entries are not scanned as tools, because they are only ranked. The tools of a server are
-    # scanned
-    # when the server lists them.
+    # scanned when the server lists them.
 
     async def list_tools(self) -> Listing:
         definitions = tuple(

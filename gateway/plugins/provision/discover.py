@@ -36,8 +36,7 @@ class ServerSummary:
     name: str
     state: str
     """State of the connection: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``.
-    ``local``
-    for functions and other sources without a connection."""
+    ``local`` for functions and other sources without a connection."""
     tools: int
     """Number of the server's tools that the caller may see."""
     confidence: float | None = None

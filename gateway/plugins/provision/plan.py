@@ -247,8 +247,7 @@ class _InputValues:
 
     def fill(self, template: str, variables: Sequence[Input]) -> str:
         """Return *template* with the values of *variables* in its placeholders. Undeclared
-        placeholders stay
-        unchanged.
+        placeholders stay unchanged.
         """
         self._check(template)
         values = {item.name: self._value(item) for item in variables}

@@ -108,8 +108,7 @@ def compare(
 
 def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """Describe in words how two catalogs differ, given their digests keyed by tool id. Return "" if
-    they
-    are equal.
+    they are equal.
     """
     counts = {
         "added": len(after.keys() - before.keys()),

@@ -33,8 +33,7 @@ class RunProgress:
     running: bool = True
     stage: str = "catalog"
     """Current stage. ``catalog`` while the catalog is read and requests are generated, then
-    ``requests``.
-    During an index build, the stage of the build."""
+    ``requests``. During an index build, the stage of the build."""
     done: int = 0
     total: int = 0
     """Number of steps of the current stage. 0 if unknown."""

@@ -91,8 +91,7 @@ async def evaluate(
     tools = snapshot.visible(caller.filters())
     wanted_ids = {key for request in requests.requests for group in request.wanted for key in group}
     # The search for twins takes a while for thousands of tools. It runs in a thread, because
-    # searches
-    # may share this loop.
+    # searches may share this loop.
     twins = await in_thread(find_twins, tools, wanted_ids)
     run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
     outcomes = await run.ask_all(requests.requests, progress)

@@ -53,8 +53,7 @@ class Outcome:
     """Words of the request that are missing from the text of a missed tool, keyed by tool id."""
     follows: bool | None = None
     """True if the second wanted tool is suggested as the next step after the first. None if the
-    request
-    has no order."""
+    request has no order."""
     answer_tokens: int = 0
     schema_tokens: int = 0
     degraded: bool = False
@@ -70,8 +69,7 @@ class Summary:
     """Number of requests that no tool serves."""
     figures: Mapping[str, float]
     """Means over the requests that a tool serves, keyed by name. ``false_accepts`` is the mean over
-    the
-    other requests. All are shares of 1."""
+    the other requests. All are shares of 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,8 +283,7 @@ def _file_version(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=2)
 def _load(path: Path, _changed_ns: int, _bytes: int) -> EvalReport:
     """Return the report in the file *path*. Size and change time of the file are only part of the
-    cache
-    key.
+    cache key.
     """
     return read_report(read_text(path), where=path.name)
 

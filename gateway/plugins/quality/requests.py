@@ -41,8 +41,7 @@ def _groups(tools: object) -> object:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRequest:
     """A test request and the tools that serve it. The fields *text* and *wanted* are called
-    ``request`` and
-    ``tools`` in JSON.
+    ``request`` and ``tools`` in JSON.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")

@@ -59,14 +59,12 @@ class Suggestion:
     before: int
     after: int
     """Number of requests that find the tool among the first five matches with the text. *before* is
-    the
-    number without the text."""
+    the number without the text."""
 
 
 async def write_by_rules(tools: Sequence[Entity]) -> dict[str, str]:
     """Return a search text for each tool, keyed by tool id: its name or title, description, enum
-    values,
-    and related verbs.
+    values, and related verbs.
     """
     return {tool.id: _by_rules(tool) for tool in tools}
 
@@ -150,8 +148,7 @@ async def suggest(
     before = await run({})
     counts = count_found(before)
     # Generated requests and texts share the tool's own words. So other requests decide, if there
-    # are
-    # any.
+    # are any.
     by_rules_first = sorted(counts, key=lambda key: key[1] != "rules")
     judges = {key[0]: key for key in by_rules_first if texts.get(key[0])}
     tried = {tool: texts[tool] for tool in judges}

@@ -46,8 +46,7 @@ class Tuning:
     """Reason why the examples are kept or rejected, in words."""
     comparison: Comparison | None = None
     """Comparison of each request without examples and with the examples of the other parts. None if
-    tuning
-    was rejected before it."""
+    tuning was rejected before it."""
     unfound: tuple[str, ...] = ()
     """Ids of tools that the examples of other tools would hide."""
     examples: Examples

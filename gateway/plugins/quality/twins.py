@@ -66,8 +66,7 @@ class _Descriptions:
 
     def _rarest(self, tool: Entity) -> list[str]:
         """Return the rarest words of the tool's description, as many as the prefix filter needs.
-        Return an
-        empty word if the description has no words.
+        Return an empty word if the description has no words.
         """
         stems = sorted(stems_of(tool.description), key=lambda stem: (self._counts[stem], stem))
         return stems[: len(stems) - ceil(COPY_SHARE * len(stems)) + 1] or [""]

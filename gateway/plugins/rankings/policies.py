@@ -186,8 +186,7 @@ def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> Ran
 
 def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
     """Return the positions of the nearest entities and of all entities that contain a word of the
-    query,
-    and the cosine of each.
+    query, and the cosine of each.
     """
     ranked = mask & (words > 0)
     ranked[candidates.pool] = True

@@ -175,8 +175,7 @@ class CatalogCorrector:
         list.
 
         They are not if too many words are unknown. Short words do not count, because every language
-        has
-        similar ones.
+        has similar ones.
         """
         long_words = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
         unknown = sum(not self._is_known(word, lists[:1]) for word in long_words)
@@ -251,8 +250,7 @@ class CatalogCorrector:
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
             # People do not type an accent by mistake. So the word belongs to a language with that
-            # accent, and a
-            # guess without it is wrong.
+            # accent, and a guess without it is wrong.
             loses_accent = best.isascii() and not word.folded.isascii()
             if best and not loses_accent and choices[best] < unknown_cost(word.written):
                 corrections[word] = _match_case(word.written, best)

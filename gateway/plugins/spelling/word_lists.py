@@ -105,8 +105,7 @@ class CatalogWords:
     @cached_property
     def words(self) -> WordList:
         """All words of the catalog in their spelling there. The more entities contain a word, the
-        lower is
-        its cost.
+        lower is its cost.
         """
         counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
         spelt = zip(counts, self.postings.words, strict=True)

@@ -223,8 +223,7 @@ class UsageTracker(UsageLog):
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
     ) -> T:
         """Write the waiting searches, then return the result of *work*, so that *work* reads a
-        complete call
-        log.
+        complete call log.
         """
         self.count_searches()
         return work(*arguments, **named)
@@ -241,8 +240,7 @@ class UsageTracker(UsageLog):
 
     async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
         """Return the usage of the tool with the id *tool*. None if recording is off or the call log
-        cannot be
-        read.
+        cannot be read.
         """
         if not self.options.record:
             return None
@@ -252,8 +250,7 @@ class UsageTracker(UsageLog):
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return the signals that a tenant's past calls provide. They may be up to ``refresh_s``
-        seconds
-        old.
+        seconds old.
 
         Args:
             snapshot: Catalog on which the gains of the signals are measured.

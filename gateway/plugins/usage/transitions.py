@@ -116,8 +116,7 @@ class TransitionCounts:
 
         The popularity is the number of different tools that the tool followed, as a share of all
         different pairs. A tool that follows many tools probably follows an unknown one too. Kneser
-        and
-        Ney, *Improved backing-off for m-gram language modeling* (1995).
+        and Ney, *Improved backing-off for m-gram language modeling* (1995).
         """
         counts = self._predecessors.items()
         return {after: count / self._pairs for after, count in counts if count > 0}

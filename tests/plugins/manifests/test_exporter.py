@@ -93,8 +93,7 @@ async def entities_of(gateway: Gateway) -> tuple[Entity, ...]:
 
 async def test_exported_virtual_server_contains_the_chosen_tools(open_gateway: OpenGateway) -> None:
     """It refers to tools by their names on the upstream servers, because other gateways do not know
-    the
-    exposed names.
+    the exposed names.
     """
     gateway = open_gateway()
     shelf = Shelf([tool("send"), tool("wipe")])

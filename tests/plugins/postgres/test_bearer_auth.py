@@ -88,8 +88,7 @@ async def test_only_one_of_two_processes_refreshes_expired_tokens(
     place: Place, authority: PausingAuthority, stores: list[PostgresStore]
 ) -> None:
     """The other process waits and uses the new tokens, even if the caller of the first one is
-    cancelled.
-    A refresh token must be used once and never be lost.
+    cancelled. A refresh token must be used once and never be lost.
     """
     places = [with_store(place, store) for store in stores]
     await places[0].sign_in()

@@ -55,8 +55,7 @@ async def test_text_is_embedded_once_among_processes_even_if_one_is_killed(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     """Two processes share a store with the killed process. They embed all texts that it has not
-    claimed,
-    and the claimed ones after it is killed.
+    claimed, and the claimed ones after it is killed.
     """
     keys = sorted(text_key(text) for text in TEXTS)
     begun = {key[:2] for key in keys[:64]}
