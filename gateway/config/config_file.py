@@ -130,7 +130,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit
     existed = path.exists()
     key, table = server_table(before, where=str(path))
     if name in table:
-        raise ConfigError(f"{str(path)!r} has a server {name!r} already")
+        raise ConfigError(f"{str(path)!r} already has a server {name!r}: choose another name")
     after = set_server(before, name, entry, where=str(path))
     write_text(path, after, expected=before)
     return ConfigEdit(

@@ -74,7 +74,7 @@ def parse_object(text: str, *, where: str) -> dict[str, Any]:
     """
     whole = parse(text, where=where) if text.strip() else {}
     if not isinstance(whole, dict):
-        raise ConfigError(f"{where!r} holds no JSON object")
+        raise ConfigError(f"{where!r} does not contain a JSON object")
     return whole
 
 

@@ -198,7 +198,7 @@ class _Reader:
         server: StdioEntry | HttpEntry = read_value(model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
         self.warn(
-            f"{where}: {key!r} stands in the file as plain text: "
+            f"{where}: {key!r} is in the file as plain text: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
             for key in literal_secrets(server.settings())
         )
@@ -228,12 +228,15 @@ class _Reader:
     def read_virtual_server(self, name: str, entry: object) -> None:
         where = f"virtual server {name!r}"
         if name in self.servers:
-            raise ConfigError(f"{where} has the name of a server: rename it")
+            raise ConfigError(f"{where} has the same name as a server: rename one of them")
         table: _VirtualServer = read_value(_VirtualServer, entry, where=where)
         if table.disabled is True:
             return
         if not (table.tools or table.resources or table.prompts):
-            raise ConfigError(f"{where} needs 'tools': an object of names and server/tool")
+            raise ConfigError(
+                f"{where} needs 'tools', 'resources' or 'prompts': an object like "
+                '{"new_name": "server/tool"}'
+            )
         self.access[name] = table.access
         self.virtual[name] = VirtualServer(
             name=name,

@@ -2,9 +2,10 @@
 
 The mode decides how the model receives found tools:
 
-    proxy   as tools, appended when they are found stable  as schemas in the search result; the
-    model calls them by `call_tool` native  loaded by the model service from the answer to its own
-    tool search (Responses API) all     a small catalog is sent as a whole, without meta-tools
+    proxy   as tools, appended when they are found
+    stable  as schemas in the search result; the model calls them by `call_tool`
+    native  loaded by the model service from the answer to its own tool search (Responses API)
+    all     a small catalog is sent as a whole, without meta-tools
 
 A tool with a suspicious definition is never listed. A search shows its name to the model, which
 calls it by `call_tool`.

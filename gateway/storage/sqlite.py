@@ -224,8 +224,9 @@ class SqliteDatabase(Database):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(self._schema.steps):
             raise _NewerError(
-                f"a newer version of this package made its tables ({version}, where this one knows "
-                f"{len(self._schema.steps)}): update this one, or give it another place"
+                f"its tables were created by a newer version of this package (step {version}, "
+                f"this version knows {len(self._schema.steps)}): update this package, or use "
+                "another file"
             )
         return int(version)
 
@@ -275,7 +276,7 @@ class SqliteDatabase(Database):
         Return the outcome, for the error message.
         """
         if _file_id(self.path) != file:
-            return "another process has set it aside"
+            return "another process has renamed it"
         try:
             places = (_with_suffix(self.path, f".corrupt-{number}") for number in count(1))
             aside = next(place for place in places if not place.exists())
@@ -285,7 +286,7 @@ class SqliteDatabase(Database):
                 _with_suffix(self.path, "-wal").rename(_with_suffix(aside, "-wal"))
         except OSError as error:
             raise StoreError(f"{self.label} is corrupt: {error}") from error
-        return f"set aside as {aside.name!r}"
+        return f"it was renamed to {aside.name!r}"
 
 
 _DATABASES = WeakSet[SqliteDatabase]()

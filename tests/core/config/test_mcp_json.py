@@ -256,7 +256,7 @@ def test_invalid_transforms_make_the_server_unusable(tools: object, named: str) 
     ("entry", "named"),
     [
         (7, "must be an object"),
-        ({}, "needs 'tools'"),
+        ({}, "needs 'tools', 'resources' or 'prompts'"),
         ({"tools": {"a": 7}}, "tools.a must be an object"),
         ({"tools": {"a": "b"}}, "server/tool, not 'b'"),
         ({"prompts": ["a"]}, "prompts must be an object"),

@@ -184,7 +184,7 @@ def test_newer_file_is_refused_and_left_unchanged(path: Path, use: object) -> No
     before = path.read_bytes()
 
     older = SqliteDatabase(path, NOTES)
-    with pytest.raises(StoreError, match=r"newer version .* update this one") as caught:
+    with pytest.raises(StoreError, match=r"newer version .* update this package") as caught:
         use(older)  # type: ignore[operator]  # either of two functions
     older.close()
 
@@ -243,7 +243,9 @@ def test_corrupt_file_is_renamed_with_its_write_ahead_log(
             file.write(b"?" * 8192)
         wal = path.with_name("notes.db-wal").read_bytes()
 
-        with pytest.raises(StoreError, match=r"was corrupt: set aside as 'notes\.db\.corrupt-1'"):
+        with pytest.raises(
+            StoreError, match=r"was corrupt: it was renamed to 'notes\.db\.corrupt-1'"
+        ):
             texts(database)
 
     assert wal
