@@ -52,7 +52,7 @@ async def test_faults_have_paths_and_the_schema() -> None:
 
 
 async def test_number_of_reported_faults_is_limited() -> None:
-    """More faults cost tokens without helping."""
+    """A message with more faults costs tokens without helping a model."""
     schema: JsonObject = {
         "type": "object",
         "properties": {str(number): {"type": "string"} for number in range(20)},
@@ -79,12 +79,12 @@ async def test_number_of_reported_faults_is_limited() -> None:
     ids=["invalid", "bad pattern", "foreign reference", "endless", "unknown dialect", "empty"],
 )
 async def test_invalid_or_external_schema_accepts_everything(schema: JsonObject) -> None:
-    """The upstream checks the arguments then. References are not fetched, and the check ends."""
+    """The server checks the arguments then. References to other documents are not fetched."""
     await check_arguments(entity_with_schema(schema), {"to": "bob"})
 
 
 SLOW = "^(a+)+$"
-"""Takes practically forever on thirty letters and one more."""
+"""Regular expression that takes practically forever on thirty times "a" and another letter."""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ SLOW = "^(a+)+$"
     ],
 )
 async def test_untrusted_pattern_is_never_run(schema: JsonObject) -> None:
-    """Its match may never end (CWE-1333)."""
+    """A match of the pattern may never end (CWE-1333)."""
     word = "a" * 40 + "!"
 
     await check_arguments(entity_with_schema({"type": "object", **schema}), {"x": word, word: 1})
@@ -131,7 +131,7 @@ async def test_endless_schema_accepts_everything() -> None:
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 LONG = [[*range(500)]] * 50
-"""A value that is slow to compare."""
+"""A JSON value that is slow to compare with another."""
 
 
 def doubling_definitions() -> JsonObject:
@@ -200,7 +200,9 @@ def nested_schema(levels: int) -> JsonObject:
 async def test_check_beyond_the_budget_is_abandoned(
     schema: JsonObject, value: object, *, trusted: bool
 ) -> None:
-    """A schema of a few hundred bytes can require years. The upstream checks the arguments then."""
+    """A schema of a few hundred bytes can require years. The server checks the arguments
+    instead.
+    """
     definition = ToolDefinition(
         name="send",
         input_schema={
@@ -214,7 +216,7 @@ async def test_check_beyond_the_budget_is_abandoned(
 
 
 async def test_budget_suffices_for_large_real_schemas() -> None:
-    """Ten thousand parameters, or a thousand rows."""
+    """The arguments have ten thousand parameters, or a thousand rows."""
     columns: JsonObject = {"properties": {name: {"type": "integer"} for name in "abcde"}}
     wide: JsonObject = {
         "properties": {str(number): {"type": "integer"} for number in range(10_000)}

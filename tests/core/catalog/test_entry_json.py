@@ -57,7 +57,7 @@ entries = st.builds(
 
 
 def test_default_values_are_omitted() -> None:
-    """People read exported bundles."""
+    """The JSON of entries is exported in bundles, which people read."""
     assert {"kind": "skill", "name": "a"} == entry_to_json(Entry(kind="skill", name="a"))
 
 
@@ -111,7 +111,7 @@ lists_of_any = st.lists(anything | st.integers(), max_size=2) | anything
 def test_every_valid_entry_survives_a_round_trip(
     fields: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
 ) -> None:
-    """An entry is refused on creation, or read back as it was put."""
+    """An entry with arbitrary fields is refused on creation, or read from its JSON as it was."""
     try:
         entry = clean_entry(Entry(hints=Hints(**lists, **flags), **fields))
     except ConfigError:

@@ -45,12 +45,12 @@ def expose_tools(
 
 @given(catalogs)
 def test_every_tool_has_a_unique_callable_name(tools: list[tuple[str, str]]) -> None:
-    """Names satisfy OpenAI's rule for functions, and are unique even without case."""
+    """Exposed names satisfy OpenAI's rule for functions, and are unique even without case."""
     check_names(tools)
 
 
 def check_names(tools: list[tuple[str, str]]) -> None:
-    """Check that each tool has one unique name with allowed characters and length."""
+    """Check that each tool has one unique exposed name, with allowed characters and length."""
     names = expose_tools(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {entity_id("tool", *server_and_name) for server_and_name in tools} == names.keys()
@@ -75,7 +75,7 @@ def test_names_are_unique_in_ten_thousand_random_catalogs() -> None:
 
 
 def test_names_are_equal_in_all_720_orders_of_six_servers() -> None:
-    """Each server offers all colliding names."""
+    """The six servers have tools with the same names."""
     name_sets = {
         tuple(sorted(expose_tools(product(order, CLASHING)).items()))
         for order in permutations(SERVERS)
@@ -142,8 +142,8 @@ def test_holder_keeps_its_name_when_tools_are_added(
 
 
 def test_similar_names_are_found_across_servers() -> None:
-    """Plurals, case, other separators and lookalike letters; tools of one server are not
-    compared.
+    """Names are similar if they differ only in a plural, case, other separators or lookalike
+    letters. Tools of one server are not compared.
     """
     names = (
         "a/get_user_role", "b/get_user_roles", "c/getUserRole", "d/get-user-role",
@@ -157,7 +157,7 @@ def test_similar_names_are_found_across_servers() -> None:
 
 
 def test_names_with_lone_surrogates_get_exposed_names() -> None:
-    """Lone surrogates are distinct names, and the choice of names ends."""
+    """Names with different lone surrogates get different exposed names."""
     names = expose_tools([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
@@ -202,7 +202,7 @@ kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])
 
 @given(kinds, all_servers, st.text())
 def test_gateway_uri_round_trips(kind: Kind, server: str, name: str) -> None:
-    """Without a table of names, for any text."""
+    """No table of names is needed, and any text is allowed."""
     assert (server, name) == from_gateway_uri(kind, to_gateway_uri(kind, server, name))
 
 

@@ -43,7 +43,7 @@ def test_flatten_limits_the_length_of_its_text(metadata: JsonObject) -> None:
 
 
 def test_flatten_limits_the_number_of_values() -> None:
-    """A list may be endless."""
+    """Otherwise the time for a list without end would be unlimited."""
     assert MAX_VALUES == len(flatten({"n": [1] * 10_000}).splitlines())
 
 
@@ -75,7 +75,7 @@ CARD: JsonObject = {
 def test_project_keeps_the_structure_of_selected_parts(
     fields: list[str] | None, seen: JsonObject
 ) -> None:
-    """Missing parts are omitted."""
+    """Parts that are missing in the metadata are omitted."""
     assert seen == project(CARD, fields)
 
 

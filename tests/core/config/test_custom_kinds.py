@@ -47,7 +47,7 @@ def test_invalid_kind_is_refused_with_a_remedy(raw: object, message: str) -> Non
 async def test_configured_kind_limits_entries_and_searchable_fields(
     open_gateway: OpenGateway, options: Options
 ) -> None:
-    """It also applies to entries that already exist."""
+    """The settings also apply to entries that already exist."""
     gateway = open_gateway(options=options)
     entry = Entry(kind="sample", name="x", metadata={"owner": {"team": "botany"}})
     await gateway.catalog.put(entry)
@@ -67,7 +67,9 @@ async def test_configured_kind_limits_entries_and_searchable_fields(
 async def test_reload_replaces_declared_kinds(
     open_gateway: OpenGateway, options: Options, tmp_path: Path
 ) -> None:
-    """Removed kinds lose their settings; kinds declared without a file stay."""
+    """Kinds that were removed from the file lose their settings; kinds declared without a file
+    stay.
+    """
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {}, "kinds": {"sample": {}}}), "utf-8")
     gateway = open_gateway(options=options)

@@ -31,7 +31,7 @@ def write_config(folder: Path, whole: object) -> Path:
 
 
 def warnings_for(entry: object) -> list[str]:
-    """Return the warnings for a file with one server."""
+    """Return the warnings for a configuration file with *entry* as its only server."""
     return [note.detail for note in parse_manifest({"mcpServers": {"it": entry}}).warnings]
 
 
@@ -51,7 +51,7 @@ def test_stdio_and_http_servers_are_read(tmp_path: Path) -> None:
 
 
 def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
-    """Several clients may share one file."""
+    """Several clients may share one file, and use different keys for the table of servers."""
     path = tmp_path / "mcp.json"
     path.write_bytes(b'\xef\xbb\xbf{"servers": {"a": {"command": "run"}}, "inputs": []}')
 
@@ -71,7 +71,9 @@ def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     ],
 )
 def test_duplicate_name_is_refused(tmp_path: Path, text: str) -> None:
-    """If the last one silently won, a reader of the first would approve the wrong command."""
+    """If the last server of this name silently won, a person who reads the first would approve the
+    wrong command.
+    """
     path = tmp_path / "mcp.json"
     path.write_text(text, "utf-8")
 
@@ -98,7 +100,7 @@ def test_server_is_trusted_only_if_the_file_says_true() -> None:
 
 
 def test_variables_resolve_from_environment_or_default(token: str) -> None:
-    """Secrets stay outside the file."""
+    """Secrets can then stay outside the file."""
     manifest = parse_manifest(
         {
             "mcpServers": {
@@ -145,7 +147,7 @@ def test_invalid_server_does_not_affect_the_others() -> None:
 
 
 def test_unknown_keys_are_warnings() -> None:
-    """Nobody would notice that a misspelt key has no effect."""
+    """Otherwise nobody would notice that a misspelt key has no effect."""
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "arsg": []}}, "mcpServer": {}})
 
     assert ["unknown key 'mcpServer'", "unknown key 'arsg' is ignored"] == [
@@ -179,7 +181,7 @@ def test_missing_file_error_names_path_and_remedy(tmp_path: Path) -> None:
 
 
 def test_transforms_and_virtual_servers_are_read() -> None:
-    """Transforms keep their order of application. A bare list means ``allow``."""
+    """Transforms keep their order of application. A bare list of tools means ``allow``."""
     tools = {
         "allow": ["get_*"],
         "deny": ["*_x"],
@@ -276,13 +278,13 @@ def test_virtual_server_must_not_share_a_servers_name() -> None:
     virtual = {"a": {"tools": {"x": "a/y"}}}
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r"}}, "virtualServers": virtual})
 
-    assert "has the name of a server" in manifest.warnings[0].detail
+    assert "has the same name as a server" in manifest.warnings[0].detail
     with pytest.raises(ConfigError, match="'virtualServers' must be an object"):
         parse_manifest({"mcpServers": {}, "virtualServers": []})
 
 
 def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
-    """Names with spaces, files of variables, and variables of editors."""
+    """Such files have names with spaces, files of variables, and variables of editors."""
     (tmp_path / ".env").write_text('export KEY="a b"\nLEVEL=2 # low\nPLAIN=$KEY\n', "utf-8")
     entry = {
         "command": "${workspaceFolder}/run",
@@ -308,7 +310,7 @@ def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
 
 
 def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
-    """The server would receive them literally."""
+    """Only editors know their values, so the server would receive them literally."""
     variable, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
     assert [
         f"mcp.json: server 'it': only an editor can fill in {variable}: {mend}"
@@ -320,7 +322,7 @@ def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
 
 
 def test_servers_with_equal_converted_names_are_reported() -> None:
-    """The second would hide the first."""
+    """The second server would hide the first."""
     table = {"a b": {"command": "x"}, "a-b": {"command": "y"}}
     manifest = parse_manifest({"mcpServers": table})
 

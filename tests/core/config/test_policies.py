@@ -10,7 +10,7 @@ from gateway.options import AccessPolicy
 
 
 def test_policies_keep_their_order() -> None:
-    """The keys are the names of the option fields."""
+    """Keys of the file are the names of the option's fields."""
     policies = [
         {"action": "deny", "tools": ["*/delete_*"], "users": ["b*"]},
         {"action": "limit", "calls": 3, "cost": 2, "per": "day", "by": []},

@@ -36,7 +36,7 @@ def database(path: Path) -> Iterator[SqliteDatabase]:
 
 @contextlib.contextmanager
 def open_directly(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file directly by sqlite3."""
+    """Open the file *path* by sqlite3, without the code under test."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
@@ -52,7 +52,7 @@ def texts(database: SqliteDatabase) -> list[str]:
 
 
 def test_reader_does_not_wait_for_a_writer(database: SqliteDatabase) -> None:
-    """It reads the old state while another thread is writing."""
+    """The reader sees the old state while another thread is writing."""
     add(database, "old")
 
     with ThreadPoolExecutor(1) as pool, database.transaction() as connection:
@@ -78,7 +78,7 @@ def test_failed_transaction_writes_nothing(database: SqliteDatabase) -> None:
 
 
 def test_close_leaves_no_connection_open(database: SqliteDatabase) -> None:
-    """A running reader continues, and is closed when it ends."""
+    """A reader that is still running continues, and its connection is closed when it ends."""
     with database.transaction() as writer:
         pass
     with database.reading() as resting:
@@ -111,7 +111,7 @@ def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> No
 def test_open_waits_for_a_process_that_creates_the_file(
     database: SqliteDatabase, path: Path
 ) -> None:
-    """It raises an error if that takes too long."""
+    """If the other process takes too long, an error is raised."""
     path.parent.mkdir()
     with open_directly(path) as other:
         other.execute("CREATE TABLE others (x)")
@@ -129,7 +129,7 @@ def test_open_waits_for_a_process_that_creates_the_file(
 
 
 def test_concurrent_creation_makes_one_file(path: Path) -> None:
-    """Each thread has its own connections, as processes do."""
+    """Several threads create the file at once. Each has its own connections, as a process has."""
     meeting = threading.Barrier(8)
 
     def made(name: str) -> None:
@@ -148,7 +148,7 @@ def test_concurrent_creation_makes_one_file(path: Path) -> None:
 
 
 def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, path: Path) -> None:
-    """Reading migrates the file too."""
+    """Even a reader migrates the file."""
     add(database, "old")
     database.close()
 
@@ -161,7 +161,7 @@ def test_older_file_is_migrated_and_keeps_its_data(database: SqliteDatabase, pat
 
 
 def test_failed_migration_leaves_the_file_unchanged(database: SqliteDatabase, path: Path) -> None:
-    """Half a step would be an undefined version."""
+    """After half a step, the version of the file would be undefined."""
     add(database, "old")
     broken = Schema(
         name="notes", what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE"))
@@ -210,7 +210,7 @@ def test_deleted_file_is_created_again(database: SqliteDatabase, path: Path) -> 
 def test_file_that_replaced_a_corrupt_one_stays(
     database: SqliteDatabase, path: Path, tmp_path: Path
 ) -> None:
-    """Two processes found the corrupt file; only one may rename it."""
+    """Two processes find the corrupt file at once. The slower one must not rename the new file."""
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database " * 1000)
     add(database, "old")

@@ -47,7 +47,7 @@ def test_write_returns_the_number_of_changed_rows(database: Database) -> None:
 
 
 def test_any_accepts_a_list_value(database: Database) -> None:
-    """Values may be positional or named. Texts are sorted by code points."""
+    """Values of a statement may be positional or named. Texts are sorted by code points."""
     by_place = "SELECT name FROM sums WHERE total > ? AND name = ANY(?) ORDER BY name"
     by_name = "SELECT name FROM sums WHERE name = ANY(:names) OR total = :total ORDER BY name"
 
@@ -57,7 +57,7 @@ def test_any_accepts_a_list_value(database: Database) -> None:
 
 
 def test_functions_have_the_same_meaning(database: Database) -> None:
-    """A value may be NULL; numbers are truncated towards 0."""
+    """Values may be NULL. Numbers are truncated towards 0."""
     query = """SELECT trunc((:now - total) / :day), strpos(name, :part) FROM sums
         WHERE CAST(:name AS text) IS NULL OR name = :name ORDER BY name"""
     values = {"now": 0.5, "day": 1.0, "part": "é"}
@@ -84,7 +84,7 @@ def test_each_yields_any_number_of_rows(database: Database) -> None:
 
 
 def test_hold_locks_a_name_until_the_end_of_the_transaction(open_database: OpenDatabase) -> None:
-    """Several threads read, add and write at once without losing data."""
+    """So several threads can read a number, add to it and write it at once without losing data."""
     databases = [open_database(SUMS) for _ in range(2)]
     databases[0].write(ADD, ("a", 0))
 

@@ -15,7 +15,7 @@ ROW = np.ones(4, np.float32)
 
 
 def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
-    """`gateway index --rebuild` uses it."""
+    """`gateway index --rebuild` clears the store in this way."""
     store = SqlVectorStore(open_database(VECTORS))
     store.put("m", {"a": ROW})
     before = store.count(), store.size() > 0
@@ -25,7 +25,7 @@ def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
 
 
 def test_row_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
-    """The text is embedded again, which repairs the row."""
+    """The text of such a row is embedded again, which repairs the row."""
     database = open_database(VECTORS)
     store = SqlVectorStore(database)
     store.put("m", {"a": ROW, "b": ROW})
@@ -39,7 +39,9 @@ def _garbage(path: Path) -> None:
 
 
 def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
-    """Vectors can be computed again, so a broken store is never fatal. No data is deleted."""
+    """A broken store is never fatal, because vectors can be computed again. The corrupt file is not
+    deleted.
+    """
     path = tmp_path / "v.sqlite3"
     _garbage(path)
     (tmp_path / "v.sqlite3.corrupt-1").write_text("an older one", "utf-8")
@@ -57,7 +59,7 @@ def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
 
 
 def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
-    """The folder may be read-only; the search then continues in memory."""
+    """Its folder may be read-only. Searches then use vectors in memory."""
     path = tmp_path / ("v" * 246)
     _garbage(path)
 
@@ -68,7 +70,7 @@ def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None
 
 
 def test_path_that_cannot_be_a_file_is_an_error(tmp_path: Path) -> None:
-    """A folder has the name of the file, or a file has the name of the folder."""
+    """The path is a folder, or one of its folders is a file."""
     (tmp_path / "file").write_text("", "utf-8")
 
     for path in (tmp_path, tmp_path / "file" / "v.sqlite3"):

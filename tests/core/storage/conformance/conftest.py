@@ -1,4 +1,4 @@
-"""A store, and other stores with the same data."""
+"""Fixtures with a store, and with other stores on the same data."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_entries_are_read_unchanged_by_other_processes(opened: Opener) -> None:
 
 
 def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
-    """Another kind or namespace makes another id."""
+    """An entry of another kind or namespace has another id."""
     entries.put([PLANNER])
     entries.put([replace(PLANNER, title="New"), replace(PLANNER, namespace="acme")])
 
@@ -51,7 +51,7 @@ def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
 
 
 def test_put_rules_replaces_the_rule_with_the_same_pattern(opened: Opener) -> None:
-    """Other processes see it too."""
+    """Other processes read the new rule too."""
     for rule in ("{}", '{"enabled": false}'):
         opened().entries.put_rules({"mail/send": rule})
 

@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def test_data_is_available_after_closing(opened: Opener) -> None:
-    """Both the same store and another one at the same place have the data."""
+    """The closed store opens again, and another store at the same place has the same data."""
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
@@ -33,7 +33,7 @@ def test_data_is_available_after_closing(opened: Opener) -> None:
 
 
 def test_text_with_a_lone_surrogate_is_refused_with_its_batch(store: Store) -> None:
-    """JSON allows lone surrogates. The store stays usable."""
+    """JSON allows lone surrogates, UTF-8 does not. The store stays usable."""
     vector = np.ones(2, np.float32)
 
     with pytest.raises(StoreError):
