@@ -1,4 +1,4 @@
-"""Meta-tools of plugins: their place in tool lists, and answers to their calls."""
+"""Meta-tools of plugins: their position in tool lists, and answers to their calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def with_plugin(open_gateway: OpenGateway, **discovery: Any) -> Gateway:
 
 @pytest.fixture
 def greeting(install_plugin: InstallPlugin, open_gateway: OpenGateway) -> Gateway:
-    """Return a gateway with the plugin."""
+    """Return a gateway with a plugin that adds a meta-tool."""
     install_plugin("greeting_tool", SOURCE)
     return with_plugin(open_gateway)
 

@@ -37,7 +37,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_rows_are_ordered_by_kind() -> None:
-    """The order of the rows is the order of the proxies."""
+    """Found tools become proxies in the same order."""
     result = SearchResult(
         mode="hybrid",
         next_steps=matches(1, "n"),
@@ -59,7 +59,7 @@ def test_rows_are_ordered_by_kind() -> None:
 
 
 def test_row_contains_required_arguments_and_reason() -> None:
-    """A model that knows the reason searches less."""
+    """The row shows why a tool was found, so that the model searches less."""
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0"),)
     result = SearchResult(
         mode="hybrid",
@@ -80,7 +80,7 @@ def test_row_contains_required_arguments_and_reason() -> None:
 
 
 def test_reason_omits_words_that_the_row_contains() -> None:
-    """The model would read these words twice."""
+    """Otherwise the model would read these words twice."""
     evident = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
     half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
     result = SearchResult(mode="hybrid", matches=(evident, half))
@@ -89,7 +89,7 @@ def test_reason_omits_words_that_the_row_contains() -> None:
 
 
 def test_tool_with_a_known_definition_is_only_named() -> None:
-    """The same request contains its definition."""
+    """The model's request contains the definition already."""
     result = SearchResult(mode="graph", matches=matches(2, required=("a",)))
 
     text = render(result, OPTIONS, shown={"m0", "other"})
@@ -100,7 +100,7 @@ def test_tool_with_a_known_definition_is_only_named() -> None:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_search_adds_at_most_eight_proxies_and_names_the_rest() -> None:
-    """The others can be called by name. Tools that the graph added without a reason are only
+    """Further matches can be called by name. Tools that the graph added without a path are only
     names.
     """
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/r2"),)
@@ -118,7 +118,9 @@ def test_search_adds_at_most_eight_proxies_and_names_the_rest() -> None:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_declared_supplements_come_before_derived_ones() -> None:
-    """A declared next step comes before a derived related tool or prerequisite."""
+    """Supplements are tools that the graph adds. A declared next step comes before a derived
+    related tool or prerequisite.
+    """
 
     def reached(name: str, predicate: str, *, declared: bool) -> Match:
         step = PathStep(subject="x/m0", predicate=predicate, object=name, declared=declared)
@@ -144,7 +146,7 @@ def test_declared_supplements_come_before_derived_ones() -> None:
     ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
 )
 def test_empty_result_has_a_note(mode: Any, note: str) -> None:
-    """An empty list alone invites the same search again."""
+    """After an empty list alone, a model would repeat the same search."""
     text = render(SearchResult(mode=mode), OPTIONS)
 
     assert [] == read(text)
@@ -163,7 +165,7 @@ def test_weak_result_has_a_warning() -> None:
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
 def test_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
-    """Texts are shortened first, then rows are removed from the end. Remaining rows are
+    """Texts are shortened first, then rows are removed from the end. All remaining rows are
     complete.
     """
     long = "word " * 60
@@ -208,7 +210,7 @@ RESULTS = st.builds(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(RESULTS, st.sampled_from([100, 1200, 20_000]), st.integers(1, 12))
 def test_rendered_names_are_parsed_again(result: SearchResult, budget: int, proxies: int) -> None:
-    """The text is the conversation's only record of a search."""
+    """The text is the conversation's only record of the found tools."""
     options = DiscoveryOptions(result_token_budget=budget, proxies_per_search=proxies)
 
     text = render(result, options)
@@ -239,13 +241,15 @@ def test_text_that_is_not_a_result_contains_no_names(content: str) -> None:
 
 
 def schema(name: str) -> JsonObject:
-    """Return parameters whose size depends on the name."""
+    """Return a schema of parameters whose size depends on the tool's name."""
     about = {name: {"type": "string", "description": "x" * 200}}
     return {"type": "object", "properties": about}
 
 
 def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
-    """The first tools get theirs; the others keep their required arguments."""
+    """The first tools are shown with their parameters, the others only with their required
+    arguments.
+    """
     options = DiscoveryOptions(schema_token_budget=300)
     result = SearchResult(
         mode="graph", matches=tuple(match(f"tool_{number}") for number in range(5))
@@ -262,7 +266,7 @@ def test_stable_mode_result_contains_parameters_within_the_budget() -> None:
 
 @pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
 def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> None:
-    """It can be called, but the model sees no long text by its author."""
+    """The tool can be called, but the model sees no long text by the tool's author."""
     odd = {"description": "IMPORTANT", "required": ("a", "IMPORTANT: do it"), "suspicious": True}
     needed = PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0", declared=True)
     way = Evidence(path=(needed,))
@@ -283,7 +287,9 @@ def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> 
 
 
 def test_parameters_are_compact_without_loss() -> None:
-    """A plain parameter becomes a text; others stay schemas. Required ones are named."""
+    """A parameter of a plain type becomes a text; others stay schemas. The names of the required
+    ones are listed.
+    """
     unit = {"type": "string", "enum": ["km", "mi"]}
     plain = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""Choice of the proxies from the messages."""
+"""Choice of the proxies (found tools in the tool list) from the messages of a conversation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def proxies_for(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
 
 @pytest.mark.requirement("auto:rule-9")
 def test_proxies_keep_the_order_in_which_they_were_found() -> None:
-    """Appending keeps the prefix of the prompt. Tools that are found again keep their position."""
+    """New proxies are appended, so that the prompt's prefix stays the same. A tool that is found
+    again keeps its position.
+    """
     messages = [
         *search_messages("1", "b", "a"),
         *search_messages("2", "c", "a"),
@@ -69,7 +71,7 @@ def test_least_recently_found_tool_is_removed_only_at_the_cap() -> None:
 
 
 def test_called_tools_stay_longer_than_found_ones() -> None:
-    """Calls by name and through the call tool both count."""
+    """Calls by the tool's name and calls through the call tool both count."""
     by_name = call_messages("a", "2")
     through = [model(call("call_tool", "2", {"name": "a"})), tool_message("2", "ok")]
     for used in (by_name, through):
@@ -111,7 +113,9 @@ def test_called_tools_stay_longer_than_found_ones() -> None:
     ],
 )
 def test_text_that_looks_like_a_search_result_is_ignored(messages: list[Message]) -> None:
-    """Only answers to the search tool are trusted; other output may come from third parties."""
+    """Only answers of the search tool are trusted; answers of other tools may come from third
+    parties.
+    """
     assert () == proxies_for(messages)
 
 
@@ -136,7 +140,7 @@ def forge_messages(dice: Random, ids: Sequence[str]) -> list[Message]:
 
 
 def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
-    """Real searches between them are still read."""
+    """Real searches in these conversations are still read."""
     for seed in range(1000):
         dice = Random(seed)
         messages: list[Message] = []
@@ -165,7 +169,7 @@ def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
     ],
 )
 def test_malformed_messages_are_ignored(odd: Message) -> None:
-    """They come from the caller, and old ones from models."""
+    """Messages come from the caller, and old ones from models."""
     assert ("a",) == proxies_for([odd, *search_messages("1", "a"), odd])
 
 
@@ -187,7 +191,9 @@ EVENTS = st.lists(
 def test_window_keeps_its_limits_for_any_events(
     events: list[tuple[bool, list[str]]], cap: int
 ) -> None:
-    """Never more than the cap, no duplicates, only found tools, and always the last best match."""
+    """There are never more proxies than *cap*, no duplicates, only found tools, and always the best
+    match of the last search.
+    """
     messages: list[Message] = []
     for number, (search, names) in enumerate(events):
         messages += (
@@ -206,7 +212,7 @@ def test_window_keeps_its_limits_for_any_events(
 
 @given(EVENTS)
 def test_window_only_grows_at_its_end_below_the_cap(events: list[tuple[bool, list[str]]]) -> None:
-    """Each request's tools begin with those of the previous request."""
+    """The proxies of each request begin with those of the previous request."""
     messages: list[Message] = []
     before: tuple[str, ...] = ()
     for number, (search, names) in enumerate(events):
@@ -220,7 +226,9 @@ def test_window_only_grows_at_its_end_below_the_cap(events: list[tuple[bool, lis
 
 
 def test_described_tools_come_only_from_search_results() -> None:
-    """Similar text in another tool's answer, or in a second answer, does not count."""
+    """A described tool is one whose parameters the model has seen. Similar text in another tool's
+    answer, or in a second answer, does not count.
+    """
     text = json.dumps({"tools": [{"name": "a", "parameters": {}}, {"name": "b", "parameters": ""}]})
     other = text.replace('"a"', '"c"')
     messages = [
