@@ -1,4 +1,4 @@
-"""Fixtures: the shared server, the ways to ask it, and a gateway with functions."""
+"""Fixtures: the shared scripted server, clients for it, and a gateway with functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def greet(name: str) -> str:
 
 
 def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
-    """Return a gateway with two of the functions, and with the given options."""
+    """Return a gateway with two of the functions above, and with the given options."""
     gateway = open_gateway(options=Options(**options))
     gateway.add_tool(add)
     gateway.add_tool(divide)

@@ -1,4 +1,4 @@
-"""Loops of the host: prepared turns, and the middleware."""
+"""Loops that the host runs itself: prepared turns, and the middleware."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_json_request_is_prepared_whole(
 async def test_host_calls_are_left_to_the_host(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
-    """If a turn has both kinds of calls, gateway calls are answered, and the host appends its own
-    answers.
+    """If a turn has both kinds of calls, the gateway calls are answered, and the host appends the
+    answers to its own calls.
     """
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(
