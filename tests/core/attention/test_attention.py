@@ -219,7 +219,9 @@ async def test_disabling_a_suspicious_tool_resolves_its_issue(
             await gateway.disable(unknown)
 
 
-async def test_similar_names_are_accepted_once(open_gateway: OpenGateway, tmp_path: Path) -> None:
+async def test_accepted_similar_tool_names_are_not_an_issue_again(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     """The next gateway on the same store remembers this. Names of disabled tools and aliases are
     not compared.
     """
@@ -240,7 +242,7 @@ async def test_similar_names_are_accepted_once(open_gateway: OpenGateway, tmp_pa
     )
 
 
-async def test_accept_requires_a_store(open_gateway: OpenGateway) -> None:
+async def test_accepting_similar_names_requires_a_store(open_gateway: OpenGateway) -> None:
     gateway = open_gateway([tool("get_role")])
     gateway.add_source(ListSource("b", [tool("get_roles")]))
 
@@ -249,7 +251,7 @@ async def test_accept_requires_a_store(open_gateway: OpenGateway) -> None:
         await gateway.accept("b/get_roles, shelf/get_role")
 
 
-async def test_approval_of_configured_items_needs_no_reload(
+async def test_approval_of_a_url_or_name_needs_no_reload(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
     """Approved are a changed URL, which is not contacted before, and the name of a tool whose
@@ -291,7 +293,7 @@ async def test_approval_of_configured_items_needs_no_reload(
     assert (["other_echo"], ["echo"]) == (before, named)
 
 
-async def test_plugin_issues_are_listed_and_a_raising_source_is_an_issue(
+async def test_issues_include_those_of_plugins_and_failures_of_their_sources(
     open_gateway: OpenGateway, tmp_path: Path, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("watchers", WATCHERS)
@@ -304,7 +306,7 @@ async def test_plugin_issues_are_listed_and_a_raising_source_is_an_issue(
     assert f"{len(TOOLS)} tools" == full.detail
 
 
-async def test_other_problems_of_listings_and_stores_are_one_issue_each(
+async def test_several_diagnostics_of_a_server_become_one_issue(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """Several diagnostics of one code and server become one issue. A source of the host can be
@@ -344,7 +346,7 @@ async def test_failing_store_is_an_issue(open_gateway: OpenGateway, tmp_path: Pa
     assert ("failing", "srv") in issue_kinds
 
 
-async def test_pin_returns_the_approval_under_every_name_of_a_tool(
+async def test_pin_returns_the_approved_digest_under_every_name_of_a_tool(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
     """A tool's names include those from transforms and aliases. Functions of the host are not

@@ -34,7 +34,7 @@ def change(item: str, before: str = "1", after: str = "2") -> Change:
     return Change(label=label, server="srv", owner="o", item=item, before=before, after=after)
 
 
-def test_changes_are_ordered_by_server_with_names_last(store: SqlCatalog) -> None:
+def test_find_changes_orders_by_server_with_exposed_names_last(store: SqlCatalog) -> None:
     """Ignored are pins of other owners, and exposed names whose earlier tool still exists."""
     for owner, digests in (("mcp.json#b", "12"), ("mcp.json#a", "12"), ("other", "12")):
         for digest in digests:
@@ -70,7 +70,7 @@ def test_accepted_similar_names_are_not_reported_again(store: SqlCatalog) -> Non
     assert (("a/get_role", "b/get_roles", "c/getRole"),) == more
 
 
-def test_difference_shows_only_changed_fields() -> None:
+def test_difference_of_a_definition_shows_only_changed_fields() -> None:
     definitions = {"1": tool("x", "Read it."), "2": tool("x", "Delete it.")}
     difference = difference_of(change("x"), definitions.get)
 
@@ -86,7 +86,7 @@ def test_difference_shows_only_changed_fields() -> None:
     ) == difference_lines(difference)
 
 
-def test_difference_notes_why_it_is_missing() -> None:
+def test_difference_has_a_note_if_old_or_new_definition_is_unknown() -> None:
     """Of command lines only the digest is stored, and old definitions may be deleted."""
     command = difference_of(change(""), NOTHING.get)
     forgotten = difference_of(change("x"), NOTHING.get)
@@ -96,7 +96,7 @@ def test_difference_notes_why_it_is_missing() -> None:
     assert ((), ()) == (difference_lines(command), difference_lines(forgotten))
 
 
-def test_long_texts_are_compared_by_sentence() -> None:
+def test_difference_compares_long_texts_by_sentence() -> None:
     """Otherwise one changed word would be hard to see in a long line."""
     text = "".join(f"Sentence number {number} of the text. " for number in range(200))
     changed = text.replace("number 150 of", "number 150 without")
@@ -109,7 +109,7 @@ def test_long_texts_are_compared_by_sentence() -> None:
     assert 7 > len(lines)
 
 
-def test_change_after_the_last_compared_line_is_noticed() -> None:
+def test_difference_shows_that_omitted_lines_changed() -> None:
     """A huge schema must not hide a change behind the lines that are compared."""
 
     def huge(last: str) -> ToolDefinition:

@@ -37,7 +37,7 @@ def test_suspicious_tool_is_reported_or_blocked(policy: Policy, remaining: list[
     ]
 
 
-def test_definition_carries_its_own_diagnostics() -> None:
+def test_apply_policies_adds_to_each_definition_its_own_diagnostics() -> None:
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
     listing = Listing(definitions=(tool("a"), *things), suspicions={"a": ("odd",)})
 
@@ -78,7 +78,7 @@ def test_suspicious_prompt_is_reported_or_blocked(policy: Policy, remaining: lis
         ("skill://a/x/../b/more.md", True),
     ],
 )
-def test_blocked_resource_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
+def test_blocked_resource_uri_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
     """*hidden* is False for other resources. A server may treat all spellings as one resource."""
     uris = ("note://secret", "note://of/{name}", "skill://a/b/SKILL.md")
     shut = tuple(ToolDefinition(kind="resource", name=uri) for uri in uris)

@@ -67,7 +67,7 @@ async def test_tool_of_an_entry_is_an_entity_with_the_server_as_parent(
     assert (0, 3) == ((report := await gateway.report()).tools, report.entities)
 
 
-async def test_models_are_not_offered_described_tools(
+async def test_search_offers_described_tools_only_if_filters_ask_for_them(
     open_gateway: OpenGateway, options: Options
 ) -> None:
     """A search without filters finds only callable tools. If a model calls a described tool by
@@ -224,7 +224,7 @@ async def test_described_server_is_found_by_its_tool_names(
     ],
     ids=["disabled", "a draft", "a scope"],
 )
-async def test_entry_hides_tools_that_a_rule_hides(
+async def test_server_entry_omits_described_tools_that_a_rule_hides(
     open_gateway: OpenGateway, options: Options, rules: dict[str, Access], *, connected: bool
 ) -> None:
     """Neither the words nor the metadata of the server's entry contain a tool that a rule hides."""
@@ -267,7 +267,7 @@ async def test_rule_on_an_exposed_name_hides_the_described_tool(
     assert [CREATE] == entry.metadata["tools"]
 
 
-async def test_tool_with_the_access_of_its_entry_stays_in_it(
+async def test_entry_keeps_a_described_tool_with_its_own_access(
     open_gateway: OpenGateway, options: Options
 ) -> None:
     """The entry's words and metadata contain the tool, because everyone who sees the entry may find

@@ -29,7 +29,7 @@ def test_flatten_returns_a_line_with_keys_for_each_value(metadata: JsonObject, w
     assert words == flatten(metadata)
 
 
-def test_flatten_restricts_to_the_given_paths() -> None:
+def test_flatten_returns_only_metadata_at_the_given_paths() -> None:
     assert "a b yes" == flatten({"a": {"b": "yes", "c": "no"}, "d": "no"}, ["a.b"])
     assert "" == flatten({"a": "no"}, [])
 
@@ -72,7 +72,7 @@ CARD: JsonObject = {
         (["nowhere", "provider.nowhere", "version.below", "skills.tags.below"], {}),
     ],
 )
-def test_project_keeps_the_structure_of_selected_parts(
+def test_project_keeps_the_structure_of_selected_metadata(
     fields: list[str] | None, seen: JsonObject
 ) -> None:
     """Parts that are missing in the metadata are omitted."""
@@ -84,6 +84,6 @@ def test_project_keeps_the_structure_of_selected_parts(
     [[""], ["a."], [".a"], ["$a"], ["a b"], ["x" * 65], ["a.b.c.d.e.f"], ["f"] * 21],
     ids=["empty", "end", "start", "sign", "space", "long", "deep", "many"],
 )
-def test_invalid_path_is_refused(fields: list[str]) -> None:
+def test_invalid_metadata_path_is_refused(fields: list[str]) -> None:
     with pytest.raises(InvalidRequestError, match="metadata"):
         project(CARD, fields)

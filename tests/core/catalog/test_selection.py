@@ -65,7 +65,7 @@ def test_select_filters_by_words_and_facets(selection: Selection, names: str) ->
     assert [*names] == sorted(entity.name for entity in entities)
 
 
-def test_facet_counts_ignore_their_own_condition() -> None:
+def test_facet_counts_ignore_the_condition_on_their_own_facet() -> None:
     """So the counts of a facet show how many entities another value of this facet would select.
     Tags are
     different: each further tag narrows the selection.
@@ -109,7 +109,7 @@ async def tags_of(gateway: Gateway) -> Mapping[str, tuple[str, ...]]:
     return {entity.id: entity.hints.tags for entity in page.entities if entity.hints.tags}
 
 
-async def test_change_applies_to_entries_and_listed_entities(gateway: Gateway) -> None:
+async def test_access_change_applies_to_entries_and_listed_entities(gateway: Gateway) -> None:
     """The report has the reason for each failure. An entity that the caller may not see counts as
     unknown.
     """
@@ -151,7 +151,7 @@ async def test_pages_of_a_selection_have_the_same_facets(gateway: Gateway) -> No
     assert {} == (await catalog.list()).facets
 
 
-async def test_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway) -> None:
+async def test_access_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway) -> None:
     """Later changes are kept, also by the next gateway."""
     await gateway.catalog.change(["box/wipe*"], {"status": "beta"}, add_tags=("a", "b"))
     report = await gateway.catalog.change(["box/wipe*"], {"enabled": True}, remove_tags=("A",))
@@ -164,7 +164,7 @@ async def test_change_can_be_undone(gateway: Gateway, open_gateway: OpenGateway)
 
 
 @pytest.mark.parametrize("use", [{"status": "lost"}, {"tags": "x"}, {"name": "x"}])
-async def test_invalid_change_is_refused_as_a_whole(
+async def test_invalid_access_change_is_refused_as_a_whole(
     gateway: Gateway, use: Mapping[str, object]
 ) -> None:
     with pytest.raises(InvalidRequestError):
@@ -173,7 +173,7 @@ async def test_invalid_change_is_refused_as_a_whole(
     assert {"box/send": ("Mail",)} == await tags_of(gateway)
 
 
-async def test_rules_of_escaped_names_and_patterns_apply_in_their_order(
+async def test_access_rules_for_names_and_for_patterns_apply_in_their_order(
     open_gateway: OpenGateway, options: Options
 ) -> None:
     """A name may contain characters that have a meaning in patterns. The catalog escapes such a

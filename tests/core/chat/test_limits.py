@@ -38,7 +38,7 @@ WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
         ("max_consecutive_errors", 2, WRONG, 2),
     ],
 )
-def test_limit_ends_the_call_with_an_error_that_names_it(
+def test_limit_ends_the_client_call_with_an_error_that_names_the_limit(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str, limit: Any, turn: Turn,
     turns: int,
 ) -> None:  # fmt: skip
@@ -77,7 +77,7 @@ async def test_conversation_can_continue_after_a_limit(
     assert "add" in role.tool_names[2]
 
 
-def test_occasional_errors_do_not_end_the_call(
+def test_occasional_tool_errors_do_not_end_the_client_call(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
     """Only consecutive turns without a successful call count as errors."""
@@ -288,7 +288,7 @@ def test_host_is_not_asked_about_invalid_calls(
     assert all("error" in result for result in role.results())
 
 
-def test_accountings_of_calls_can_be_added(
+def test_accountings_of_several_client_calls_can_be_added(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Each reply has its accounting as an attribute, which is never sent to the service."""
@@ -393,7 +393,7 @@ async def test_advisers_are_listed_if_configured(
 
 
 @pytest.mark.parametrize("streams", [True, False])
-async def test_cancelled_call_leaves_no_task_or_tool_running(
+async def test_cancelled_client_call_leaves_no_task_or_tool_running(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, streams: bool
 ) -> None:
     started, ended = asyncio.Event(), asyncio.Event()

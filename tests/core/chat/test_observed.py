@@ -109,7 +109,7 @@ async def test_messages_of_the_accounting_keep_found_tools(
     assert {"add", "divide"} <= set(later.tool_names[0])
 
 
-async def test_unsent_call_is_observed_with_its_error(
+async def test_observer_receives_the_error_of_a_call_that_was_not_sent(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The call has an unknown name, or is an invalid search."""
@@ -283,7 +283,7 @@ async def test_unread_stream_releases_its_connection(
     assert response.is_closed
 
 
-async def test_turns_metric_is_recorded_once_per_conversation(
+async def test_metric_of_turns_is_recorded_once_per_conversation(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """Closing a stream twice must not count it twice."""
@@ -355,7 +355,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-async def test_raising_telemetry_does_not_end_work(
+async def test_telemetry_that_raises_does_not_end_searches_or_calls(
     stage: Stage,
     speaker: Speaker,
     open_gateway: OpenGateway,

@@ -37,7 +37,7 @@ async def test_lone_surrogate_from_the_model_does_not_end_the_conversation(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_call_without_a_name_is_answered_with_an_error(
+async def test_tool_call_without_a_name_is_answered_with_an_error(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The error goes to the model, which can correct the call; the host could not handle it."""
@@ -50,7 +50,7 @@ async def test_call_without_a_name_is_answered_with_an_error(
     assert "error" in role.results()[0]
 
 
-def test_copy_is_a_wrapper_of_the_same_client(
+def test_copy_of_a_wrapper_is_a_wrapper_of_the_same_client(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """A copy that is not a wrapper would have no tools of the gateway, without an error."""
@@ -110,7 +110,7 @@ def test_reply_that_is_not_a_completion_is_returned_unchanged(
     assert accounting_of(wrapped) is None
 
 
-def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
+def test_stream_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
     """Azure's first chunk has no choices and no id. A service may also send a usage that was not
     requested.
     """
@@ -128,7 +128,7 @@ def test_chunks_without_choices_are_passed_on(functions: Gateway) -> None:
     assert plain == wrapped
 
 
-def test_missing_delta_counts_as_empty(functions: Gateway) -> None:
+def test_stream_chunk_without_a_delta_counts_as_empty(functions: Gateway) -> None:
     """If the delta of a chunk is null, the text of other chunks is passed on."""
     parts = [event({"content": "a"}), event({"content": "b"}), event({}, finish="stop"), DONE]
     parts.insert(1, parts[0].replace(b'"delta": {"content": "a"}', b'"delta": null'))

@@ -31,7 +31,7 @@ def working_role(stage: Stage) -> Role:
     return stage.cast(Turn("Let me look.", (look("add two numbers"),)), SUM, Turn('{"total": 3}'))
 
 
-def test_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+def test_parse_parses_only_the_last_reply(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
     """The reply has the caller's own type, and its accounting."""
     role = working_role(stage)
     client = AutoDiscoveryClient(openai, functions)
@@ -77,7 +77,7 @@ def test_streaming_response_contains_the_last_reply(
         assert b"total" in b"".join(response.iter_bytes())
 
 
-async def test_raw_stream_joins_the_turns(
+async def test_raw_stream_joins_the_turns_of_a_client_call(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}

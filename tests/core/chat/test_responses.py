@@ -128,7 +128,7 @@ async def test_removed_gateway_calls_are_answered_with_the_next_request(
     assert ["noted", "noon"] == role.results()
 
 
-async def test_conversation_receives_only_new_items(
+async def test_stored_conversation_receives_only_new_items(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The service stores earlier items; repeated ones would be twice in the prompt."""
@@ -163,7 +163,7 @@ STREAMS: list[Way] = ["stream", "async stream"]
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_turns_of_a_stream_look_like_one_response(
+async def test_streamed_turns_of_one_client_call_look_like_one_response(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The stream has one beginning, one end, consecutive numbers, and an id that a later request
@@ -185,7 +185,7 @@ async def test_turns_of_a_stream_look_like_one_response(
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_text_before_a_call_is_passed_on(
+async def test_streamed_text_before_a_tool_call_is_passed_on(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The stream then has the response id of the first turn, but the next request must continue
@@ -342,7 +342,7 @@ async def test_stable_mode_never_changes_the_tool_list(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_stable_mode_shows_parameters_once(
+async def test_stable_mode_shows_parameters_of_a_tool_once(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
 ) -> None:
     """Parameters in an earlier result are not repeated, in both wire formats."""

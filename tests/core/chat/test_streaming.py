@@ -90,7 +90,7 @@ async def test_joined_stream_equals_the_whole_answer(
     assert whole["model"] == joined["model"]
 
 
-def test_turns_of_one_call_look_like_one_completion(
+def test_streamed_turns_of_one_client_call_look_like_one_completion(
     splitting_stage: tuple[Stage, OpenAI], functions: Gateway
 ) -> None:
     """Clients read a stream as one message, with one id, one role and one end."""
@@ -112,7 +112,7 @@ def test_turns_of_one_call_look_like_one_completion(
     assert "First I look. Then I add. It is 3." == text(rejoin(chunks))
 
 
-def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> None:
+def test_streamed_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> None:
     """The server sends the rest of the answer only after the text was received."""
     parts = [event({"role": "assistant", "content": ""}), event({"content": "Now "}),
              event({"content": "then."}), event({}, finish="stop"), DONE]  # fmt: skip
@@ -127,7 +127,7 @@ def test_text_is_passed_on_before_the_answer_is_complete(functions: Gateway) -> 
     assert ["then.", None] == late
 
 
-def test_text_before_a_call_is_passed_on_before_the_call_runs(
+def test_streamed_text_before_a_tool_call_is_passed_on_before_the_call_runs(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Users should read "Let me look …" while the call runs. The server answers the next request
@@ -179,7 +179,9 @@ ONE = httpx2.Limits(max_connections=1)
 PATIENCE = httpx2.Timeout(10)
 
 
-def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions: Gateway) -> None:
+def test_closing_a_stream_in_a_later_turn_releases_the_connection(
+    stage: Stage, functions: Gateway
+) -> None:
     """The client allows only one connection, so the next request would otherwise wait forever."""
     role = stage.cast(find("add"), Turn(LONG))
     http = DefaultHttpxClient(limits=ONE, timeout=PATIENCE)
@@ -193,7 +195,9 @@ def test_closing_in_a_later_turn_releases_the_connection(stage: Stage, functions
 
 
 @pytest.mark.parametrize("way", STREAMS)
-async def test_fragmented_and_interleaved_calls_are_joined(functions: Gateway, way: Way) -> None:
+async def test_streamed_fragments_of_several_tool_calls_are_joined(
+    functions: Gateway, way: Way
+) -> None:
     """Some services send parts of two calls alternately, repeat the role in every part, and never
     send an end.
     """

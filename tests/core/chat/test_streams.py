@@ -100,7 +100,7 @@ def expected_calls(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
 
 
-def test_merged_text_and_calls_do_not_depend_on_the_split() -> None:
+def test_merged_stream_does_not_depend_on_the_split_into_chunks() -> None:
     """For ten thousand random turns, the merged stream has exactly the original text and calls."""
     for seed in range(10_000):
         dice = Random(seed)

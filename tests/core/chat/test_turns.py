@@ -110,7 +110,7 @@ async def test_telemetry_contains_documented_names_and_no_content(
     assert CANARY not in watch.written()
 
 
-async def test_failed_or_abandoned_turn_ends_its_span(
+async def test_failed_or_abandoned_turn_ends_its_telemetry_span(
     stage: Stage, speaker: Speaker, gateway: Gateway, watch: Watch
 ) -> None:
     """The span has a duration, and the type of the error if there was one."""
@@ -129,7 +129,9 @@ async def test_failed_or_abandoned_turn_ends_its_span(
     assert sorted(watch.began) == sorted(span.name for span in watch.finished)
 
 
-def test_span_names_azure_and_the_agent(stage: Stage, gateway: Gateway, watch: Watch) -> None:
+def test_telemetry_span_names_azure_and_the_agent(
+    stage: Stage, gateway: Gateway, watch: Watch
+) -> None:
     """The class of the client determines the provider, because its URL may be the host's own."""
     role = stage.cast_sum()
     with AzureOpenAI(
@@ -197,14 +199,16 @@ async def test_turn_sent_by_the_host_has_an_unknown_provider(
         ("", "_OTHER", 0),
     ],
 )
-def test_provider_depends_on_the_url(url: str, provider: str, port: int) -> None:
+def test_provider_in_telemetry_depends_on_the_url_of_the_client(
+    url: str, provider: str, port: int
+) -> None:
     """A service with OpenAI's wire format may have another provider."""
     endpoint = ModelEndpoint.at("m", url)
 
     assert (provider, port) == (endpoint.provider, endpoint.port)
 
 
-async def test_saved_tokens_are_measured(
+async def test_telemetry_measures_saved_tokens(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """Saved tokens are the difference to sending every schema with every turn. The size of search

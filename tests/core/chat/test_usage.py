@@ -70,7 +70,9 @@ def summary(chunks: list[ChatCompletionChunk]) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("where", STREAMS)
-def test_turn_reports_the_usage_of_the_service(functions: Gateway, where: str) -> None:
+def test_stream_of_one_turn_reports_the_token_usage_of_the_service(
+    functions: Gateway, where: str
+) -> None:
     """The stream reports it once, at the end, and the SDK's helper reads it too."""
     with (
         Canned([*STREAMS[where], DONE]) as server,
@@ -158,7 +160,7 @@ def double_usage(usage: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", USAGES)
-def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> None:
+def test_chat_completions_add_token_usages_that_lack_fields(functions: Gateway, name: str) -> None:
     calls = {"tool_calls": [{"id": "c", "type": "function", "function": SEARCH}]}
     usage = chat_field_names(USAGES[name])
     turns = [[completion(message, usage)] for message in (calls, {"content": "Hi."})]
@@ -177,7 +179,9 @@ def test_chat_adds_usages_that_lack_fields(functions: Gateway, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", USAGES)
-def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str) -> None:
+def test_chat_completion_streams_add_token_usages_that_lack_fields(
+    functions: Gateway, name: str
+) -> None:
     usage = chat_field_names(USAGES[name])
     search = event(fragment(0, id="a", type="function", **SEARCH))
     ends = [event({}, finish="stop"), event(usage=usage), DONE]
@@ -194,7 +198,7 @@ def test_chat_streams_add_usages_that_lack_fields(functions: Gateway, name: str)
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", USAGES)
-def test_responses_add_usages_that_lack_fields(
+def test_responses_api_adds_token_usages_that_lack_fields(
     functions: Gateway, name: str, *, stream: bool
 ) -> None:
     bodies = [response(item, USAGES[name]) for item in OUTPUTS]
@@ -224,7 +228,7 @@ def test_responses_add_usages_that_lack_fields(
 
 
 @pytest.mark.parametrize("name", ["no total", "empty", "another type"])
-def test_token_budget_holds_for_usages_without_a_total(
+def test_token_budget_applies_to_usages_without_a_total(
     open_gateway: OpenGateway, name: str
 ) -> None:
     gateway = open_gateway(options=Options(chat=ChatOptions(max_tokens=4, max_turns=9)))

@@ -39,7 +39,7 @@ def wide_options(**discovery: Any) -> Options:
 
 @pytest.mark.requirement("auto:rule-9")
 @pytest.mark.parametrize("own", [0, 100, 126])
-async def test_proxies_are_limited_per_search_conversation_and_request(
+async def test_number_of_proxies_is_limited_per_search_conversation_and_request(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog_of: CatalogOf, own: int
 ) -> None:
     """The limits are 8 per search, 24 per conversation, and 128 tools in total. The server refuses
@@ -60,7 +60,7 @@ async def test_proxies_are_limited_per_search_conversation_and_request(
     assert own == 126 or row_names <= set(role.tool_names[5])
 
 
-async def test_tool_removed_from_the_window_can_still_be_called(
+async def test_tool_that_is_no_longer_a_proxy_can_still_be_called(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """A model may call tools that are not in its tool list."""
@@ -174,7 +174,7 @@ TELL = "---\ntitle: send_email\ngraph_requires: get_location\n---\n"
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
 @pytest.mark.parametrize("wanted", [False, True])
-async def test_prerequisite_outside_the_window_is_named_and_callable_by_the_call_tool(
+async def test_prerequisite_that_is_not_a_proxy_is_named_and_callable_by_the_call_tool(
     stage: Stage,
     speaker: Speaker,
     open_gateway: OpenGateway,
@@ -208,7 +208,7 @@ async def test_prerequisite_outside_the_window_is_named_and_callable_by_the_call
     assert ["called get_location"] == role.results(2)
 
 
-async def test_removed_tool_is_not_listed_and_its_call_is_explained(
+async def test_tool_removed_from_the_catalog_is_not_listed_and_its_call_is_explained(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
     """The tool was removed from the catalog during the conversation."""

@@ -14,7 +14,7 @@ from gateway.errors import ConfigError
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
 
-def test_backups_are_dated_and_never_overwritten(tmp_path: Path) -> None:
+def test_backup_path_contains_the_date_and_is_never_an_existing_file(tmp_path: Path) -> None:
     """Two backups within one second get different names."""
     file = tmp_path / "a.json"
     created = write_text(file, "1", expected="", backup=backup_path(file, AT))
@@ -89,7 +89,7 @@ def test_add_server_leaves_an_invalid_file_unchanged(tmp_path: Path, text: str) 
     assert text == path.read_text()
 
 
-def test_undo_restores_the_file_but_keeps_later_changes(tmp_path: Path) -> None:
+def test_undo_edit_restores_the_file_but_keeps_later_changes(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     created = add_server(path, "c", {})
     undo_edit(created)

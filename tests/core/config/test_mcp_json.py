@@ -50,7 +50,7 @@ def test_stdio_and_http_servers_are_read(tmp_path: Path) -> None:
     assert () == manifest.warnings
 
 
-def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
+def test_configuration_with_vs_codes_key_or_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     """Several clients may share one file, and use different keys for the table of servers."""
     path = tmp_path / "mcp.json"
     path.write_bytes(b'\xef\xbb\xbf{"servers": {"a": {"command": "run"}}, "inputs": []}')
@@ -70,7 +70,7 @@ def test_vs_code_key_and_byte_order_mark_are_accepted(tmp_path: Path) -> None:
         '{"time": 1, "mcpServers": {}, "time": 1}',
     ],
 )
-def test_duplicate_name_is_refused(tmp_path: Path, text: str) -> None:
+def test_two_servers_of_the_same_name_are_refused(tmp_path: Path, text: str) -> None:
     """If the last server of this name silently won, a person who reads the first would approve the
     wrong command.
     """
@@ -99,7 +99,7 @@ def test_server_is_trusted_only_if_the_file_says_true() -> None:
     assert ("odd",) == manifest.unusable
 
 
-def test_variables_resolve_from_environment_or_default(token: str) -> None:
+def test_references_resolve_to_environment_variables_or_defaults(token: str) -> None:
     """Secrets can then stay outside the file."""
     manifest = parse_manifest(
         {
@@ -175,7 +175,7 @@ def test_file_without_a_server_table_is_refused(tmp_path: Path, content: bytes, 
     assert named in str(caught.value)
 
 
-def test_missing_file_error_names_path_and_remedy(tmp_path: Path) -> None:
+def test_missing_configuration_error_names_path_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"or name another file$"):
         read_manifest(tmp_path / "none.json")
 
@@ -283,7 +283,7 @@ def test_virtual_server_must_not_share_a_servers_name() -> None:
         parse_manifest({"mcpServers": {}, "virtualServers": []})
 
 
-def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
+def test_configuration_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
     """Such files have names with spaces, files of variables, and variables of editors."""
     (tmp_path / ".env").write_text('export KEY="a b"\nLEVEL=2 # low\nPLAIN=$KEY\n', "utf-8")
     entry = {
@@ -309,7 +309,7 @@ def test_files_of_other_clients_keep_their_meaning(tmp_path: Path) -> None:
     assert before != read_manifest(path).servers["git-hub"].approval_digest(b"k")
 
 
-def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
+def test_input_variables_of_editors_are_refused(tmp_path: Path) -> None:
     """Only editors know their values, so the server would receive them literally."""
     variable, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
     assert [
@@ -321,7 +321,7 @@ def test_editor_input_variables_are_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_servers_with_equal_converted_names_are_reported() -> None:
+def test_server_whose_converted_name_is_taken_is_reported() -> None:
     """The second server would hide the first."""
     table = {"a b": {"command": "x"}, "a-b": {"command": "y"}}
     manifest = parse_manifest({"mcpServers": table})

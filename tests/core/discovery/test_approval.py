@@ -29,7 +29,7 @@ TOOLS = ToolList(names=MetaNames(search="search_tools", call="call_tool"), mode=
 
 
 @pytest.mark.parametrize("confirm", ["destructive", "not_read_only"])
-async def test_untrusted_hints_do_not_avoid_an_approval(
+async def test_tool_hints_of_an_untrusted_server_do_not_avoid_an_approval(
     open_gateway: OpenGateway, confirm: Confirm
 ) -> None:
     """They do so only if the host trusts the whole server, or this tool."""
@@ -46,7 +46,9 @@ async def test_untrusted_hints_do_not_avoid_an_approval(
     assert {"friend/see", "other/read", "v/view"} == entities.keys() - needing_approval
 
 
-async def test_untrusted_hints_can_require_an_approval(open_gateway: OpenGateway) -> None:
+async def test_tool_hints_of_an_untrusted_server_can_require_an_approval(
+    open_gateway: OpenGateway,
+) -> None:
     """If nobody can be asked, only tools that are marked as destructive are refused."""
     hints = {"look": READS, "silent": Hints(), "wipe": Hints(read_only=True, destructive=True)}
     gateway = open_gateway([tool(name, hints=hint) for name, hint in hints.items()])

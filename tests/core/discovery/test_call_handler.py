@@ -316,7 +316,9 @@ async def test_other_meta_tools_refuse_unknown_keys_with_their_schemas(
     assert body["schema"]["additionalProperties"] is False
 
 
-async def test_server_timeout_is_an_answer(open_gateway: OpenGateway) -> None:
+async def test_timeout_of_a_server_is_answered_with_an_error_text(
+    open_gateway: OpenGateway,
+) -> None:
     """The conversation continues."""
     options = Options(upstream=UpstreamOptions(call_timeout_s=0.05))
     gateway = open_gateway(options=options)
@@ -328,7 +330,7 @@ async def test_server_timeout_is_an_answer(open_gateway: OpenGateway) -> None:
     assert answer.result is None
 
 
-async def test_long_result_is_cut_with_a_note(open_gateway: OpenGateway) -> None:
+async def test_long_tool_result_is_cut_with_a_note(open_gateway: OpenGateway) -> None:
     """One result must not fill the conversation."""
     gateway = open_gateway(options=Options(chat=ChatOptions(max_result_chars=1000)))
     gateway.add_tool(transfer)
@@ -354,7 +356,7 @@ def block(kind: str, text: str = "", **data: object) -> Content:
         ((block("audio"),), None, "[audio]"),
     ],
 )
-def test_every_content_block_is_included_or_named(
+def test_tool_result_text_includes_or_names_every_content_block(
     content: tuple[Content, ...], structured: object, expected: str
 ) -> None:
     """Blocks that are not text are named, so that the model knows of them."""
@@ -381,7 +383,7 @@ def gateway_with_next_steps(
         ("play_music", "proxy", 5, ""),
     ],
 )
-async def test_answer_names_next_steps_if_configured(
+async def test_answer_of_a_tool_names_next_steps_if_configured(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     tool_name: str,
@@ -399,7 +401,7 @@ async def test_answer_names_next_steps_if_configured(
     assert f"called {tool_name}{hint}" == answer.text
 
 
-async def test_failed_call_has_no_next_steps(open_gateway: OpenGateway) -> None:
+async def test_answer_of_a_failed_call_names_no_next_steps(open_gateway: OpenGateway) -> None:
     """The model has to correct the call first."""
     gateway = gateway_with_next_steps(open_gateway, (), 5)
     gateway.add_server("srv", server=Shelf([tool("fail"), tool("find_fail")]).server)

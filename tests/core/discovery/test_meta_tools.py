@@ -52,7 +52,7 @@ def test_meta_tools_avoid_names_of_the_host_and_the_catalog(
     assert "other" not in names
 
 
-def test_long_replacement_name_is_legal() -> None:
+def test_replacement_name_of_a_meta_tool_is_never_too_long() -> None:
     """A tool name has at most 64 characters."""
     long = "s" * 64
     names = meta_names(DiscoveryOptions(search_name=long), [long, f"gateway_{long}"[:60]])
@@ -71,7 +71,7 @@ def test_search_tool_description_contains_the_digest() -> None:
     assert "you cannot. The catalog holds 1 tool: time (1: zone).'" in str(telling["function"])
 
 
-def test_digest_lists_servers_by_size_with_frequent_words() -> None:
+def test_catalog_digest_lists_servers_by_size_with_frequent_words() -> None:
     """From the digest, a model sees for which tools it can search. It is stable while the catalog
     is unchanged.
     """
@@ -85,7 +85,7 @@ def test_digest_lists_servers_by_size_with_frequent_words() -> None:
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])
-def test_digest_stays_within_its_budget_and_counts_the_rest(budget: int) -> None:
+def test_catalog_digest_stays_within_its_budget_and_counts_the_rest(budget: int) -> None:
     """Servers beyond the budget are only counted, because a thousand servers must not fill the
     prompt.
     """

@@ -91,7 +91,7 @@ async def test_plugin_tool_is_listed_in_every_mode(
     assert names == [*listed.tool_names]
 
 
-async def test_host_tool_keeps_its_name(greeting: Gateway) -> None:
+async def test_host_tool_keeps_its_name_if_a_plugin_tool_has_the_same(greeting: Gateway) -> None:
     host = {"type": "function", "function": {"name": "greet"}}
     builder = ToolListBuilder(greeting)
 

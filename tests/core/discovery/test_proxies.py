@@ -64,7 +64,7 @@ def test_any_schema_becomes_an_object_schema(odd: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
-def test_choice_at_the_top_is_replaced_by_its_properties(word: str) -> None:
+def test_choice_at_the_top_of_a_schema_is_replaced_by_its_properties(word: str) -> None:
     """Services refuse a schema with such a choice (`anyOf` and others), so one tool of a server
     would break every request. Google's calendar server had one. The call is checked against the
     original schema.
@@ -101,7 +101,7 @@ def test_choice_at_the_top_is_replaced_by_its_properties(word: str) -> None:
         7,
     ],
 )
-def test_dangling_reference_is_removed_and_never_followed(reference: object) -> None:
+def test_dangling_reference_in_a_schema_is_removed_and_never_followed(reference: object) -> None:
     """Otherwise services refuse the whole request. Keywords next to the reference are kept."""
     schema: dict[str, object] = {
         "type": "object",
@@ -122,7 +122,7 @@ def test_dangling_reference_is_removed_and_never_followed(reference: object) -> 
     } == to_parameters(schema)
 
 
-def test_local_references_are_kept_and_data_is_not_a_schema() -> None:
+def test_proxy_schema_keeps_local_references_and_keyword_named_properties() -> None:
     """References that form a cycle are kept too. A property may have the name of a schema
     keyword.
     """

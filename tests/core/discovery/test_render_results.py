@@ -36,7 +36,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_rows_are_ordered_by_kind() -> None:
+def test_search_result_rows_are_ordered_by_kind_of_match() -> None:
     """Found tools become proxies in the same order."""
     result = SearchResult(
         mode="hybrid",
@@ -58,7 +58,7 @@ def test_rows_are_ordered_by_kind() -> None:
     assert ("m0", "m1", "p0", "r0", "n0") == direct_names_in(text)
 
 
-def test_row_contains_required_arguments_and_reason() -> None:
+def test_search_result_row_has_required_arguments_and_reason() -> None:
     """The row shows why a tool was found, so that the model searches less."""
     path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0"),)
     result = SearchResult(
@@ -79,7 +79,7 @@ def test_row_contains_required_arguments_and_reason() -> None:
     ] == read(render(result, OPTIONS))
 
 
-def test_reason_omits_words_that_the_row_contains() -> None:
+def test_reason_for_a_found_tool_omits_words_of_its_row() -> None:
     """Otherwise the model would read these words twice."""
     evident = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
     half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
@@ -145,7 +145,7 @@ def test_declared_supplements_come_before_derived_ones() -> None:
 @pytest.mark.parametrize(
     ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
 )
-def test_empty_result_has_a_note(mode: Any, note: str) -> None:
+def test_search_result_without_tools_has_a_note(mode: Any, note: str) -> None:
     """After an empty list alone, a model would repeat the same search."""
     text = render(SearchResult(mode=mode), OPTIONS)
 
@@ -154,7 +154,7 @@ def test_empty_result_has_a_note(mode: Any, note: str) -> None:
     assert () == direct_names_in(text)
 
 
-def test_weak_result_has_a_warning() -> None:
+def test_search_result_with_only_weak_matches_has_a_warning() -> None:
     """Otherwise the best of several bad matches looks good."""
     note = Diagnostic(stage="confidence", code="low_confidence_results")
     result = SearchResult(mode="graph", matches=matches(1), diagnostics=(note,))
@@ -164,7 +164,7 @@ def test_weak_result_has_a_warning() -> None:
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
-def test_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
+def test_search_result_stays_within_its_budget_and_keeps_the_best_match(budget: int) -> None:
     """Texts are shortened first, then rows are removed from the end. All remaining rows are
     complete.
     """
@@ -227,7 +227,7 @@ def test_rendered_names_are_parsed_again(result: SearchResult, budget: int, prox
     st.none() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["tools", "name", "x"]), inner),
 ).map(json.dumps))  # fmt: skip
-def test_parsing_other_text_never_raises(text: str) -> None:
+def test_parsing_any_text_as_a_search_result_never_raises(text: str) -> None:
     assert all(isinstance(name, str) for name in direct_names_in(text))
 
 
@@ -235,7 +235,7 @@ def test_parsing_other_text_never_raises(text: str) -> None:
     "content",
     ["[" * 50_000, json.dumps({"tools": [{"name": "a"}], "pad": "x" * 100_000}), "[]", "null"],
 )
-def test_text_that_is_not_a_result_contains_no_names(content: str) -> None:
+def test_text_that_is_not_a_search_result_contains_no_names(content: str) -> None:
     """Third parties can choose the depth and size of a text."""
     assert () == direct_names_in(content)
 
@@ -286,7 +286,7 @@ def test_suspicious_tool_is_shown_without_free_text(schemas: Schemas | None) -> 
     assert ("m1",) == direct_names_in(text) == direct_names(result, OPTIONS)
 
 
-def test_parameters_are_compact_without_loss() -> None:
+def test_parameters_in_a_search_result_are_compact_without_loss() -> None:
     """A parameter of a plain type becomes a text; others stay schemas. The names of the required
     ones are listed.
     """

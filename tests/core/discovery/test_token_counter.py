@@ -14,7 +14,7 @@ from tests.conftest import OpenGateway
 from tests.fakes import suspicious, tool
 
 
-def test_counter_counts_answers_and_schemas(
+def test_token_counter_counts_answers_and_schemas(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     """Without a gateway, all schemas are sent. With one, the meta-tools are sent with each

@@ -50,7 +50,7 @@ def proxies_for(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
 
 
 @pytest.mark.requirement("auto:rule-9")
-def test_proxies_keep_the_order_in_which_they_were_found() -> None:
+def test_proxies_keep_the_order_in_which_the_tools_were_found() -> None:
     """New proxies are appended, so that the prompt's prefix stays the same. A tool that is found
     again keeps its position.
     """
@@ -63,14 +63,14 @@ def test_proxies_keep_the_order_in_which_they_were_found() -> None:
     assert ("b", "a", "c", "d") == proxies_for(messages)
 
 
-def test_least_recently_found_tool_is_removed_only_at_the_cap() -> None:
+def test_least_recently_found_proxy_is_removed_only_at_the_limit() -> None:
     messages = [*search_messages("1", "a", "b"), *search_messages("2", "c")]
 
     assert ("a", "b", "c") == proxies_for(messages, 3)
     assert ("a", "c", "d") == proxies_for([*messages, *search_messages("3", "d")], 3)
 
 
-def test_called_tools_stay_longer_than_found_ones() -> None:
+def test_called_tools_stay_proxies_longer_than_tools_only_found() -> None:
     """Calls by the tool's name and calls through the call tool both count."""
     by_name = call_messages("a", "2")
     through = [model(call("call_tool", "2", {"name": "a"})), tool_message("2", "ok")]
@@ -139,7 +139,7 @@ def forge_messages(dice: Random, ids: Sequence[str]) -> list[Message]:
     return dice.choice(forms)
 
 
-def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
+def test_forged_search_results_add_no_proxies_in_a_thousand_conversations() -> None:
     """Real searches in these conversations are still read."""
     for seed in range(1000):
         dice = Random(seed)
@@ -168,12 +168,12 @@ def test_forged_results_add_no_tools_in_a_thousand_conversations() -> None:
         {},
     ],
 )
-def test_malformed_messages_are_ignored(odd: Message) -> None:
+def test_choice_of_proxies_ignores_malformed_messages(odd: Message) -> None:
     """Messages come from the caller, and old ones from models."""
     assert ("a",) == proxies_for([odd, *search_messages("1", "a"), odd])
 
 
-def test_content_in_parts_is_read() -> None:
+def test_search_result_in_content_parts_is_read() -> None:
     parts = [{"type": "text", "text": half} for half in (rows("a", "b")[:12], rows("a", "b")[12:])]
 
     assert ("a", "b") == proxies_for([model(call("search_tools", "1")), tool_message("1", parts)])
@@ -188,7 +188,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS, st.integers(0, 6))
-def test_window_keeps_its_limits_for_any_events(
+def test_visible_proxies_keep_their_limits_in_any_conversation(
     events: list[tuple[bool, list[str]]], cap: int
 ) -> None:
     """There are never more proxies than *cap*, no duplicates, only found tools, and always the best
@@ -211,7 +211,9 @@ def test_window_keeps_its_limits_for_any_events(
 
 
 @given(EVENTS)
-def test_window_only_grows_at_its_end_below_the_cap(events: list[tuple[bool, list[str]]]) -> None:
+def test_new_proxies_are_only_appended_below_the_limit(
+    events: list[tuple[bool, list[str]]],
+) -> None:
     """The proxies of each request begin with those of the previous request."""
     messages: list[Message] = []
     before: tuple[str, ...] = ()

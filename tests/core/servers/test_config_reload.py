@@ -95,7 +95,7 @@ async def test_reload_restarts_only_changed_servers(desk: Desk) -> None:
         await gateway.invoke("goes/good", {})
 
 
-async def test_reload_of_transforms_and_aliases_keeps_sessions(desk: Desk) -> None:
+async def test_reload_after_changed_transforms_and_aliases_keeps_sessions(desk: Desk) -> None:
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()
     await ids(gateway)
@@ -191,7 +191,9 @@ async def test_changed_command_line_needs_approval_under_the_block_policy(
     assert () == (await gateway.report()).diagnostics
 
 
-async def test_changed_variable_needs_approval(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changed_environment_variable_of_a_server_needs_approval(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An environment variable may contain code, and a reference in the file may resolve to another
     value at any time.
     """
@@ -215,7 +217,7 @@ async def test_changed_variable_needs_approval(desk: Desk, monkeypatch: pytest.M
     assert b"elsewhere" not in desk.store.read_bytes()
 
 
-async def test_reload_applies_trust_with_a_new_session(desk: Desk) -> None:
+async def test_reload_starts_a_new_session_if_trust_in_a_server_changes(desk: Desk) -> None:
     """A session that began while the server was not trusted must not be used after it is."""
     desk.write({"srv": desk.entry("srv")})
     gateway = desk.gateway()

@@ -144,7 +144,9 @@ async def test_dead_server_is_excluded_until_it_recovers(
     assert builds == same
 
 
-async def test_source_without_a_session_counts_as_healthy(open_gateway: OpenGateway) -> None:
+async def test_source_of_the_host_without_a_session_counts_as_healthy(
+    open_gateway: OpenGateway,
+) -> None:
     gateway = open_gateway()
     gateway.add_source(ListSource("plain", [tool("echo", "Say it again.")]))
 

@@ -95,7 +95,7 @@ async def test_suspicious_tool_is_excluded_under_the_block_policy(
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-async def test_server_limits_apply_unless_the_source_is_trusted(
+async def test_limits_of_definitions_apply_unless_the_source_is_trusted(
     open_gateway: OpenGateway, *, trusted: bool
 ) -> None:
     """There are limits of the number, the size and the form of definitions."""

@@ -51,7 +51,7 @@ def gateway_with_records(
     return open_gateway(store=store, vector_store=None, clock=clock)
 
 
-async def test_search_starts_a_sweep_every_five_minutes(
+async def test_search_starts_a_sweep_of_the_store_every_five_minutes(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """A search within five minutes of the last sweep starts none. A search does not wait for a
@@ -73,7 +73,7 @@ async def test_search_starts_a_sweep_every_five_minutes(
 
 
 @pytest.mark.parametrize("fault", [None, StoreError("the disk is full"), StopIteration()], ids=repr)
-async def test_failing_sweep_does_not_affect_searches(
+async def test_failing_sweep_of_the_store_does_not_affect_searches(
     open_gateway: OpenGateway, fault: Exception | None, tmp_path: Path
 ) -> None:
     """After the usual interval, another search starts the next sweep."""

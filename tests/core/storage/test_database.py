@@ -93,7 +93,7 @@ def test_close_leaves_no_connection_open(database: SqliteDatabase) -> None:
     assert [] == texts(database)
 
 
-def test_lock_timeout_names_the_file(database: SqliteDatabase, path: Path) -> None:
+def test_lock_timeout_error_names_the_database_file(database: SqliteDatabase, path: Path) -> None:
     """Another process holds the lock. Reads continue meanwhile."""
     add(database, "a")
 
@@ -128,7 +128,7 @@ def test_open_waits_for_a_process_that_creates_the_file(
     assert ["a"] == texts(database)
 
 
-def test_concurrent_creation_makes_one_file(path: Path) -> None:
+def test_concurrent_creation_makes_one_database_file(path: Path) -> None:
     """Several threads create the file at once. Each has its own connections, as a process has."""
     meeting = threading.Barrier(8)
 
@@ -207,7 +207,7 @@ def test_deleted_file_is_created_again(database: SqliteDatabase, path: Path) -> 
         assert [("here",)] == connection.execute("SELECT text FROM notes").fetchall()
 
 
-def test_file_that_replaced_a_corrupt_one_stays(
+def test_file_that_replaced_a_corrupt_database_is_not_renamed(
     database: SqliteDatabase, path: Path, tmp_path: Path
 ) -> None:
     """Two processes find the corrupt file at once. The slower one must not rename the new file."""
@@ -231,7 +231,7 @@ def test_file_that_replaced_a_corrupt_one_stays(
     other.close()
 
 
-def test_corrupt_file_is_renamed_with_its_write_ahead_log(
+def test_corrupt_database_is_renamed_with_its_write_ahead_log(
     database: SqliteDatabase, path: Path
 ) -> None:
     """A person may still recover data from it."""

@@ -33,7 +33,7 @@ def test_damaged_listing_is_discarded(path: Path) -> None:
     assert records.listing("f") is None
 
 
-def test_definitions_are_parsed_late_and_once(path: Path) -> None:
+def test_stored_definitions_are_parsed_only_when_needed_and_once(path: Path) -> None:
     """The stored listing is equal to a fresh one before and after its definitions are parsed."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
@@ -62,7 +62,7 @@ def test_stored_and_fresh_listing_have_the_same_digest() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
-def test_unreadable_row_is_not_a_listing(path: Path, text: str) -> None:
+def test_unreadable_listing_counts_as_missing(path: Path, text: str) -> None:
     """Another version of this package may have written the row; the server is listed again."""
     records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
@@ -72,7 +72,7 @@ def test_unreadable_row_is_not_a_listing(path: Path, text: str) -> None:
     assert records.listing("f") is None
 
 
-def test_change_is_reported_if_it_cannot_be_stored(path: Path) -> None:
+def test_changed_definition_is_reported_even_if_it_cannot_be_stored(path: Path) -> None:
     """In practice the disk is full or the file read-only; in this test another connection has the
     lock.
     """
@@ -89,7 +89,7 @@ def test_change_is_reported_if_it_cannot_be_stored(path: Path) -> None:
     assert frozenset() == records.changed("o")
 
 
-def test_start_with_known_listings_writes_nothing(path: Path) -> None:
+def test_start_with_stored_listings_writes_nothing(path: Path) -> None:
     """Many processes may start at once with one file, and writers would wait for each other."""
     store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)

@@ -80,7 +80,7 @@ def test_token_file_is_only_readable_by_its_owner(tmp_path: Path) -> None:
     assert ["srv.json"] == [file.name for file in (tmp_path / "deep").iterdir()]
 
 
-def test_tokens_depend_on_name_url_and_client(tmp_path: Path) -> None:
+def test_token_store_depends_on_server_name_url_and_client(tmp_path: Path) -> None:
     """So a URL that is configured later for the same server name gets no tokens."""
     targets = [
         ("a", HttpServer("https://a/mcp", auth=OAuth())),

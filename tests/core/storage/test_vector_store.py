@@ -14,7 +14,7 @@ from tests.core.storage.conftest import OpenDatabase
 ROW = np.ones(4, np.float32)
 
 
-def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
+def test_clearing_the_vector_store_deletes_all_vectors(open_database: OpenDatabase) -> None:
     """`gateway index --rebuild` clears the store in this way."""
     store = SqlVectorStore(open_database(VECTORS))
     store.put("m", {"a": ROW})
@@ -24,7 +24,7 @@ def test_clear_deletes_all_vectors(open_database: OpenDatabase) -> None:
     assert ((1, True), 0) == (before, store.count())
 
 
-def test_row_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
+def test_stored_vector_of_a_wrong_size_counts_as_missing(open_database: OpenDatabase) -> None:
     """The text of such a row is embedded again, which repairs the row."""
     database = open_database(VECTORS)
     store = SqlVectorStore(database)
@@ -38,7 +38,7 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"this is no database at all, whatever its name says" * 100)
 
 
-def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
+def test_corrupt_vector_file_is_renamed_and_replaced(tmp_path: Path) -> None:
     """A broken store is never fatal, because vectors can be computed again. The corrupt file is not
     deleted.
     """
@@ -58,7 +58,7 @@ def test_corrupt_file_is_renamed_and_replaced(tmp_path: Path) -> None:
     store.close()
 
 
-def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
+def test_corrupt_vector_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
     """Its folder may be read-only. Searches then use vectors in memory."""
     path = tmp_path / ("v" * 246)
     _garbage(path)
@@ -69,7 +69,7 @@ def test_corrupt_file_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None
     assert not caught.value.rebuilt
 
 
-def test_path_that_cannot_be_a_file_is_an_error(tmp_path: Path) -> None:
+def test_vector_store_at_an_impossible_path_is_an_error(tmp_path: Path) -> None:
     """The path is a folder, or one of its folders is a file."""
     (tmp_path / "file").write_text("", "utf-8")
 

@@ -89,7 +89,7 @@ def store_vectors(request: pytest.FixtureRequest) -> Iterator[Shelve]:
     clauses=st.integers(0, 2),
     lacking=st.booleans(),
 )
-def test_exact_search_returns_the_best_rows_and_moments(
+def test_exact_vector_search_returns_best_rows_and_mean_and_spread(
     store_vectors: Shelve, seed: int, share: float, texts: int, clauses: int, lacking: bool
 ) -> None:
     """Some entities share a row because their texts are equal, and some have no row."""
@@ -134,7 +134,7 @@ def farthest(rows: Matrix, query: VectorQuery) -> np.ndarray:
 
 
 @pytest.mark.parametrize("filtered", [1.0, 0.5, 0.1, 0.01, servers_unlike, farthest])
-def test_filters_keep_full_recall(
+def test_filtered_vector_search_finds_all_best_rows(
     store_vectors: Shelve, filtered: float | Callable[[Matrix, VectorQuery], np.ndarray]
 ) -> None:
     """The best rows are found although the table also contains rows of other catalogs."""
@@ -157,7 +157,7 @@ def test_filters_keep_full_recall(
     assert np.mean(recalls) >= 0.99
 
 
-def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
+def test_vector_search_scores_only_part_of_a_large_catalog(store_vectors: Shelve) -> None:
     """The best row of each clause of the query is still found, with its exact similarity."""
     rows, index = ROWS[:COUNT], store_vectors(np.arange(COUNT), large=True)
     query = vector_query(rows[3] + rows[28], clauses=[rows[3], rows[28]])
@@ -170,7 +170,7 @@ def test_large_catalog_is_not_scored_completely(store_vectors: Shelve) -> None:
     assert np.allclose(np.sort(strengths)[-3:][::-1], result.strengths[:3], atol=2 * HALF)
 
 
-def test_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
+def test_vector_rows_similarities_and_mean_are_exact(store_vectors: Shelve) -> None:
     """An entity without a row has zeros."""
     index, lacking = store_vectors(np.arange(200)), store_vectors(np.array([-1, 0]))
 

@@ -94,7 +94,9 @@ def test_listing_unused_for_a_month_is_deleted(
     ]
 
 
-def test_new_configuration_starts_a_sweep(listing_store: ListingStore, wall: ManualClock) -> None:
+def test_first_listing_of_a_configuration_deletes_old_listings(
+    listing_store: ListingStore, wall: ManualClock
+) -> None:
     """A short-lived process starts no other sweep. A listing of a known configuration starts
     none.
     """
