@@ -38,8 +38,10 @@ class Listings:
 
     @abstractmethod
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
-        """Return the stored data of several servers, keyed by the fingerprint of their
-        configuration.
+        """Return the stored data of several servers, keyed by fingerprint.
+
+        Args:
+            owners: Owner of each server's pins, keyed by the fingerprint of its configuration.
         """
 
     @abstractmethod

@@ -48,6 +48,7 @@ def bridge() -> Iterator[Bridge]:
 
 
 async def kinds_of_issues(gateway: Gateway) -> list[tuple[IssueKind, str]]:
+    """Return kind and id of each issue of the gateway."""
     return [(issue.kind, issue.id) for issue in await gateway.issues()]
 
 

@@ -26,10 +26,12 @@ OWNERS = {"b": "mcp.json#b", "a": "mcp.json#a"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqlCatalog:
+    """Return a catalog store without pins."""
     return SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
 
 
 def change(item: str, before: str = "1", after: str = "2") -> Change:
+    """Return a change of the pin *item*."""
     label = f"srv/{item}" if item else "srv"
     return Change(label=label, server="srv", owner="o", item=item, before=before, after=after)
 

@@ -24,6 +24,7 @@ SCHEMA: JsonObject = {
 
 
 def entity_with_schema(schema: JsonObject) -> Entity:
+    """Return a tool with the input schema *schema*."""
     return entity(ToolDefinition(name="send", input_schema=schema))
 
 
@@ -150,6 +151,7 @@ ENDLESS: JsonObject = {"$ref": "#/$defs/d0"}
 
 
 def nested_schema(levels: int) -> JsonObject:
+    """Return a schema with the given number of nested levels."""
     value: JsonObject = {}
     for _ in range(levels):
         value = {"x": value}

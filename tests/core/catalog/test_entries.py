@@ -255,7 +255,7 @@ async def test_put_refuses_more_entries_than_the_options_allow(
 async def test_server_is_an_entity_and_the_parent_of_its_tools(
     open_gateway: OpenGateway, options: Options, wanted: bool
 ) -> None:
-    """The host can turn servers as entities off."""
+    """An option can turn this off; only the tools are then entities."""
     gateway = open_gateway(options=replace(options, catalog=CatalogOptions(servers=wanted)))
     gateway.add_server("garden", server=Shelf([tool("prune_roses", "Cuts.")]).server)
     servers = Filters(kinds=frozenset({"server"}))

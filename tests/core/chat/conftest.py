@@ -15,6 +15,7 @@ from tests.core.chat.stage import Speaker, Stage
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
+    """Yield the scripted model server that all tests share."""
     shared_stage = Stage()
     with shared_stage.server:
         yield shared_stage
@@ -22,12 +23,14 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture(scope="session")
 def openai(stage: Stage) -> Iterator[OpenAI]:
+    """Yield a bare blocking client of the scripted server."""
     with OpenAI(base_url=stage.server.base_url, api_key="test", max_retries=0) as client:
         yield client
 
 
 @pytest.fixture
 async def speaker(openai: OpenAI) -> AsyncIterator[Speaker]:
+    """Yield an object that sends requests in any of the four ways."""
     async with Speaker(openai) as open_speaker:
         yield open_speaker
 

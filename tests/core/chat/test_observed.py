@@ -34,11 +34,13 @@ def working_role(stage: Stage) -> Role:
 
 @pytest.fixture
 def watch() -> Watch:
+    """Return a recorder of spans and metrics."""
     return Watch()
 
 
 @pytest.fixture
 def traced_gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    """Return a gateway whose spans *watch* records."""
     gateway = open_gateway(
         tracer_provider=watch.tracer, options=Options(chat=ChatOptions(max_turns=3))
     )

@@ -27,11 +27,13 @@ CANARY = "canary-51d0"
 
 @pytest.fixture
 def watch() -> Watch:
+    """Return a recorder of spans and metrics."""
     return Watch()
 
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway, watch: Watch) -> Gateway:
+    """Return a gateway whose spans and metrics *watch* records."""
     traced_gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
     traced_gateway.add_tool(add)
     return traced_gateway

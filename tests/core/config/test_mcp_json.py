@@ -19,6 +19,7 @@ VARIABLE = "GATEWAY_TEST_TOKEN"
 
 @pytest.fixture
 def token() -> Iterator[str]:
+    """Set an environment variable that configurations can refer to, and yield its value."""
     os.environ[VARIABLE] = "s3cret"
     yield os.environ[VARIABLE]
     del os.environ[VARIABLE]

@@ -31,6 +31,7 @@ def matches(count: int, prefix: str = "m", **fields: Any) -> tuple[Match, ...]:
 
 
 def read(text: str) -> list[dict[str, Any]]:
+    """Return the rows of tools in a rendered result."""
     rows: list[dict[str, Any]] = json.loads(text)["tools"]
     return rows
 

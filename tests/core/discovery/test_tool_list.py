@@ -27,6 +27,7 @@ META = ("search_tools", "call_tool")
 
 
 def host(count: int) -> list[dict[str, Any]]:
+    """Return the definitions of *count* tools of the host."""
     return [host_tool(f"own_{number}") for number in range(count)]
 
 

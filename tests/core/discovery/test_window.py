@@ -26,6 +26,7 @@ def call(name: str, call_id: str, arguments: object = "{}") -> dict[str, Any]:
 
 
 def model(*calls: dict[str, Any]) -> Message:
+    """Return an assistant message with *calls*."""
     return {"role": "assistant", "tool_calls": list(calls)}
 
 
@@ -34,6 +35,7 @@ def tool_message(call_id: str, content: object) -> Message:
 
 
 def rows(*names: str) -> str:
+    """Return a search result that contains the tools *names*."""
     return json.dumps({"tools": [{"name": name} for name in names]})
 
 
@@ -46,6 +48,7 @@ def call_messages(name: str, call_id: str) -> list[Message]:
 
 
 def proxies_for(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
+    """Return the names of the proxies for a conversation."""
     return visible_proxies(messages, NAMES, cap=cap)
 
 

@@ -57,6 +57,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Yield a gateway with a configuration file."""
     desk = Desk(tmp_path)
     yield desk
     for gateway in desk.made:

@@ -48,6 +48,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Yield gateways with one scriptable server and one catalog store."""
     desk = Desk(tmp_path)
     yield desk
     for gateway in desk.made:

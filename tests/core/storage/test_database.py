@@ -24,11 +24,13 @@ TAGGED = Schema(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Return the path of a database file that does not exist yet."""
     return tmp_path / "deep" / "notes.db"
 
 
 @pytest.fixture
 def database(path: Path) -> Iterator[SqliteDatabase]:
+    """Yield a database with one table of texts."""
     database = SqliteDatabase(path, NOTES, busy_s=0.05)
     yield database
     database.close()
@@ -42,11 +44,13 @@ def open_directly(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def add(database: SqliteDatabase, *texts: str) -> None:
+    """Add *texts* to the table."""
     with database.transaction() as connection:
         connection.executemany("INSERT INTO notes (text) VALUES (?)", [(text,) for text in texts])
 
 
 def texts(database: SqliteDatabase) -> list[str]:
+    """Return all texts in the table."""
     with database.reading() as connection:
         return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY rowid")]
 

@@ -19,6 +19,7 @@ from tests.core.storage.listings import LISTING
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Return the path of a catalog file that does not exist yet."""
     return tmp_path / "deep" / "catalog.sqlite3"
 
 

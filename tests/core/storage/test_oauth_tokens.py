@@ -36,6 +36,7 @@ class Ring(KeyringBackend):
 
 @pytest.fixture
 def memory_keyring() -> Iterator[None]:
+    """Replace the system's keyring by one in memory during a test."""
     before = keyring.get_keyring()
     keyring.set_keyring(Ring())
     yield

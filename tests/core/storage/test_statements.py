@@ -34,6 +34,7 @@ NAMES = [("a", 1), ("B", 2), ("é", 3)]
 
 @pytest.fixture
 def database(open_database: OpenDatabase) -> Database:
+    """Return a database of each kind, with the tables of this module."""
     database = open_database(SUMS)
     database.write(ADD, *NAMES)
     return database

@@ -25,6 +25,7 @@ IRIS = Entry(kind="dataset", name="iris", status="draft")
 
 @pytest.fixture
 def entries(store: Store) -> Entries:
+    """Return the part of the store for entries."""
     return store.entries
 
 

@@ -18,6 +18,7 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture
 def listing_store(store: Store) -> ListingStore:
+    """Return the part of the store for listings."""
     return store.listings
 
 

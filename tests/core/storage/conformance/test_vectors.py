@@ -11,10 +11,12 @@ from gateway.storage import Store
 
 @pytest.fixture
 def vectors(store: Store) -> VectorStore:
+    """Return the part of the store for vectors."""
     return store.vectors
 
 
 def row(*numbers: float) -> np.ndarray:
+    """Return *numbers* as a vector."""
     return np.asarray(numbers, dtype=np.float32)
 
 
