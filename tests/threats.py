@@ -287,7 +287,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Shared state is locked or belongs to one loop.",
             "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
-                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
+                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing_conversations",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "concurrent_searches_return_the_results_of_a_serial_run",
             },

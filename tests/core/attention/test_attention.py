@@ -335,7 +335,9 @@ async def test_several_diagnostics_of_a_server_become_one_issue(
     assert () == after
 
 
-async def test_failing_store_is_an_issue(open_gateway: OpenGateway, tmp_path: Path) -> None:
+async def test_failing_store_of_a_gateway_is_an_issue(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     """Issues about approvals are then unknown, but all other issues are still listed."""
     options = patient(tmp_path)
     gateway = open_gateway(options=options)

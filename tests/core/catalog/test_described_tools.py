@@ -202,7 +202,7 @@ async def test_suspicious_entry_makes_its_tools_suspicious(
     assert all(entity.suspicious for entity in listed.entities)
 
 
-async def test_described_server_is_found_by_its_tool_names(
+async def test_search_finds_an_unconnected_server_by_names_of_its_described_tools(
     open_gateway: OpenGateway, options: Options
 ) -> None:
     gateway = open_gateway(options=options)

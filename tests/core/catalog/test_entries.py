@@ -221,7 +221,9 @@ async def test_searchable_metadata_depends_on_the_kind(open_gateway: OpenGateway
         await gateway.catalog.remove(key)
 
 
-async def test_agent_is_found_by_its_skills(open_gateway: OpenGateway, options: Options) -> None:
+async def test_search_finds_an_agent_by_its_skills(
+    open_gateway: OpenGateway, options: Options
+) -> None:
     skills = [{"name": "pruning", "description": "Cuts roses."}, {"name": 3}, "odd"]
     gateway = open_gateway(options=options)
     await gateway.catalog.put(Entry(kind="agent", name="a", metadata={"skills": skills}))

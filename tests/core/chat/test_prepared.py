@@ -100,7 +100,7 @@ async def test_handle_leaves_calls_of_host_tools_to_the_host(
     assert MINE == turn.tools[0]
 
 
-async def test_handle_refuses_other_objects_than_replies(
+async def test_handle_refuses_an_object_that_is_not_a_reply_of_a_model(
     speaker: Speaker, functions: Gateway
 ) -> None:
     turn = await AsyncAutoDiscoveryClient(speaker.asynchronous, functions).prepare(ASK)

@@ -92,7 +92,7 @@ async def test_raw_stream_joins_the_turns_of_a_client_call(
         assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
-def test_streaming_response_has_the_lines_of_the_service(
+def test_streaming_response_has_the_same_lines_as_the_service_sends(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     options: Any = {"model": working_role(stage).model, "messages": ASK, "stream": True}

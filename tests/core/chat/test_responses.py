@@ -82,7 +82,7 @@ async def test_host_calls_are_returned_and_can_be_answered(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_stored_conversation_keeps_found_tools(
+async def test_conversation_stored_by_the_service_keeps_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """The caller sends only the id of the previous response; the tools keep their position."""
@@ -144,7 +144,7 @@ async def test_stored_conversation_receives_only_new_items(
     assert "It is 3." == answer.output_text
 
 
-async def test_unstored_response_leaves_no_state(
+async def test_response_that_the_service_does_not_store_leaves_no_state(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """Each request contains the whole conversation if `store` is False."""
@@ -362,7 +362,7 @@ async def test_stable_mode_shows_parameters_of_a_tool_once(
         assert "divide" in second
 
 
-async def test_incomplete_reply_is_returned_unchanged(
+async def test_reply_that_the_service_marks_incomplete_is_returned_unchanged(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """The call in an incomplete reply may be incomplete too, so it is not answered."""

@@ -33,7 +33,7 @@ def parrot(request: ModelRequest) -> Turn:
     return Turn(" ".join(str(result["content"]) for result in request.last_tool_results()))
 
 
-def test_sixteen_threads_share_one_client_without_mixing(
+def test_sixteen_threads_share_one_client_without_mixing_conversations(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Half of the threads stream; all begin at the same time."""

@@ -88,7 +88,7 @@ async def awaiting(client: AsyncAutoDiscoveryClient) -> None:
     assert_type(client.with_options(timeout=1), AsyncAutoDiscoveryClient)
 
 
-def test_wrapper_classes_are_client_classes() -> None:
+def test_wrapper_classes_are_subclasses_of_the_client_classes() -> None:
     """mypy checks the static types of the functions above; this test checks the classes."""
     assert issubclass(AutoDiscoveryClient, OpenAI)
     assert issubclass(AsyncAutoDiscoveryClient, AsyncOpenAI)

@@ -121,7 +121,7 @@ def test_set_and_remove_change_only_their_member(
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "{", "{'s': {'n': 1}}"])
-def test_unsafe_edit_is_refused(text: str) -> None:
+def test_edit_of_json_that_could_damage_the_file_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json"):
         add_member(text, "s", "m")
 
@@ -156,7 +156,7 @@ def test_comments_and_trailing_commas_are_parsed() -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_parse_error_names_line_and_column(text: str, named: str) -> None:
+def test_json_parse_error_names_line_and_column(text: str, named: str) -> None:
     with pytest.raises(ConfigError, match=r"f\.json") as caught:
         parse(text, where="f.json")
 

@@ -147,7 +147,7 @@ def test_invalid_server_does_not_affect_the_others() -> None:
     assert 1 == len(manifest.warnings)
 
 
-def test_unknown_keys_are_warnings() -> None:
+def test_unknown_key_in_the_configuration_is_a_warning() -> None:
     """Otherwise nobody would notice that a misspelt key has no effect."""
     manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "arsg": []}}, "mcpServer": {}})
 

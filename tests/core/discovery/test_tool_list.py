@@ -96,7 +96,7 @@ async def test_too_many_host_tools_are_refused(
         await build_tool_list(large_catalog[0], [], host(own))
 
 
-async def test_catalog_of_disabled_tools_counts_as_empty(open_gateway: OpenGateway) -> None:
+async def test_catalog_with_only_disabled_tools_counts_as_empty(open_gateway: OpenGateway) -> None:
     gateway = open_gateway()
     gateway.add_server("off", server=Shelf([tool("a")]).server, hints={"a": Hints(enabled=False)})
 

@@ -59,7 +59,7 @@ async def find_names(gateway: Gateway) -> list[str]:
     return [match.id for match in (await gateway.search("good works")).matches]
 
 
-async def test_warm_start_answers_searches_without_processes(desk: Desk) -> None:
+async def test_searches_after_a_warm_start_start_no_server_processes(desk: Desk) -> None:
     """Otherwise a start with forty servers would be slow, because each server is a child
     process.
     """

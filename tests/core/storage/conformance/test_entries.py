@@ -51,7 +51,7 @@ def test_put_replaces_the_entry_with_the_same_id(entries: Entries) -> None:
     ]
 
 
-def test_put_rules_replaces_the_rule_with_the_same_pattern(opened: Opener) -> None:
+def test_put_rules_replaces_the_access_rule_with_the_same_pattern(opened: Opener) -> None:
     """Other processes read the new rule too."""
     for rule in ("{}", '{"enabled": false}'):
         opened().entries.put_rules({"mail/send": rule})

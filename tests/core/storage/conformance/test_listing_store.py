@@ -37,7 +37,9 @@ def test_listing_is_read_unchanged_by_other_processes(opened: Opener, wall: Manu
     assert (LISTING, now) == (replace(stored.listing, definitions=definitions), stored.listed_at)
 
 
-def test_read_returns_the_data_of_several_servers(listing_store: ListingStore) -> None:
+def test_listing_store_reads_the_data_of_several_servers_at_once(
+    listing_store: ListingStore,
+) -> None:
     """Listings are stored by the fingerprint of the configuration, pins (approved, last seen) by
     owner. Servers that were not requested are absent.
     """
@@ -58,7 +60,9 @@ def test_read_returns_the_data_of_several_servers(listing_store: ListingStore) -
     assert {} == listing_store.read({})
 
 
-def test_newer_listing_replaces_the_older(listing_store: ListingStore, wall: ManualClock) -> None:
+def test_newer_stored_listing_replaces_the_older(
+    listing_store: ListingStore, wall: ManualClock
+) -> None:
     listing_store.keep("f", "srv", LISTING)
     wall.tick(9)
     listing_store.keep("f", "srv", Listing())

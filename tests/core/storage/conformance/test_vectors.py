@@ -20,7 +20,7 @@ def row(*numbers: float) -> np.ndarray:
     return np.asarray(numbers, dtype=np.float32)
 
 
-def test_vectors_are_read_bit_by_bit(vectors: VectorStore) -> None:
+def test_stored_vectors_are_read_without_any_rounding(vectors: VectorStore) -> None:
     """A rounded vector could change the ranking."""
     vectors.put("m", {"a": row(0.1, -2), "b": row(3)})
 
