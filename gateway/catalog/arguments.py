@@ -55,7 +55,8 @@ _DEEP_KEYWORDS = frozenset({"const", "dependencies", "dependentRequired", "enum"
 _UNCOUNTED_KEYWORDS = frozenset(
     {"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"}
 )
-"""Keywords that run regular expressions of the schema, or walk the schema without charged steps."""
+"""Keywords that are checked only in trusted schemas, because they count no steps: they run regular
+expressions, or walk the whole schema."""
 _REFERENCES = frozenset({"$dynamicRef", "$recursiveRef", "$ref"})
 _ERROR_STEPS = 10
 """Number of steps that creating one error costs, in addition to the steps for its text."""
@@ -69,7 +70,7 @@ class _UncheckableError(Exception):
 
 
 class _Budget:
-    """Remaining steps and depth of a check."""
+    """Remaining steps and remaining depth of one check of arguments."""
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS

@@ -280,7 +280,7 @@ def _count(usage: object, *names: str) -> int | None:
 
 
 def event_of(answer: ToolAnswer) -> Event:
-    """Convert *answer* to an event for the observer."""
+    """Return the event that the observer receives about *answer*."""
     if answer.search is not None:
         return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
     return Called(

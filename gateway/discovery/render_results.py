@@ -53,7 +53,7 @@ class _Entry:
 
     @property
     def needs_only_name(self) -> bool:
-        """True if the tool is unexplained and not a proxy."""
+        """True if only the tool's name is shown: it is unexplained and not a proxy."""
         return self.is_unexplained and not self.is_direct
 
 

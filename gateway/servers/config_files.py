@@ -35,7 +35,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """Names of the servers that a reload added, changed, removed or kept."""
+    """Outcome of a reload: names of the servers that it added, changed, removed or kept."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

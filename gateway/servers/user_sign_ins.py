@@ -61,7 +61,7 @@ class UserSignIns:
             issuer: The issuer from the browser (RFC 9207); None if missing.
 
         Raises:
-            InvalidRequestError: As for `begin`.
+            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
             UpstreamError: If the state belongs to no sign-in, or the code is invalid.
         """
         sign_in = self._users(server).sign_in_of(caller)
@@ -73,7 +73,7 @@ class UserSignIns:
         """Sign *caller* out, and delete the tokens.
 
         Raises:
-            InvalidRequestError: As for `begin`.
+            InvalidRequestError: If the caller has no user name, or may not sign in to the server.
             StoreError: If the tokens cannot be deleted.
         """
         users = self._admitted(server, caller)

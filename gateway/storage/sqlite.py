@@ -68,7 +68,7 @@ class Connection(sqlite3.Connection):
         return self.execute(_to_sqlite(statement), _encode_lists(values))
 
     def write(self, statement: str, *rows: Values) -> int:
-        """Execute a statement for each of *rows*. Return the number of changed rows."""
+        """Execute a statement once for each of *rows*. Return the total number of changed rows."""
         return self.executemany(_to_sqlite(statement), rows).rowcount
 
     def insert(self, statement: str, values: Values) -> int:
