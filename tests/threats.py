@@ -76,7 +76,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_servers.py": "approval_digest_covers_every_variable "
                 "fingerprint_covers_values_and_launch_only_names_of_variables",
-                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_variable_needs_approval",
+                "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_environment_variable_of_a_server_needs_approval",
             },
         ),
         _threat(
@@ -86,9 +86,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 duplicates in 10,000 catalogs, 0 differences in 720 orders",
             {
                 "core/catalog/test_identity.py": "every_tool_has_a_unique_callable_name "
-                "names_are_unique_in_ten_thousand_random_catalogs "
-                "names_do_not_depend_on_the_order_of_registration "
-                "names_are_equal_in_all_720_orders_of_six_servers",
+                "exposed_names_are_unique_in_ten_thousand_random_catalogs "
+                "exposed_names_do_not_depend_on_the_order_of_registration "
+                "exposed_names_are_equal_in_all_720_orders_of_six_servers",
                 "core/sources/test_name_bindings.py": "server_with_copied_tool_names_renames_no_other_tool",
             },
         ),
@@ -107,7 +107,7 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tools revealed by 12 forged messages and 1,000 conversations",
             {
                 "core/discovery/test_window.py": "text_that_looks_like_a_search_result_is_ignored "
-                "forged_results_add_no_tools_in_a_thousand_conversations",
+                "forged_search_results_add_no_proxies_in_a_thousand_conversations",
                 "core/chat/test_window.py": "search_result_in_another_tools_output_adds_no_tools",
             },
         ),
@@ -153,7 +153,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "special_ipv6_addresses_are_refused "
                 "redirect_is_checked_like_any_request "
                 "request_goes_to_the_checked_address_with_its_own_host_name",
-                "core/discovery/test_proxies.py": "dangling_reference_is_removed_and_never_followed",
+                "core/discovery/test_proxies.py": "dangling_reference_in_a_schema_is_removed_and_never_followed",
                 "graphs/rdf/test_serialization.py": "import_opens_no_socket_or_file_for_any_text",
             },
         ),
@@ -218,9 +218,9 @@ THREATS: Mapping[str, Threat] = dict(
                 "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
                 "search_of_a_long_text_costs_no_more_than_its_used_part",
-                "core/catalog/test_identity.py": "malicious_template_is_matched_quickly",
-                "core/catalog/test_arguments.py": "untrusted_pattern_is_never_run "
-                "check_beyond_the_budget_is_abandoned",
+                "core/catalog/test_identity.py": "uri_is_matched_quickly_with_a_malicious_template",
+                "core/catalog/test_arguments.py": "check_never_runs_a_pattern_of_an_untrusted_schema "
+                "argument_check_beyond_its_budget_is_abandoned",
             },
         ),
         _threat(
@@ -267,7 +267,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "plugins/test_faults.py": "fault_loses_no_acknowledged_data_and_fails_no_search "
                 "random_kills_lose_no_acknowledged_data "
                 "data_stored_before_the_disk_was_full_can_be_read",
-                "core/storage/test_vector_store.py": "corrupt_file_is_renamed_and_replaced",
+                "core/storage/test_vector_store.py": "corrupt_vector_file_is_renamed_and_replaced",
             },
         ),
         _threat(
@@ -287,7 +287,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Shared state is locked or belongs to one loop.",
             "776 searches equal a serial run; 0 errors in 8,793 conversations",
             {
-                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing",
+                "core/chat/test_together.py": "sixteen_threads_share_one_client_without_mixing_conversations",
                 "core/test_sync.py": "two_loops_and_several_threads_share_one_gateway "
                 "concurrent_searches_return_the_results_of_a_serial_run",
             },
@@ -311,7 +311,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/mcp/test_error_mapping.py": "thousand_cancellations_leave_no_tasks_or_processes",
                 "core/mcp/test_mcp_hostile.py": "cancelled_call_is_cancelled_at_the_server",
-                "core/chat/test_limits.py": "cancelled_call_leaves_no_task_or_tool_running",
+                "core/chat/test_limits.py": "cancelled_client_call_leaves_no_task_or_tool_running",
             },
         ),
         _threat(
@@ -320,9 +320,9 @@ THREATS: Mapping[str, Threat] = dict(
             "Calls and text stay byte-identical.",
             "0 differences in 10,120 streams",
             {
-                "core/chat/test_streams.py": "merged_text_and_calls_do_not_depend_on_the_split "
+                "core/chat/test_streams.py": "merged_stream_does_not_depend_on_the_split_into_chunks "
                 "responses_stream_keeps_host_calls_and_drops_gateway_calls",
-                "core/chat/test_streaming.py": "fragmented_and_interleaved_calls_are_joined",
+                "core/chat/test_streaming.py": "streamed_fragments_of_several_tool_calls_are_joined",
             },
         ),
         _threat(
@@ -331,7 +331,7 @@ THREATS: Mapping[str, Threat] = dict(
             "Work continues, with one warning.",
             "0 errors in 14 ways to raise",
             {
-                "core/chat/test_observed.py": "raising_telemetry_does_not_end_work",
+                "core/chat/test_observed.py": "telemetry_that_raises_does_not_end_searches_or_calls",
                 "core/runtime/test_telemetry.py": "gateway_without_providers_configures_no_telemetry "
                 "failing_telemetry_backend_does_not_affect_searches",
             },
@@ -358,7 +358,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "core/chat/test_limits.py": "host_is_asked_before_destructive_calls "
                 "only_true_approves_a_call "
                 "only_approved_calls_run_in_five_hundred_conversations",
-                "core/discovery/test_approval.py": "untrusted_hints_do_not_avoid_an_approval "
+                "core/discovery/test_approval.py": "tool_hints_of_an_untrusted_server_do_not_avoid_an_approval "
                 "approved_arguments_are_the_sent_arguments",
             },
         ),

@@ -181,7 +181,7 @@ def test_import_reports_missing_servers_and_broken_files(place: Place) -> None:
     assert "none.json" in missing.err
     assert "line 2, column 1" in broken.err
     assert "'mcpServers' must be an object" in ours.err
-    assert "holds no JSON object" in list_.err
+    assert "does not contain a JSON object" in list_.err
 
 
 def test_import_gives_equal_secret_names_of_two_servers_two_variables(place: Place) -> None:

@@ -66,5 +66,5 @@ def test_secret_written_into_a_setting_is_reported_without_its_value() -> None:
 
     assert ["API_KEY"] == literal_secrets(values)
     (note,) = manifest.warnings
-    assert "'API_KEY' stands in the file" in note.detail
+    assert "'API_KEY' is in the file as plain text" in note.detail
     assert "1234" not in note.detail
