@@ -71,8 +71,7 @@ class _Redirect:
     async def wait(self) -> AuthorizationCodeResult:
         """Return a placeholder for the authorization code, which is not known yet.
 
-        The SDK builds a token request with this placeholder. `begin` stores that request, not sends
-        it.
+        `begin` stores the token request that the SDK builds with this placeholder.
         """
         metadata = self.context.oauth_metadata
         issuer = str(metadata.issuer) if metadata is not None else None
