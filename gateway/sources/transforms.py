@@ -173,7 +173,7 @@ class Rename:
         notes = (
             *_missing_notes(self.names, names, self.kind, server, "renamed"),
             *(
-                f"{server!r}: {self.kind} {name!r} is hidden, because another one has its name"
+                f"{server!r}: {self.kind} {name!r} is hidden: another {self.kind} got its name"
                 for name in sorted(hidden)
             ),
         )

@@ -301,7 +301,10 @@ class VirtualSource:
             if alias.server not in behind:
                 reason = f"server {alias.server!r} was not found"
             elif alias.server not in failed and pin_key(kind, name) not in digests:
-                reason = f"{alias.of!r} was not found, or is left out"
+                reason = (
+                    f"{alias.of!r} was not found: its server does not offer it, or a rule leaves "
+                    "it out; correct the alias"
+                )
             else:
                 continue
             detail = f"virtual server {self.server!r}: alias {name!r}: {reason}"

@@ -89,7 +89,7 @@ def test_tool_whose_name_is_reused_is_hidden_with_a_diagnostic(old: str) -> None
     transform = Rename({old: "set_x"})
     listing = transformed(transform)
 
-    assert "'srv': tool 'set_x' is hidden, because another one has its name" in details(listing)
+    assert "'srv': tool 'set_x' is hidden: another tool got its name" in details(listing)
     assert ("2" in listing.digests.values(), transform.original_name("set_x")) == (False, old)
 
 

@@ -94,7 +94,10 @@ async def test_missing_originals_are_reported(desk: Desk) -> None:
     assert {} == descriptions(listing)
     assert [
         "virtual server 'work': alias 'ticket': server 'jira' was not found",
-        "virtual server 'work': alias 'issue': 'hub/create' was not found, or is left out",
+        (
+            "virtual server 'work': alias 'issue': 'hub/create' was not found: its server does not "
+            "offer it, or a rule leaves it out; correct the alias"
+        ),
     ] == details(listing)
     with pytest.raises(UpstreamError, match="server 'jira' was not found") as raised:
         await source.call("ticket", {}, tool_id="t")
@@ -258,7 +261,10 @@ async def test_resources_and_prompts_have_aliases(desk: Desk) -> None:
     assert ("hub", "weekly") == source.resolve("prompt", "report")
     assert [None, None] == [source.resolve("prompt", item) for item in ("gone", "weekly")]
     assert [
-        "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found, or is left out"
+        (
+            "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found: its server does not "
+            "offer it, or a rule leaves it out; correct the alias"
+        )
     ] == [item for item in details(listing) if "hub/no-such" in item]
 
 
