@@ -96,7 +96,7 @@ async def test_service_that_refuses_every_text_gets_a_bounded_number_of_requests
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-async def test_other_failures_cause_no_search_for_a_refused_text(
+async def test_batch_is_not_halved_after_a_failure_that_is_not_a_refusal(
     model: ScriptedModel, embedder: OpenAIEmbedder, status: int
 ) -> None:
     model.fail(Faults(status=status, times=9), "embeddings")
@@ -118,7 +118,7 @@ async def test_batch_that_is_too_large_is_halved(
     assert (len(TEXTS), {}) == (len(vectors.rows), vectors.refused)
 
 
-async def test_refused_entity_is_reported_and_others_are_found_by_vectors(
+async def test_tool_whose_text_is_refused_is_reported_and_others_are_found_by_vectors(
     open_gateway: OpenGateway, model: ScriptedModel, embedder: OpenAIEmbedder
 ) -> None:
     """The result is not degraded, because the next request would change nothing."""

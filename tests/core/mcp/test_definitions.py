@@ -95,7 +95,7 @@ for _ in range(MAX_DEPTH):
     DEEP_SCHEMA = {"anyOf": [DEEP_SCHEMA]}
 
 
-def test_too_deep_definition_is_left_out() -> None:
+def test_too_deeply_nested_definition_is_left_out() -> None:
     schema = {"type": "object", "properties": {"a": DEEP_SCHEMA}}
     deep = {"name": "deep", "inputSchema": schema}
     tools = collect(TOOLS, deep, TOOL, {**TOOL, "name": "b", "_meta": DEEP_SCHEMA})
@@ -142,7 +142,7 @@ def test_resource_keeps_its_uri_and_details() -> None:
     ) == collect_one(RESOURCES, {**raw, "size": 3, "icons": "none", "unknown": 1})
 
 
-def test_schema_of_a_template_contains_its_variables() -> None:
+def test_input_schema_of_a_uri_template_contains_its_variables() -> None:
     """All operators and lists of RFC 6570 are supported."""
     thing = collect_one(TEMPLATES, {"uriTemplate": "a://{id}/{+path}{?q,page*}{", "name": "t"})
     text = {"type": "string"}
@@ -152,7 +152,7 @@ def test_schema_of_a_template_contains_its_variables() -> None:
     assert {"template": True} == thing.details
 
 
-def test_schema_of_a_prompt_contains_its_arguments() -> None:
+def test_input_schema_of_a_prompt_contains_its_arguments() -> None:
     """Invalid arguments are left out."""
     arguments = [
         {"name": "week", "description": "Which\u200b one", "required": True},
@@ -231,7 +231,7 @@ def codes(found: Listing) -> list[str]:
     return [note.code for note in found.diagnostics]
 
 
-def test_name_is_unique_per_kind() -> None:
+def test_definitions_of_different_kinds_may_have_the_same_name() -> None:
     """A tool and a prompt may have the same name."""
     listing = collect(PROMPTS, {"name": "pay"}, {"name": "pay"}, tools=(TOOL,))
 
@@ -306,7 +306,7 @@ def test_digest_ignores_the_state_of_a_resource() -> None:
 
 
 @pytest.mark.parametrize("pin", ["prompt:p", "server:srv"])
-def test_tool_named_like_the_digest_key_of_another_definition_hides_no_change(pin: str) -> None:
+def test_tool_named_like_the_digest_key_of_another_definition_is_refused(pin: str) -> None:
     """One of the two is left out."""
     listing = collect(PROMPTS, {"name": "p"}, tools=({**TOOL, "name": pin},))
 

@@ -26,7 +26,7 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
-async def test_huge_description_is_not_held_in_memory(hostile: Hostile) -> None:
+async def test_huge_message_of_a_server_is_not_held_in_memory(hostile: Hostile) -> None:
     """The SDK alone would read the whole line, which takes seconds."""
     source = hostile("huge", connect_attempts=1)
     await source.call("good", {}, tool_id="x")
@@ -39,7 +39,7 @@ async def test_huge_description_is_not_held_in_memory(hostile: Hostile) -> None:
     assert "pong" == (await source.call("good", {}, tool_id="x")).text
 
 
-async def test_result_beyond_the_limit_is_an_error_result(hostile: Hostile) -> None:
+async def test_call_returns_an_error_result_if_its_result_is_too_long(hostile: Hostile) -> None:
     """The message lets a model ask for less."""
     answer = await hostile("long_answer", max_result_bytes=2000).call("good", {}, tool_id="x")
 
@@ -84,7 +84,7 @@ async def test_hostile_server_does_not_affect_other_servers(
     assert peak_bytes() - before < 50 * _MIB
 
 
-async def test_thousand_cancellations_leave_no_tasks_or_processes(
+async def test_thousand_cancelled_calls_leave_no_tasks_or_processes(
     hostile: Hostile, bridge: Bridge, record: Path
 ) -> None:
     """Calls are cancelled at random points: before, during and after sending."""

@@ -112,7 +112,9 @@ async def test_expired_session_is_replaced_and_the_call_sent_again(
 
 
 @pytest.mark.parametrize("form", REFUSED)
-async def test_error_with_an_http_status_is_an_answer(bridge: Bridge, form: str) -> None:
+async def test_json_rpc_error_with_an_http_error_status_is_not_sent_again(
+    bridge: Bridge, form: str
+) -> None:
     """The request reached its handler, so it must not be sent again."""
     server = SessionServer(REFUSED[form])
     async with (

@@ -65,7 +65,7 @@ async def silent(_context: object, _params: object) -> types.ListPromptsResult:
     ],
 )
 @pytest.mark.parametrize("over", ["object", "modern", "legacy"])
-async def test_bad_listing_of_prompts_keeps_all_tools(
+async def test_tools_are_listed_although_listing_prompts_fails(
     bridge: Bridge, page: Page, prompts: int, codes: list[str], over: str
 ) -> None:
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_list_prompts=page)
@@ -80,7 +80,9 @@ async def test_bad_listing_of_prompts_keeps_all_tools(
     assert "secret" not in repr(listing)
 
 
-async def test_circular_listing_of_resources_keeps_the_prompts(bridge: Bridge) -> None:
+async def test_prompts_are_listed_after_endlessly_repeated_pages_of_resources(
+    bridge: Bridge,
+) -> None:
     """Resources are read before prompts."""
 
     async def resources(_context: object, _params: object) -> types.ListResourcesResult:
@@ -137,7 +139,7 @@ async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
         ("resources/read", "contents"),
     ],
 )
-def test_items_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: str) -> None:
+def test_lists_that_the_sdk_could_reject_are_hidden_from_it(method: str, key: str) -> None:
     items = [{"name": "good"}, {"name": 5}]
     strange = {key: "no list"}
     with keep_raw() as raw:

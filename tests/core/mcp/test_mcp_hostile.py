@@ -45,7 +45,9 @@ async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
 
 
 @pytest.mark.parametrize(("mode", "name"), [("deep", "deep"), ("modern_marked", "marked")])
-async def test_unusable_tool_is_quarantined_by_name(hostile: Hostile, mode: str, name: str) -> None:
+async def test_diagnostic_names_the_quarantined_tool(
+    hostile: Hostile, mode: str, name: str
+) -> None:
     """One is too deep for fast parsers. The other is invalid, and the SDK drops it silently."""
     listing = await hostile(mode).list_tools()
 
@@ -64,7 +66,9 @@ async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> No
     assert [*[applied] * 6, endless, endless, applied] == reasons
 
 
-async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: Hostile) -> None:
+async def test_texts_of_a_definition_are_cleaned_and_cut_and_its_data_only_cleaned(
+    hostile: Hostile,
+) -> None:
     """Invisible characters can carry instructions to a model. Defaults must stay usable."""
     listing = await hostile("dressed", max_description_chars=64).list_tools()
 
@@ -99,7 +103,7 @@ async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, r
     assert reason in cut.detail
 
 
-async def test_noise_on_standard_output_is_skipped_and_logged(
+async def test_lines_that_are_not_messages_are_skipped_and_logged(
     hostile: Hostile, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Real servers print to standard output. The SDK would log a traceback for each line."""
@@ -113,9 +117,7 @@ async def test_noise_on_standard_output_is_skipped_and_logged(
 
 
 @pytest.mark.parametrize("mode", ["silent", "silent_list"])
-async def test_silent_server_times_out_with_the_name_of_the_option(
-    hostile: Hostile, mode: str
-) -> None:
+async def test_timeout_of_a_silent_server_names_the_option(hostile: Hostile, mode: str) -> None:
     source = hostile(mode, connect_timeout_s=0.5, list_timeout_s=0.5)
 
     with pytest.raises(UpstreamTimeoutError, match=r"(connect|list)_timeout_s"):
@@ -143,7 +145,7 @@ async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: 
         ("no_session", r"not a usable MCP server \(error -32603\)$"),
     ],
 )
-async def test_program_that_opens_no_session_is_reported_with_a_remedy(
+async def test_error_of_a_program_that_is_not_an_mcp_server_has_a_remedy(
     hostile: Hostile, mode: str, remedy: str
 ) -> None:
     """The SDK raises a nested group of errors, with texts of the server."""
@@ -174,7 +176,9 @@ async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
     assert ("lost", True) == (raised.value.kind, raised.value.sent)
 
 
-async def test_call_that_was_not_sent_reconnects_first(hostile: Hostile, record: Path) -> None:
+async def test_call_after_the_end_of_the_child_reconnects_and_runs_once(
+    hostile: Hostile, record: Path
+) -> None:
     """The end of a child is noticed without a request. The call then runs once."""
     source = hostile("pid")
     await source.list_tools()
@@ -188,7 +192,7 @@ async def test_call_that_was_not_sent_reconnects_first(hostile: Hostile, record:
     assert 1 == lines(record).count("call good")
 
 
-async def test_call_that_a_child_does_not_read_is_sent_to_the_next_child(
+async def test_call_that_an_ended_child_did_not_read_is_sent_to_the_next_child(
     hostile: Hostile, record: Path
 ) -> None:
     """No byte of the call was sent."""
@@ -244,7 +248,7 @@ async def test_result_keeps_every_content_block(hostile: Hostile) -> None:
         ("modern_asks", "asks again"),
     ],
 )
-async def test_malformed_answer_is_an_error_without_the_servers_text(
+async def test_error_about_a_malformed_answer_omits_the_servers_text(
     hostile: Hostile, mode: str, reason: str
 ) -> None:
     """A malformed answer may contain a secret or an argument."""
@@ -256,7 +260,7 @@ async def test_malformed_answer_is_an_error_without_the_servers_text(
     assert "secret" not in str(raised.value)
 
 
-async def test_malformed_listing_raises_an_error(hostile: Hostile) -> None:
+async def test_listing_without_a_list_raises_an_error(hostile: Hostile) -> None:
     """A missing list is not an empty list."""
     with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
         await hostile("no_list").list_tools()

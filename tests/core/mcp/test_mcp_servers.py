@@ -122,7 +122,7 @@ async def test_server_object_that_fails_to_start_raises_an_upstream_error(bridge
             await source.list_tools()
 
 
-async def test_close_does_not_wait_longer_than_its_limit() -> None:
+async def test_closing_a_session_does_not_take_longer_than_its_limit() -> None:
     ended = asyncio.Event()
 
     @asynccontextmanager
@@ -147,7 +147,7 @@ async def test_close_does_not_wait_longer_than_its_limit() -> None:
     ("status", "remedy"),
     [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
 )
-async def test_refusal_over_http_raises_an_error_with_its_status(
+async def test_error_of_a_refused_http_request_contains_the_status(
     bridge: Bridge, status: int, remedy: str
 ) -> None:
 
@@ -200,7 +200,7 @@ async def test_restarted_http_server_is_reconnected(bridge: Bridge, record: Path
     assert "back" == answer.text
 
 
-async def test_closing_after_the_bridge_is_harmless() -> None:
+async def test_source_may_be_closed_after_its_bridge() -> None:
     """Hosts close their objects in any order."""
     bridge = Bridge("short")
     source = McpSource("srv", MCPServer("x"), bridge=bridge, options=UpstreamOptions())

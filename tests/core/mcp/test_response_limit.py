@@ -75,7 +75,7 @@ def target(port: int, auth: OAuth | None = None) -> HttpServer:
     return HttpServer(f"http://127.0.0.1:{port}/mcp", auth=auth)
 
 
-async def test_answer_within_the_limit_is_accepted(bridge: Bridge) -> None:
+async def test_http_answer_within_the_length_limit_is_accepted(bridge: Bridge) -> None:
     async with served(bridge, app(50_000)) as port, opened(bridge, target(port), OPTIONS) as source:
         listing = await source.list_tools()
 
@@ -101,7 +101,7 @@ async def test_too_long_json_answer_fails_only_its_request(
 
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("size", range(1, 14))
-async def test_unpaired_surrogate_keeps_the_tool(
+async def test_tool_with_unpaired_surrogates_is_accepted(
     bridge: Bridge, size: int, *, is_stream: bool
 ) -> None:
     """JSON can write it as an escape, for which the SDK would reject the whole list."""
@@ -131,7 +131,7 @@ async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
         yield body[start : start + size]
 
 
-async def test_compressed_answer_is_refused(bridge: Bridge) -> None:
+async def test_compressed_http_answer_is_refused(bridge: Bridge) -> None:
     """Two hundred bytes expand to fifty thousand."""
     async with (
         served(bridge, app(50_000, packed=True)) as port,
@@ -141,7 +141,9 @@ async def test_compressed_answer_is_refused(bridge: Bridge) -> None:
             await source.list_tools()
 
 
-async def test_refusal_with_the_type_of_a_stream_is_limited(bridge: Bridge, tmp_path: Path) -> None:
+async def test_length_limit_applies_to_a_refusal_with_the_type_of_an_event_stream(
+    bridge: Bridge, tmp_path: Path
+) -> None:
     """A refusal is read whole before the token is refreshed."""
 
     async def refuse(_request: Request) -> Response:

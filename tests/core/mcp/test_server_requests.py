@@ -76,7 +76,7 @@ async def unanswered_call(person: ScriptedClient) -> AsyncIterator[tuple[ActiveC
         yield call, call.progress_listener
 
 
-async def test_request_goes_to_the_only_caller() -> None:
+async def test_request_of_a_server_goes_to_the_only_caller() -> None:
     """Servers before 2026-07-28 name no call. Calls without a client do not count."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls), started_call(calls, person), started_call(calls, person):
@@ -93,7 +93,7 @@ async def test_request_goes_to_the_only_caller() -> None:
         ([ScriptedClient(CAN)], sample("hello"), "sampling"),
     ],
 )
-async def test_request_that_no_caller_can_answer_is_refused(
+async def test_request_of_a_server_is_refused_if_no_caller_can_answer(
     callers: list[ScriptedClient | None], question: types.InputRequest, reason: str
 ) -> None:
     calls = active_calls()
@@ -109,7 +109,7 @@ async def test_request_that_no_caller_can_answer_is_refused(
     assert not any(person.questions for person in callers if person)
 
 
-async def test_number_of_waiting_requests_is_limited() -> None:
+async def test_number_of_unanswered_requests_of_a_server_is_limited() -> None:
     """Each request may wait for minutes, and a server may send hundreds a second."""
     calls, person = active_calls(), ScriptedClient(CAN)
     person.may_answer.clear()
@@ -125,7 +125,7 @@ async def test_number_of_waiting_requests_is_limited() -> None:
     assert [ADA] * 16 == answers
 
 
-async def test_progress_beyond_the_limit_is_dropped() -> None:
+async def test_progress_reports_beyond_the_limit_are_dropped() -> None:
     person = ScriptedClient(CAN)
     async with unanswered_call(person) as (_, report):
         reporting = [asyncio.ensure_future(report(number, None, None)) for number in range(1000)]
@@ -136,7 +136,7 @@ async def test_progress_beyond_the_limit_is_dropped() -> None:
     assert list(range(64)) == person.reports
 
 
-async def test_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
+async def test_time_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
     """A person may have two requests at once."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls, person) as call:
@@ -213,7 +213,7 @@ async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
     ] == server.received
 
 
-async def test_rounds_of_input_are_limited() -> None:
+async def test_call_fails_if_its_result_requires_input_too_often() -> None:
     """The caller answers at most sixteen times."""
     calls, person, other = active_calls(), ScriptedClient(CAN), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
@@ -256,7 +256,7 @@ async def test_call_waits_for_its_progress_reports_in_order() -> None:
         assert silent.progress_listener is None
 
 
-async def test_caller_that_takes_no_progress_still_gets_the_answer() -> None:
+async def test_caller_that_does_not_read_progress_reports_still_gets_the_answer() -> None:
     person = ScriptedClient(CAN)
     async with unanswered_call(person) as (call, listener):
         stuck = asyncio.ensure_future(listener(1, 3, None))
@@ -299,7 +299,7 @@ def with_tools() -> types.CreateMessageRequest:
         ({"sampling": {}}, ROOTS, {"roots": {}}),
     ],
 )
-def test_missing_capabilities_of_a_client(
+def test_missing_capabilities_are_those_that_the_request_needs(
     can: JsonObject, request_: types.InputRequest, missing: JsonObject
 ) -> None:
     """An empty elicitation capability means forms, which once were the only kind."""
@@ -341,7 +341,7 @@ def test_server_gets_only_forwarded_capabilities_of_the_caller(
         (None, {}, "more"),
     ],
 )
-def test_refusal_names_the_missing_capabilities(
+def test_error_of_a_refused_call_names_the_missing_capabilities(
     data: object, needed: JsonObject, named: str
 ) -> None:
     error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))

@@ -13,12 +13,12 @@ from gateway.runtime.naming import check_server_name
 
 
 @pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
-def test_plain_name_is_a_valid_server_name(name: str) -> None:
+def test_server_name_of_letters_and_signs_is_accepted(name: str) -> None:
     assert name == check_server_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "x" * 65, "a\n"])
-def test_other_server_names_are_refused(name: str) -> None:
+def test_invalid_server_name_is_refused(name: str) -> None:
     """The name is the part of an id before the slash."""
     with pytest.raises(ConfigError, match="1 to 64 letters"):
         check_server_name(name)
@@ -38,7 +38,7 @@ def test_other_server_names_are_refused(name: str) -> None:
         "http://h:99999/",
     ],
 )
-def test_invalid_url_is_refused_without_being_shown(url: Any) -> None:
+def test_error_about_an_invalid_url_omits_the_url(url: Any) -> None:
     """The URL may contain a key."""
     with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
         HttpServer(url)
@@ -68,7 +68,7 @@ def test_repr_of_a_server_contains_no_secret() -> None:
     assert "https://example.org:8" == http.origin
 
 
-def test_fingerprint_covers_values_and_launch_only_names_of_variables() -> None:
+def test_fingerprint_covers_values_of_variables_and_launch_only_their_names() -> None:
     """Neither digest covers a client's secret."""
     plain = StdioServer("run", ("-v",), {"KEY": "one"})
     others: list[StdioServer | HttpServer] = [

@@ -79,7 +79,7 @@ async def test_name_that_resolves_to_a_private_address_is_refused(address: str) 
     assert [] == transport_log.went
 
 
-async def test_addresses_of_a_host_are_tried_in_turn() -> None:
+async def test_next_address_of_a_host_is_tried_after_a_failed_connection() -> None:
     """`localhost` may be IPv6 first while its server listens on IPv4."""
 
     class Half(RecordingTransport):
@@ -118,7 +118,7 @@ async def test_redirect_is_checked_like_any_request(location: str) -> None:
 
 
 @pytest.mark.parametrize("location", ["/mcp/", "https://mcp.example.org/mcp/"])
-async def test_redirect_within_a_host_uses_its_name(location: str) -> None:
+async def test_redirect_within_a_host_keeps_the_host_name(location: str) -> None:
     """Many servers redirect from ``/mcp`` to ``/mcp/``. Certificates are for names."""
     transport_log = RecordingTransport(redirect=location)
     async with client(transport_log, "93.184.215.14") as http:
@@ -130,7 +130,7 @@ async def test_redirect_within_a_host_uses_its_name(location: str) -> None:
     assert "https://mcp.example.org/mcp/" == str(response.request.url)
 
 
-async def test_private_hosts_are_allowed_by_name() -> None:
+async def test_request_to_a_private_host_is_allowed_if_its_name_is_listed() -> None:
     """Plain HTTP is allowed too, but never the metadata service."""
     transport_log = RecordingTransport()
     async with client(transport_log, "10.0.0.7", private=("MCP.corp",)) as http:
@@ -143,7 +143,7 @@ async def test_private_hosts_are_allowed_by_name() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]/x"])
-def test_this_machine_is_allowed_by_default(url: str) -> None:
+def test_request_to_this_machine_is_allowed_by_default(url: str) -> None:
     """Servers under development run there."""
     assert guarded_transport(url, ()) is not None
 
@@ -194,7 +194,7 @@ async def resolves_nothing(_host: str, _port: int) -> list[str]:
     raise OSError("no such host")
 
 
-async def test_proxy_of_the_environment_gets_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_of_the_environment_gets_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests to this machine do not use the proxy."""
     direct = RecordingTransport()
     async with proxied(monkeypatch) as requests:
@@ -318,7 +318,7 @@ def test_public_addresses_and_names_are_allowed(host: str) -> None:
     check_url(f"https://{host}/x", (), local=False)
 
 
-async def test_private_network_is_allowed_by_its_addresses() -> None:
+async def test_request_to_a_private_network_is_allowed_if_the_network_is_listed() -> None:
     """An address of the network may use plain HTTP, a name that resolves to it needs TLS. Metadata
     services stay refused.
     """
@@ -339,7 +339,7 @@ async def test_private_network_is_allowed_by_its_addresses() -> None:
     assert ["10.1.2.3", "10.1.2.3"] == [httpx2.URL(url).host for url, *_ in transport_log.went]
 
 
-async def test_unusual_forms_of_addresses_are_resolved_before_the_check() -> None:
+async def test_ip_address_written_as_one_number_is_resolved_before_the_check() -> None:
     """Decimal and octal addresses look like names, but the system reads them as numbers."""
     assert ["127.0.0.1"] == await resolve_host("2130706433", 443)
     transport_log = RecordingTransport()
@@ -349,7 +349,7 @@ async def test_unusual_forms_of_addresses_are_resolved_before_the_check() -> Non
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-async def test_remote_server_may_not_lead_to_this_machine(host: str) -> None:
+async def test_url_from_a_remote_server_may_not_point_to_this_machine(host: str) -> None:
     """A server names its authorization server, which must not be a service on this machine."""
     transport = guarded_transport("https://mcp.example.org/mcp", ())
     local = guarded_transport("http://127.0.0.1:7/mcp", ())

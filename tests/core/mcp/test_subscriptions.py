@@ -55,7 +55,9 @@ async def test_watched_resource_is_watched_again_after_its_server_ended(
     await source.close()
 
 
-async def test_watch_takes_no_slot_and_ends_with_the_source(hostile: Hostile, record: Path) -> None:
+async def test_watching_a_resource_does_not_count_as_a_call_and_ends_with_the_source(
+    hostile: Hostile, record: Path
+) -> None:
     """Two watchers of one resource stay subscribed until both have ended."""
     source, first, second = hostile("watched", max_in_flight=1), WatchCounter(), WatchCounter()
     watching = asyncio.create_task(source.watch("a:b", first.callbacks))
@@ -73,7 +75,7 @@ async def test_watch_takes_no_slot_and_ends_with_the_source(hostile: Hostile, re
     assert "unsubscribe a:b" not in lines(record)
 
 
-async def test_new_watch_after_an_ended_one_is_unsubscribed_too(
+async def test_second_watch_of_a_resource_is_also_unsubscribed_at_its_end(
     hostile: Hostile, record: Path
 ) -> None:
     """The first unsubscription is still pending when the second watch begins."""
@@ -101,7 +103,7 @@ async def test_new_watch_after_an_ended_one_is_unsubscribed_too(
         ("exits_at_start", "a:b", UpstreamError),
     ],
 )
-async def test_watch_that_cannot_begin_raises_an_error(
+async def test_watching_a_resource_raises_an_error_if_it_cannot_begin(
     hostile: Hostile, mode: str, uri: str, fault: type[Exception]
 ) -> None:
     source, watcher = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), WatchCounter()
@@ -111,7 +113,7 @@ async def test_watch_that_cannot_begin_raises_an_error(
     assert (0, 0) == watcher.counts
 
 
-async def test_ended_stream_is_opened_again(bridge: Bridge) -> None:
+async def test_ended_stream_of_changes_is_opened_again(bridge: Bridge) -> None:
     """The end of a stream does not count as a failure of the server."""
     bus = InMemorySubscriptionBus()
     listen = ListenHandler(bus)
@@ -133,7 +135,9 @@ async def test_ended_stream_is_opened_again(bridge: Bridge) -> None:
     await source.close()
 
 
-async def test_stream_that_acknowledges_no_resource_is_refused(bridge: Bridge) -> None:
+async def test_watching_raises_an_error_if_the_server_does_not_acknowledge_the_resource(
+    bridge: Bridge,
+) -> None:
 
     async def listen(context: object, params: object) -> types.SubscriptionsListenResult:
         nothing = types.SubscriptionsListenRequestParams(notifications=types.SubscriptionFilter())
@@ -155,7 +159,7 @@ def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
     return close
 
 
-def test_change_of_a_part_is_reported_for_the_whole_resource() -> None:
+def test_change_of_a_part_of_a_resource_is_reported_for_the_whole() -> None:
     """``a:b/c`` is a part of ``a:b``, but ``a:bc`` is not."""
     watcher = WatchCounter()
     watchers = [("a:b/", watcher.callbacks), ("a:d", watcher.callbacks)]

@@ -109,7 +109,7 @@ async def test_connection_is_opened_once_at_the_first_use() -> None:
     assert (1, 0) == (len(connector.opened), supervisor.in_flight)
 
 
-async def test_cancelled_opener_leaves_the_connection_to_other_callers() -> None:
+async def test_connection_stays_open_for_other_callers_if_its_opener_is_cancelled() -> None:
     line = ScriptedConnection()
     line.may_open.clear()
     supervisor, connector = supervised(line)
@@ -197,7 +197,7 @@ async def test_server_that_floods_after_each_start_is_skipped_for_longer_times()
     assert 10 <= len(connector.opened) <= 20
 
 
-async def test_lost_connection_of_many_calls_is_one_failure() -> None:
+async def test_lost_connection_counts_as_one_failure_for_many_waiting_calls() -> None:
     supervisor, _ = supervised(breaker_failures=2)
 
     answers = await asyncio.gather(
@@ -208,7 +208,7 @@ async def test_lost_connection_of_many_calls_is_one_failure() -> None:
     assert 20 == sum(isinstance(answer, UpstreamError) for answer in answers)
 
 
-async def test_waiting_for_a_slot_times_out_without_a_failure_of_the_server() -> None:
+async def test_timeout_while_waiting_for_other_calls_does_not_count_as_a_failure() -> None:
     supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
     gate = Gate()
     working = asyncio.create_task(supervisor.use(gate))
@@ -239,7 +239,7 @@ async def test_silent_session_is_replaced_at_the_next_attempt() -> None:
     assert (0, 1, 2) == (closed_before, silent_connection.closed, len(connector.opened))
 
 
-async def test_ephemeral_session_ends_after_its_last_use() -> None:
+async def test_session_without_idle_time_ends_after_its_last_use() -> None:
     """The next use waits for this end."""
     line = ScriptedConnection()
     supervisor, connector = supervised(line, lifecycle="ephemeral")

@@ -133,7 +133,7 @@ async def test_change_reported_at_every_listing_causes_two_listings(room: Room) 
     assert (["a"], 3, False) == (names(listing), live.listings, live.reached.is_set())
 
 
-async def test_constant_changes_cause_a_limited_number_of_listings(room: Room) -> None:
+async def test_constantly_reported_changes_cause_a_limited_number_of_listings(room: Room) -> None:
     """Each different listing causes an index build.
 
     The limit is five renewals, each of which lists once more after a change meanwhile.
@@ -271,7 +271,7 @@ def registry_of(room: Room, **tools: ToolDefinition) -> Registry:
     return registry
 
 
-async def test_stored_state_of_all_servers_is_read_in_one_query(room: Room) -> None:
+async def test_listings_and_approvals_of_all_servers_are_read_in_one_query(room: Room) -> None:
     """The query includes listings and approvals."""
     await list_sources(
         registry_of(room, one=tool("a"), two=tool("b"), six=tool("c")).all(),
@@ -290,7 +290,7 @@ async def test_stored_state_of_all_servers_is_read_in_one_query(room: Room) -> N
     assert 1 == store.reads
 
 
-async def test_preloaded_state_is_used_for_one_comparison(room: Room) -> None:
+async def test_preloaded_approvals_are_used_for_one_comparison_only(room: Room) -> None:
     """An approval after the preload therefore counts at the next comparison."""
     await room.source(LiveSource(tool("a"))).list_tools()
     changed = room.source(LiveSource(tool("a", "Now with more.")))
@@ -326,7 +326,7 @@ class StoreWithoutApprovals(SqlCatalog):
         return super().record_seen(owner, digests)
 
 
-async def test_broken_store_keeps_listings_in_memory_with_a_diagnostic(room: Room) -> None:
+async def test_listing_stays_in_memory_with_a_diagnostic_if_the_store_fails(room: Room) -> None:
     room.store = BrokenStore()
     source = room.source(LiveSource(tool("a")))
 
@@ -357,7 +357,9 @@ async def test_failed_comparison_with_approvals_leaves_a_diagnostic(
     assert "'srv' could not be compared with its approval: full" == note.detail
 
 
-async def test_command_line_is_compared_after_the_store_recovers(room: Room) -> None:
+async def test_command_line_is_compared_with_its_approval_after_the_store_recovers(
+    room: Room,
+) -> None:
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
     room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
@@ -373,7 +375,7 @@ async def test_command_line_is_compared_after_the_store_recovers(room: Room) -> 
         await other.list_tools()
 
 
-async def test_blocked_tools_are_listed_again_soon_after_a_failed_comparison(room: Room) -> None:
+async def test_tools_blocked_by_a_store_failure_are_listed_again_soon(room: Room) -> None:
     """The retry does not wait for the end of the listing's lifetime."""
     room.options = replace(OPTIONS, on_change="block")
     room.store = store = StoreWithoutApprovals.in_files(room.path, wall=room.wall)
@@ -404,7 +406,7 @@ def zeroed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [junk, cut, emptied, zeroed, Path.unlink])
-async def test_damaged_store_approves_no_changes(
+async def test_changes_stay_unapproved_if_the_store_is_damaged(
     room: Room, damage: Callable[[Path], object]
 ) -> None:
     """Approvals have a second file. A diagnostic reports the loss of the first one."""
@@ -450,7 +452,7 @@ async def test_failed_migration_of_an_old_store_is_reported(room: Room) -> None:
     assert "could not be compared with its approval: catalog store" in note.detail
 
 
-async def test_calls_and_close_are_passed_to_the_source(room: Room) -> None:
+async def test_cached_source_passes_calls_and_close_to_its_live_source(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     answer = await source.call("a", {}, tool_id="srv/a")

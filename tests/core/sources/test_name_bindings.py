@@ -76,7 +76,7 @@ async def test_names_of_servers_added_together_do_not_depend_on_their_order(star
     assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= results[0].items()
 
 
-async def test_approved_name_passes_to_another_tool(start: Start, tmp_path: Path) -> None:
+async def test_name_passes_to_another_tool_after_an_approval(start: Start, tmp_path: Path) -> None:
     """The other tool gets the name at the next start."""
     await start(honest=["pay"]).report()
     await start(other=["pay"]).report()
@@ -139,7 +139,7 @@ REFUSED = "'{0}' may name another tool: say which one (b_{1})"
 
 
 @pytest.mark.parametrize(("own", "exposed"), [("pay", "pay"), ("bank.pay", "bank_pay")])
-async def test_name_of_a_departed_tool_runs_no_other_tool(
+async def test_call_by_the_name_of_a_removed_tool_does_not_run_another_tool(
     start: Start, own: str, exposed: str
 ) -> None:
     gateway = start(a=[own], b=[own])
@@ -154,7 +154,9 @@ async def test_name_of_a_departed_tool_runs_no_other_tool(
     assert f"called {own}" == await call(again, f"b_{exposed}") == await call(again, f"b/{own}")
 
 
-async def test_name_of_a_disabled_tool_runs_no_other_tool(tmp_path: Path) -> None:
+async def test_call_by_the_name_of_a_disabled_tool_does_not_run_another_tool(
+    tmp_path: Path,
+) -> None:
     shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
     options = Options(catalog_store_path=tmp_path / "catalog.sqlite3")
     async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
@@ -166,7 +168,9 @@ async def test_name_of_a_disabled_tool_runs_no_other_tool(tmp_path: Path) -> Non
     assert [[], []] == [shelf.calls for shelf in shelves.values()]
 
 
-async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> None:
+async def test_meta_tool_does_not_run_another_tool_with_the_name_of_a_removed_one(
+    start: Start,
+) -> None:
     gateway = start(a=["pay"], b=["pay"])
     await gateway.report()
     await gateway.remove_server("a")
@@ -181,11 +185,13 @@ async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> No
     assert [REFUSED.format("pay", "pay")] * 2 == [answer.error for answer in answers]
 
 
-async def test_original_name_of_a_plainly_exposed_tool_calls_the_tool(start: Start) -> None:
+async def test_tool_can_be_called_by_its_original_name(start: Start) -> None:
     assert "called bank.pay" == await call(start(a=["bank.pay"], b=["read"]), "bank.pay")
 
 
-async def test_original_name_without_a_plain_form_calls_only_a_trusted_tool(start: Start) -> None:
+async def test_only_a_trusted_tool_can_be_called_by_a_name_without_ascii_letters(
+    start: Start,
+) -> None:
     """No binding protects such a name from the tool of another server."""
     gateway = start(a=["支付"])
     gateway.add_tool(lambda: "paid", name="付款", description="Pay.")

@@ -118,7 +118,7 @@ async def test_entities_have_the_hints_of_the_host_and_the_trust_of_the_source()
     assert (False, ("y", "x")) == (entity.hints.read_only, entity.hints.tags)
 
 
-async def test_renamed_tools_are_reported() -> None:
+async def test_diagnostic_reports_a_tool_renamed_because_its_name_was_taken() -> None:
     registry = registry_of(ListSource("a", [tool("t")]), ListSource("b", [tool("t"), tool("u")]))
 
     entities = await list_entities(registry)
@@ -129,7 +129,7 @@ async def test_renamed_tools_are_reported() -> None:
     ]
 
 
-def test_merged_hints_prefer_the_first_and_stay_disabled() -> None:
+def test_merging_hints_prefers_the_first_and_keeps_a_tool_disabled() -> None:
     merged = merge_hints(
         Hints(aliases=("a",), destructive=True),
         Hints(aliases=("b", "a"), destructive=False, idempotent=True, enabled=False),

@@ -163,7 +163,7 @@ async def test_listing_contains_descriptions_schemas_and_hints(source: Source) -
     assert echo.hints.destructive is None
 
 
-async def test_results_separate_text_structure_and_errors(source: Source) -> None:
+async def test_call_result_contains_text_structured_content_and_error_flag(source: Source) -> None:
     echoed = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
     added = await source.call("add", {"a": 1, "b": 2}, tool_id="it/add")
     failed = await source.call("fail", {}, tool_id="it/fail")
@@ -175,7 +175,9 @@ async def test_results_separate_text_structure_and_errors(source: Source) -> Non
     assert (True, "ValueError: no") == (failed.is_error, failed.text)
 
 
-async def test_unknown_name_and_invalid_arguments_are_error_results(source: Source) -> None:
+async def test_call_with_an_unknown_name_or_invalid_arguments_returns_an_error_result(
+    source: Source,
+) -> None:
     """A model can correct both."""
     unknown = await source.call("nothing", {}, tool_id="it/nothing")
     unfit = await source.call("echo", {"text": 7}, tool_id="it/echo")
@@ -207,7 +209,7 @@ async def test_cancelled_caller_ends_only_its_call(bench: Bench) -> None:
     assert "on" == (await source.call("echo", {"text": "on"}, tool_id="x")).text
 
 
-async def test_slow_call_times_out_with_the_name_of_the_option(bench: Bench) -> None:
+async def test_timeout_of_a_slow_call_names_the_option(bench: Bench) -> None:
     """The source stays usable."""
     source = bench.build(UpstreamOptions(call_timeout_s=0.2))
     await source.list_tools()

@@ -93,7 +93,7 @@ def test_tool_whose_name_is_reused_is_hidden_with_a_diagnostic(old: str) -> None
     assert ("2" in listing.digests.values(), transform.original_name("set_x")) == (False, old)
 
 
-def test_rules_without_a_match_leave_a_diagnostic() -> None:
+def test_transform_rule_without_a_match_causes_a_diagnostic() -> None:
     """A misspelt ``deny`` would expose a tool that it should hide."""
     assert [
         "'srv': tool 'gone' cannot be renamed, because it does not exist",
@@ -112,7 +112,7 @@ def test_describe_changes_only_the_description() -> None:
     assert LISTING.digests == listing.digests
 
 
-def test_exposed_names_map_to_their_tools_in_any_order_of_transforms() -> None:
+def test_exposed_name_maps_to_its_tool_in_any_order_of_transforms() -> None:
     every: tuple[Transform, ...] = (
         Prefix("a_"),
         Filter(deny=("*delete_x",)),
@@ -140,7 +140,7 @@ def test_exposed_names_map_to_their_tools_in_any_order_of_transforms() -> None:
         (lambda: Rename({}, kind="resource"), "keeps its URI"),
     ],
 )
-def test_invalid_names_are_refused(make: Callable[[], object], fault: str) -> None:
+def test_transform_with_an_invalid_name_is_refused(make: Callable[[], object], fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         make()
 

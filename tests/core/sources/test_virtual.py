@@ -85,7 +85,7 @@ async def test_listing_contains_only_the_aliases_in_their_order(desk: Desk) -> N
     ]
 
 
-async def test_missing_originals_are_reported(desk: Desk) -> None:
+async def test_diagnostic_reports_an_alias_whose_original_is_missing(desk: Desk) -> None:
     desk.hub.tools.pop(0)
     del desk.there["jira"]
     source = desk.source()
@@ -104,7 +104,7 @@ async def test_missing_originals_are_reported(desk: Desk) -> None:
     assert not raised.value.sent
 
 
-async def test_failed_server_keeps_its_aliases(desk: Desk) -> None:
+async def test_aliases_stay_listed_while_their_server_fails(desk: Desk) -> None:
     """If all servers fail, the listing raises an error."""
     source = desk.source()
     await source.list_tools()
@@ -166,7 +166,7 @@ async def test_digest_in_the_table_overrides_the_first_digest_seen(
     assert (policy == "block") == note.endswith("it is left out")
 
 
-async def test_search_text_does_not_count_as_a_change(desk: Desk) -> None:
+async def test_search_text_of_an_original_needs_no_approval(desk: Desk) -> None:
     """The host writes search texts, so they need no approval."""
     await desk.source().list_tools()
     desk.jira.tools = [tool("get", "Get.", hints=Hints(search_text="Read a bug."))]
@@ -174,7 +174,7 @@ async def test_search_text_does_not_count_as_a_change(desk: Desk) -> None:
     assert "tool_changed" not in codes(await desk.source().list_tools())
 
 
-async def test_broken_store_keeps_aliases_visible(desk: Desk) -> None:
+async def test_aliases_stay_listed_if_the_approval_store_fails(desk: Desk) -> None:
     desk.store = BrokenStore()
     listing = await desk.source().list_tools()
 
@@ -262,8 +262,8 @@ async def test_resources_and_prompts_have_aliases(desk: Desk) -> None:
     assert [None, None] == [source.resolve("prompt", item) for item in ("gone", "weekly")]
     assert [
         (
-            "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found: its server does not "
-            "offer it, or a rule leaves it out; correct the alias"
+            "virtual server 'shelf': alias 'gone': 'hub/no-such' was not found: its server does "
+            "not offer it, or a rule leaves it out; correct the alias"
         )
     ] == [item for item in details(listing) if "hub/no-such" in item]
 
@@ -320,7 +320,7 @@ async def test_alias_resolves_to_its_original(
         ("docs:x", "files", "server/URI"),
     ],
 )
-def test_invalid_aliases_are_refused(alias: str, of: str, message: str) -> None:
+def test_invalid_alias_is_refused(alias: str, of: str, message: str) -> None:
     """The limit for names of prompts is lower than the limit for URIs."""
     with pytest.raises(ConfigError, match=message):
         VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
