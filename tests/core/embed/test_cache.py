@@ -42,7 +42,9 @@ limits = st.builds(
 
 
 async def test_request_fits_the_texts_and_returns_vectors_of_unit_length() -> None:
-    """Services refuse blank and broken texts. Cosines are computed as dot products."""
+    """Services refuse blank and broken texts. Cosines are computed as dot products of unit
+    vectors.
+    """
     embedder = HashingEmbedder(64, transform=lambda rows: rows * np.float32(7))
 
     answer = await request_vectors(embedder, ["", "a\x00b"], role="query", telemetry=TELEMETRY)
@@ -72,7 +74,7 @@ async def test_request_raises_an_error_if_the_embedder_returns_unusable_vectors(
 
 
 async def test_vectors_must_have_the_required_length_whatever_the_embedder_states() -> None:
-    """A query vector must match the vectors of the index."""
+    """A query vector must have the length of the vectors in the index."""
     with pytest.raises(EmbeddingError, match="expected 16 dimensions, got 64"):
         await request_vectors(
             HashingEmbedder(64), ["a"], role="query", telemetry=TELEMETRY, dimensions=16
@@ -140,7 +142,9 @@ async def test_cached_query_is_not_embedded_again(bridge: Bridge) -> None:
 
 
 async def test_query_embedded_by_an_equal_request_is_taken_from_the_cache(bridge: Bridge) -> None:
-    """The caller checked the cache just before the equal request filled it."""
+    """The query was not in the cache when the caller looked, but the equal request stored it
+    then.
+    """
     embedder = HashingEmbedder(64)
     embed = replace(queries(embedder, bridge), share=run_twice)
 
@@ -160,7 +164,7 @@ async def test_queries_are_split_by_the_limits_of_the_embedder(bridge: Bridge) -
 
 
 async def test_cached_vector_of_another_length_is_embedded_again(bridge: Bridge) -> None:
-    """The model behind a name may change while its vectors are cached."""
+    """The model may change without its name while its vectors are cached."""
     cache = Cache[Vector]("c", max_items=9, ttl_s=60)
     cache.put(("hashing-64", "a"), np.ones(5, np.float32))
 

@@ -61,7 +61,7 @@ async def test_equal_documents_are_embedded_once() -> None:
 
 
 async def test_documents_with_stored_vectors_are_not_embedded_again() -> None:
-    """Vectors of another model are not used."""
+    """Stored vectors of another model are not used."""
     embedder, store = HashingEmbedder(64), MemoryVectorStore()
     await documents(["a", "b"], embedder, store=store)
     again = await documents(["a", "b", "c"], embedder, store=store)
@@ -75,7 +75,7 @@ async def test_documents_with_stored_vectors_are_not_embedded_again() -> None:
     "row", [np.full(64, np.nan), np.zeros(64), np.ones(63)], ids=["nan", "zeros", "other length"]
 )
 async def test_damaged_stored_vector_is_embedded_again(row: np.ndarray) -> None:
-    """One NaN in the matrix would affect every search."""
+    """One NaN in the matrix of vectors would affect every search."""
     store = MemoryVectorStore()
     store.put("hashing-64", {text_key("a"): row.astype(np.float32)})
 
@@ -86,7 +86,9 @@ async def test_damaged_stored_vector_is_embedded_again(row: np.ndarray) -> None:
 
 
 async def test_stored_vectors_of_the_rarer_length_are_embedded_again() -> None:
-    """The model behind a name may change, and a matrix needs vectors of one length."""
+    """Lengths differ if the model changed without its name. All vectors of a matrix need one
+    length.
+    """
     store = MemoryVectorStore()
     for text, length in (("a", 64), ("b", 64), ("c", 63)):
         store.put("nameless", {text_key(text): np.ones(length, np.float32)})

@@ -16,7 +16,7 @@ from tests.core.mcp.verbatim import PONG, Answers, answering, error
 async def test_json_rpc_error_of_a_tool_reaches_the_caller_and_keeps_the_connection(
     bridge: Bridge, tmp_path: Path, record: Path, transport: str, code: int
 ) -> None:
-    """The SDK uses -32000 and other codes for its own failures as well."""
+    """The SDK uses the code -32000 and other codes also for its own failures."""
     fault = {"code": code, "message": "no sheet 'A\u200b'", "data": "it has: B, C"}
     answers: Answers = {"tools/call": [*[error(fault)] * 6, PONG]}
     async with answering(bridge, tmp_path, transport, answers) as source:
@@ -67,7 +67,7 @@ ODD_ERRORS = {
 async def test_call_fails_at_once_after_a_malformed_error(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
-    """A time limit would raise another error."""
+    """If the call waited for its time limit, it would raise another error."""
     line, text = ODD_ERRORS[form]
     async with answering(bridge, tmp_path, transport, {"tools/call": [line, PONG]}) as source:
         failed = await source.call("good", {}, tool_id="x")
@@ -124,7 +124,7 @@ async def test_call_fails_at_once_if_the_http_body_is_not_an_answer(
 async def test_call_is_reported_as_lost_after_an_interrupted_event_stream(
     bridge: Bridge, tmp_path: Path
 ) -> None:
-    """The SDK reports this by -32000 too, although no server answered."""
+    """The SDK reports the interruption by the code -32000, as if the server had answered."""
     answers: Answers = {"tools/call": [None]}
     async with answering(bridge, tmp_path, "text/event-stream", answers) as source:
         with pytest.raises(UpstreamError, match="may or may not have been done") as raised:

@@ -27,7 +27,7 @@ def peak_bytes() -> int:
 
 
 async def test_huge_message_of_a_server_is_not_held_in_memory(hostile: Hostile) -> None:
-    """The SDK alone would read the whole line, which takes seconds."""
+    """The SDK alone would read the whole message, which takes seconds."""
     source = hostile("huge", connect_attempts=1)
     await source.call("good", {}, tool_id="x")
     before = peak_bytes()
@@ -40,7 +40,7 @@ async def test_huge_message_of_a_server_is_not_held_in_memory(hostile: Hostile) 
 
 
 async def test_call_returns_an_error_result_if_its_result_is_too_long(hostile: Hostile) -> None:
-    """The message lets a model ask for less."""
+    """A model reads the message and can ask the tool for less."""
     answer = await hostile("long_answer", max_result_bytes=2000).call("good", {}, tool_id="x")
 
     assert answer.is_error
@@ -68,7 +68,9 @@ async def test_call_returns_an_error_result_if_its_result_is_too_long(hostile: H
 async def test_hostile_server_does_not_affect_other_servers(
     open_gateway: OpenGateway, record: Path, mode: str, code: str
 ) -> None:
-    """Every search returns results and reports missing servers. The test takes less than 50 MiB."""
+    """Searches find the tools of the other server and report the hostile one. Less than 50 MiB are
+    used.
+    """
     before = peak_bytes()
     limits = UpstreamOptions(list_timeout_s=5, connect_attempts=1, max_pages=5, max_tools=15)
     gateway = open_gateway(options=Options(upstream=limits))

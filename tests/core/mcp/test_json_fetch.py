@@ -45,7 +45,7 @@ def answering(body: bytes, *headers: str) -> Iterator[str]:
 async def test_fetch_refuses_a_document_that_is_too_long_compressed_or_not_json(
     body: bytes, headers: tuple[str, ...], message: str
 ) -> None:
-    """Compressed documents are refused because their size is unknown."""
+    """The size of a compressed document is unknown until it is decompressed."""
     with answering(body, *headers) as url, pytest.raises(UpstreamError, match=message):
         await fetch(url, configured=url)
 

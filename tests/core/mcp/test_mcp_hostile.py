@@ -21,7 +21,7 @@ def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
 
 
 async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
-    """The SDK alone would lose the whole listing."""
+    """With the SDK alone, one malformed tool makes the whole listing fail."""
     listing = await hostile("malformed").list_tools()
 
     good, odd = listing.tools
@@ -48,7 +48,9 @@ async def test_malformed_tool_is_left_out(hostile: Hostile) -> None:
 async def test_diagnostic_names_the_quarantined_tool(
     hostile: Hostile, mode: str, name: str
 ) -> None:
-    """One is too deep for fast parsers. The other is invalid, and the SDK drops it silently."""
+    """One tool is nested too deeply for fast parsers. The SDK drops the other one without an
+    error.
+    """
     listing = await hostile(mode).list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
@@ -56,7 +58,9 @@ async def test_diagnostic_names_the_quarantined_tool(
 
 
 async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> None:
-    """A few hundred bytes expand to 2^40 schemas. A schema that is only recursive is allowed."""
+    """In a schema of a few hundred bytes, 2^40 schemas apply to one value. Recursion alone is
+    allowed.
+    """
     listing = await hostile("costly").list_tools()
 
     assert ["tree"] == [tool.name for tool in listing.tools]
@@ -69,7 +73,9 @@ async def test_tool_with_an_expensive_schema_is_left_out(hostile: Hostile) -> No
 async def test_texts_of_a_definition_are_cleaned_and_cut_and_its_data_only_cleaned(
     hostile: Hostile,
 ) -> None:
-    """Invisible characters can carry instructions to a model. Defaults must stay usable."""
+    """Invisible characters can carry instructions to a model. Defaults must not be cut, to stay
+    usable.
+    """
     listing = await hostile("dressed", max_description_chars=64).list_tools()
 
     (tool,) = listing.tools
@@ -94,7 +100,7 @@ async def test_texts_of_a_definition_are_cleaned_and_cut_and_its_data_only_clean
     [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
 )
 async def test_endless_listing_is_cut(hostile: Hostile, mode: str, count: int, reason: str) -> None:
-    """The SDK would continue forever."""
+    """The SDK alone would read pages forever."""
     listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
 
     assert count == len(listing.tools)
@@ -148,7 +154,7 @@ async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: 
 async def test_error_of_a_program_that_is_not_an_mcp_server_has_a_remedy(
     hostile: Hostile, mode: str, remedy: str
 ) -> None:
-    """The SDK raises a nested group of errors, with texts of the server."""
+    """The SDK raises a nested group of errors, which contains texts of the server."""
     with pytest.raises(UpstreamError, match=remedy):
         await hostile(mode).list_tools()
 
@@ -165,7 +171,9 @@ async def test_error_of_a_program_that_is_not_an_mcp_server_has_a_remedy(
 async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
     hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
 ) -> None:
-    """The call may have run. Hints of an untrusted server can only add restrictions."""
+    """The lost call may have run. Only a trusted server's hint shows that running it twice is
+    harmless.
+    """
     source = hostile(mode, trusted=trusted)
     await source.list_tools()
 
@@ -179,7 +187,7 @@ async def test_lost_call_is_repeated_only_if_a_trusted_server_allows_it(
 async def test_call_after_the_end_of_the_child_reconnects_and_runs_once(
     hostile: Hostile, record: Path
 ) -> None:
-    """The end of a child is noticed without a request. The call then runs once."""
+    """The source notices the end of the child before it sends the call."""
     source = hostile("pid")
     await source.list_tools()
     child = int(lines(record)[0])
@@ -195,7 +203,7 @@ async def test_call_after_the_end_of_the_child_reconnects_and_runs_once(
 async def test_call_that_an_ended_child_did_not_read_is_sent_to_the_next_child(
     hostile: Hostile, record: Path
 ) -> None:
-    """No byte of the call was sent."""
+    """No byte of the call reached the first child, so it cannot have run."""
     source = hostile("deaf")
     await source.list_tools()
     answer = await source.call("good", {}, tool_id="x")
@@ -205,14 +213,14 @@ async def test_call_that_an_ended_child_did_not_read_is_sent_to_the_next_child(
 
 
 async def test_slow_server_is_asked_for_its_protocol_version_again(hostile: Hostile) -> None:
-    """The slow server answers the first request after the gateway has given up on it."""
+    """The server answers the first request only after the gateway has stopped waiting for it."""
     listing = await hostile("modern_late").list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
 
 
 async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, record: Path) -> None:
-    """The session stays open."""
+    """The session stays open for further calls."""
     source = hostile("plain")
     calling = asyncio.create_task(source.call("slow", {}, tool_id="x"))
     await noted(record, "call slow")
@@ -226,7 +234,7 @@ async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, recor
 
 
 async def test_result_keeps_every_content_block(hostile: Hostile) -> None:
-    """Blocks of unknown kinds are part of the result."""
+    """The result also contains blocks of unknown kinds."""
     answer = await hostile("blocks").call("good", {}, tool_id="x")
 
     assert ["text", "hologram", "resource", "image"] == [block.type for block in answer.content]
@@ -261,6 +269,6 @@ async def test_error_about_a_malformed_answer_omits_the_servers_text(
 
 
 async def test_listing_without_a_list_raises_an_error(hostile: Hostile) -> None:
-    """A missing list is not an empty list."""
+    """A missing list must not count as an empty list, which would remove all tools."""
     with pytest.raises(UpstreamError, match="in a form that MCP does not define"):
         await hostile("no_list").list_tools()

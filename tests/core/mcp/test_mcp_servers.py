@@ -37,7 +37,7 @@ BIN = Path(sys.executable).parent
 async def test_server_object_runs_in_this_process_and_is_found_by_its_instructions(
     open_gateway: OpenGateway,
 ) -> None:
-    """Most examples use this high-level server of the SDK."""
+    """The object is of the SDK's high-level class, which most examples use."""
     server = MCPServer("ledger", instructions="Keeps the books of a firm.")
 
     @server.tool()
@@ -63,7 +63,7 @@ async def test_server_object_runs_in_this_process_and_is_found_by_its_instructio
 async def test_servers_of_the_demo_are_listed_completely_without_suspicions(
     bridge: Bridge, command: str, args: tuple[str, ...], count: int
 ) -> None:
-    """Counts as of 2026-11-21. The Word server prints to standard output."""
+    """Numbers of tools as of 2026-11-21. The Word server also prints text to standard output."""
     async with opened(bridge, StdioServer(str(BIN / command), args)) as source:
         listing = await source.list_tools()
 
@@ -95,7 +95,7 @@ async def test_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Pa
 async def test_unreachable_server_raises_an_error_with_a_remedy(
     bridge: Bridge, target: object, remedy: str
 ) -> None:
-    """The message must not contain secrets of the URL."""
+    """The error must not contain secrets of the URL."""
     async with opened(bridge, target) as source:
         with pytest.raises(UpstreamError, match=remedy) as raised:
             await source.list_tools()
@@ -230,7 +230,7 @@ def test_sdk_is_not_imported_before_a_connection_is_opened() -> None:
 async def test_private_server_is_used_only_if_the_host_allows_it(
     bridge: Bridge, named: tuple[str, ...], fault: str
 ) -> None:
-    """No server listens there. The error shows whether a connection was tried."""
+    """No server listens at the private address. The error shows whether a connection was tried."""
     target = HttpServer("http://127.0.0.2:1/mcp")
     options = UpstreamOptions(connect_attempts=1, private_hosts=named)
     async with opened(bridge, target, options) as source:

@@ -43,8 +43,8 @@ async def place(
 async def test_call_without_a_sign_in_names_the_login_command_and_asks_no_person(
     place: Place,
 ) -> None:
-    """A search must not open a browser, and a refusal must not open the breaker. An unreadable
-    record counts as missing.
+    """A search must not open a browser, and a refusal must not open the circuit breaker. An
+    unreadable sign-in record counts as missing.
     """
     place.tokens.write('{"tokens": 7}')
     async with place.source() as source:
@@ -87,7 +87,9 @@ async def test_failed_sign_in_keeps_the_previous_tokens(place: Place) -> None:
 async def test_expired_or_revoked_token_is_refreshed_once_for_all_requests(
     place: Place, life_s: int
 ) -> None:
-    """The refresh also works after a restart, at an authorization server with another address."""
+    """The refresh also works after a restart. The authorization server has another address than the
+    server.
+    """
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.life_s = 3600
@@ -106,7 +108,7 @@ async def test_expired_or_revoked_token_is_refreshed_once_for_all_requests(
 async def test_user_must_sign_in_again_after_a_failed_token_refresh(
     place: Place, life_s: int
 ) -> None:
-    """The breaker stays closed because the server answers."""
+    """The circuit breaker stays closed because the server answers."""
     place.authority.life_s = life_s
     await place.sign_in()
     place.authority.tokens.clear()
@@ -137,7 +139,9 @@ async def test_refused_token_without_a_refresh_token_fails_after_one_request(pla
 
 
 async def test_token_that_another_process_refreshed_is_used(place: Place) -> None:
-    """Two gateways share one file. The second one must not use the invalidated refresh token."""
+    """Two gateways share one token file. The old refresh token is invalid after the first
+    refresh.
+    """
     await place.sign_in()
     async with place.source() as source:
         await source.list_tools()
@@ -165,7 +169,7 @@ async def test_calls_with_a_token_run_in_parallel(place: Place) -> None:
 
 
 async def test_error_of_a_refused_sign_in_contains_the_error_code(place: Place) -> None:
-    """The text of the authorization server is not included."""
+    """The error omits the text of the authorization server."""
     place.authority.refuses = True
 
     with pytest.raises(UpstreamError, match=r"refused \(access_denied\)") as raised:
@@ -270,7 +274,7 @@ async def test_error_of_a_refusal_in_the_browser_contains_only_the_error_code(
 
 
 async def test_loopback_listener_answers_invalid_requests_and_refuses_a_used_port() -> None:
-    """A registered redirect URL needs a fixed port."""
+    """The port cannot be replaced by a free one, because the redirect URL is registered."""
     async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = urlsplit(callback.address).port
         assert port

@@ -32,7 +32,7 @@ PHP: dict[str, Any] = {
 async def test_tool_with_empty_lists_in_place_of_empty_maps_is_accepted(
     bridge: Bridge, tmp_path: Path, transport: str, form: str
 ) -> None:
-    """PHP writes both as ``[]``."""
+    """PHP writes an empty map as ``[]``, the same as an empty list."""
     page = json.dumps({"_meta": [], "tools": [TOOL, {"name": "odd", **PHP[form]}]})
     answers: Answers = {
         "initialize": [opening('{"tools": [], "logging": []}')],
@@ -50,7 +50,7 @@ async def test_tool_with_empty_lists_in_place_of_empty_maps_is_accepted(
 async def test_result_with_empty_lists_in_place_of_empty_maps_is_accepted(
     bridge: Bridge, tmp_path: Path, transport: str
 ) -> None:
-    """Structured content keeps its empty lists."""
+    """Empty lists in structured content stay lists."""
     blocks = [
         {"type": "text", "text": "one", "annotations": [], "_meta": []},
         {"type": "resource", "resource": {"uri": "a:b", "text": "two", "_meta": []}},

@@ -28,7 +28,9 @@ ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
 
 
 class ScriptedClient:
-    """A client that answers every form with the same name, after its event is set."""
+    """A client that answers every request with the same name, once the event `may_answer` is
+    set.
+    """
 
     listens = True
 
@@ -53,7 +55,7 @@ class ScriptedClient:
 
 
 def active_calls(**options: float) -> ActiveCalls:
-    """Return the active calls of a connection; there are none yet."""
+    """Return the `ActiveCalls` of a connection, without any call yet."""
     return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
@@ -61,7 +63,7 @@ def active_calls(**options: float) -> ActiveCalls:
 async def started_call(
     calls: ActiveCalls, person: ScriptedClient | None = None
 ) -> AsyncIterator[ActiveCall]:
-    """Start a call of *person*."""
+    """Run a call of the client *person* during the block."""
     with on_behalf_of(person) if person is not None else nullcontext():
         async with calls.start() as call:
             yield call
@@ -69,7 +71,9 @@ async def started_call(
 
 @asynccontextmanager
 async def unanswered_call(person: ScriptedClient) -> AsyncIterator[tuple[ActiveCall, Any]]:
-    """Yield a call of *person*, who does not answer yet, and its progress listener."""
+    """Yield a call of the client *person*, who does not answer yet, and the call's progress
+    listener.
+    """
     person.may_answer.clear()
     async with started_call(active_calls(), person) as call:
         assert call.progress_listener is not None
@@ -77,7 +81,7 @@ async def unanswered_call(person: ScriptedClient) -> AsyncIterator[tuple[ActiveC
 
 
 async def test_request_of_a_server_goes_to_the_only_caller() -> None:
-    """Servers before 2026-07-28 name no call. Calls without a client do not count."""
+    """Requests before 2026-07-28 do not name a call. Calls without a client do not count."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls), started_call(calls, person), started_call(calls, person):
         answer = await calls.answer(NAME)
@@ -110,7 +114,7 @@ async def test_request_of_a_server_is_refused_if_no_caller_can_answer(
 
 
 async def test_number_of_unanswered_requests_of_a_server_is_limited() -> None:
-    """Each request may wait for minutes, and a server may send hundreds a second."""
+    """A request may wait for minutes, and a server may send hundreds of requests a second."""
     calls, person = active_calls(), ScriptedClient(CAN)
     person.may_answer.clear()
     async with started_call(calls, person):
@@ -137,7 +141,7 @@ async def test_progress_reports_beyond_the_limit_are_dropped() -> None:
 
 
 async def test_time_limit_of_a_call_is_suspended_while_its_caller_is_asked() -> None:
-    """A person may have two requests at once."""
+    """The limit starts again only after the last of two overlapping requests."""
     calls, person = active_calls(), ScriptedClient(CAN)
     async with started_call(calls, person) as call:
         person.may_answer.clear()
@@ -176,14 +180,15 @@ async def test_call_times_out_after_a_request_was_answered() -> None:
 
 
 def required(state: str | None = "s", **requests: types.InputRequest) -> dict[str, Any]:
-    """Return a result that requires more input."""
+    """Return a call result that requires input: the answers to *requests*."""
     result = types.InputRequiredResult(input_requests=requests or None, request_state=state)
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class Server:
-    """A server that returns *answers* in turn, then repeats the last one. It records what it
-    receives.
+    """A function that sends calls. It returns *answers* in turn, then repeats the last one.
+
+    `received` contains the additional parameters of each call.
     """
 
     def __init__(self, *answers: dict[str, Any]) -> None:
@@ -196,7 +201,9 @@ class Server:
 
 
 async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
-    """The state is sent back unchanged. A result may require only a pause."""
+    """The server's request state is sent back unchanged. A result may also ask only for a
+    repetition.
+    """
     calls, person = active_calls(), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), done)
@@ -214,7 +221,7 @@ async def test_call_is_repeated_until_the_result_requires_no_input() -> None:
 
 
 async def test_call_fails_if_its_result_requires_input_too_often() -> None:
-    """The caller answers at most sixteen times."""
+    """The caller is asked at most sixteen times."""
     calls, person, other = active_calls(), ScriptedClient(CAN), ScriptedClient(CAN)
     done: dict[str, Any] = {"content": []}
     patient = Server(*[required("s", who=NAME)] * 16, done)
@@ -230,7 +237,7 @@ async def test_call_fails_if_its_result_requires_input_too_often() -> None:
 
 
 async def test_call_waits_for_its_progress_reports_in_order() -> None:
-    """The SDK starts a task for each report. Reports after the answer would be lost."""
+    """The SDK starts a task for each report. A caller would ignore reports after the answer."""
     calls, person = active_calls(), ScriptedClient(CAN)
     person.may_answer.clear()
     reports: list[asyncio.Future[None]] = []

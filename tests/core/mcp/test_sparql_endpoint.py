@@ -33,7 +33,7 @@ async def _talk(_request: Request) -> Response:
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """URL of a server with several endpoints."""
+    """Base URL of a server with several SPARQL endpoints."""
     handlers = {"/sparql": _answer, "/away": _lead_away, "/talk": _talk}
     routes = [Route(path, handler, methods=["POST"]) for path, handler in handlers.items()]
     server = Loopback(Starlette(routes=routes))

@@ -23,7 +23,7 @@ from tests.core.mcp.conftest import Hostile, lines, noted, until
 
 
 class WatchCounter:
-    """A thread-safe counter of starts and changes."""
+    """Callbacks of a watch that count its starts and the reported changes. Thread-safe."""
 
     def __init__(self) -> None:
         self.begun: list[None] = []
@@ -41,7 +41,7 @@ class WatchCounter:
 async def test_watched_resource_is_watched_again_after_its_server_ended(
     hostile: Hostile, record: Path
 ) -> None:
-    """A change is reported too, because the resource may have changed meanwhile."""
+    """A change is also reported, because the resource may have changed in between."""
     source, watcher = hostile("watched", backoff_s=0.01), WatchCounter()
     watching = asyncio.create_task(TransformedSource(source).watch("a:b", watcher.callbacks))
     await until(lambda: watcher.counts == (1, 1))
@@ -58,7 +58,7 @@ async def test_watched_resource_is_watched_again_after_its_server_ended(
 async def test_watching_a_resource_does_not_count_as_a_call_and_ends_with_the_source(
     hostile: Hostile, record: Path
 ) -> None:
-    """Two watchers of one resource stay subscribed until both have ended."""
+    """The server is unsubscribed only after both watchers of the resource have ended."""
     source, first, second = hostile("watched", max_in_flight=1), WatchCounter(), WatchCounter()
     watching = asyncio.create_task(source.watch("a:b", first.callbacks))
     other = asyncio.create_task(source.watch("a:b", second.callbacks))
@@ -78,7 +78,7 @@ async def test_watching_a_resource_does_not_count_as_a_call_and_ends_with_the_so
 async def test_second_watch_of_a_resource_is_also_unsubscribed_at_its_end(
     hostile: Hostile, record: Path
 ) -> None:
-    """The first unsubscription is still pending when the second watch begins."""
+    """It begins while the unsubscription of the first watch is still pending."""
     source, first, second = hostile("watched"), WatchCounter(), WatchCounter()
     watching = asyncio.create_task(source.watch("a:slow", first.callbacks))
     await until(lambda: first.counts == (1, 1))

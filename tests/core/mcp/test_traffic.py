@@ -16,14 +16,16 @@ MESSAGES = UpstreamOptions(max_messages_per_s=10)
 
 
 def counted(data: bytes, max_values: int, *cuts: int) -> bool:
-    """Return whether *data*, split at *cuts*, has too many values."""
+    """Return whether *data*, given in pieces that end at *cuts*, has more than *max_values*
+    values.
+    """
     counter = ValueCounter(max_values)
     bounds = (0, *cuts, len(data))
     return any(counter.add(data[a:b]) for a, b in pairwise(bounds))
 
 
 def test_token_bucket_allows_its_burst_and_then_its_rate() -> None:
-    """A debt is returned in seconds."""
+    """When tokens are missing, `take` returns the seconds to wait."""
     clock = ManualClock()
     bucket = Bucket(10, 40, clock=clock)
 
@@ -54,7 +56,7 @@ async def test_number_of_answers_to_requests_is_not_limited() -> None:
 
 
 def test_too_many_unread_answers_end_the_connection() -> None:
-    """Each waiting answer takes memory."""
+    """An answer that the server does not read takes memory."""
     traffic = Traffic(MESSAGES)
     waiting = [traffic.answering() for _ in range(101)]
 
@@ -74,7 +76,7 @@ def test_too_many_unread_answers_end_the_connection() -> None:
     ],
 )
 def test_json_values_inside_texts_are_not_counted(value: object, count: int) -> None:
-    """A table inside a text is one value, wherever the bytes are split."""
+    """This holds wherever the bytes are split."""
     data = json.dumps(value).encode()
     for cut in range(len(data)):
         assert not counted(data, count, cut)

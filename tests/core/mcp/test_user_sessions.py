@@ -42,7 +42,9 @@ SERVICE = {"Authorization": "Bearer service-SECRET"}
 
 @dataclass
 class Place:
-    """The server, its token endpoint, and the folder of the users' sign-ins."""
+    """A server with the credentials of each user, its token endpoint, and the folder of sign-in
+    records.
+    """
 
     bridge: Bridge
     delegation: Delegation
@@ -53,7 +55,7 @@ class Place:
         return FileTokens(self.folder / key)
 
     def sign_in(self, user: str) -> None:
-        """Store tokens as a sign-in of *user* does."""
+        """Store tokens of *user* in the way that a sign-in stores them."""
         self.tokens(user_key(caller(user))).write(self.delegation.record(user))
 
     def sign_out(self, user: str) -> None:
@@ -104,7 +106,7 @@ async def call(source: McpSource, user: str, text: str) -> InvokeResult:
 
 @dataclass
 class UserActions:
-    """Random actions of one user. Each call has its own text."""
+    """Random calls, sign-ins and token changes of one user. Each call has a text of its own."""
 
     place: Place
     source: McpSource
@@ -180,7 +182,7 @@ async def test_token_of_a_user_is_never_sent_for_another_user(
 
 
 async def test_own_credential_of_the_gateway_is_used_only_to_list_tools(place: Place) -> None:
-    """Calls without a user or a sign-in are not sent. The error contains the URL of the sign-in."""
+    """A call without a user or a sign-in is not sent. Its error contains the URL of the sign-in."""
     async with place.source() as source:
         listing = await source.list_tools()
         with pytest.raises(UpstreamError, match="this caller has no name"):
@@ -199,7 +201,7 @@ async def test_own_credential_of_the_gateway_is_used_only_to_list_tools(place: P
 
 
 async def test_refused_tokens_require_a_new_sign_in(place: Place) -> None:
-    """A user of the same name in another tenant is another user."""
+    """Users with the same name in different tenants are different users."""
     place.sign_in("ada")
     async with place.source() as source:
         await call(source, "ada", "ada/1")
@@ -216,7 +218,7 @@ async def test_refused_tokens_require_a_new_sign_in(place: Place) -> None:
 
 
 async def test_user_keeps_the_session_while_the_token_store_is_down(place: Place) -> None:
-    """A user without a session gets the error of the store."""
+    """The call of a user without a session raises the error of the store."""
     place.sign_in("ada")
     down = Event()
     oauth = OAuth(per_user=True, user_tokens=lambda key: DownTokens(place.tokens(key), down))
@@ -285,7 +287,10 @@ async def test_token_refresh_does_not_undo_a_sign_out_or_a_new_sign_in(
 
 
 async def test_refreshed_tokens_are_stored_again_after_a_failed_write(place: Place) -> None:
-    """The old refresh token is invalid by then, so the user would have to sign in again."""
+    """The old refresh token is already invalid. If the new tokens were lost, the user would have to
+    sign in
+    again.
+    """
     place.sign_in("ada")
     failing = Event()
     oauth = OAuth(
@@ -362,7 +367,7 @@ async def test_token_is_exchanged_once_until_it_expires_or_is_refused(place: Pla
 
 
 async def test_token_with_a_narrower_scope_gets_its_own_exchange(place: Place) -> None:
-    """A renewed token with the same scope does not cause another exchange."""
+    """A renewed token with the same scope uses the existing exchanged token."""
     place.delegation.subject = lambda token: json.dumps(
         jwt.decode(token, options={"verify_signature": False})["scope"]
     )
@@ -416,7 +421,7 @@ async def test_token_exchange_at_a_silent_endpoint_times_out(place: Place) -> No
 
 
 async def test_unavailable_authorization_server_does_not_cause_a_sign_in(place: Place) -> None:
-    """Signing in again would not help."""
+    """Signing in again would not help, because the authorization server is needed for it."""
     stored = place.tokens(user_key(caller("ada")))
     record = place.delegation.record("ada")
     place.delegation.revoke("ada")

@@ -101,7 +101,7 @@ def combined_shops() -> CombinedSource:
 
 
 async def test_resources_and_prompts_of_combined_sources_get_unique_names() -> None:
-    """A qualified URI is still a URI. Digests and suspicions stay with their definition."""
+    """A qualified URI is a valid URI. Digests and suspicions stay with their definition."""
     listing = await combined_shops().list_tools()
 
     assert [
@@ -128,7 +128,7 @@ async def test_resources_and_prompts_of_combined_sources_get_unique_names() -> N
 async def test_resource_of_a_combined_source_is_read_from_its_owner(
     uri: str, of: str, own: str
 ) -> None:
-    """The answer contains the URI of the request. Web addresses stay unchanged."""
+    """The answer contains the requested URI. Web addresses stay unchanged."""
     read = await combined_shops().ask("resources/read", {"uri": uri})
 
     assert (of, own) == (read["of"], read["uri"])

@@ -206,7 +206,7 @@ async def test_arguments_are_coerced_to_the_declared_types(source: FunctionSourc
 
 
 async def test_invalid_arguments_are_described_without_their_values(source: FunctionSource) -> None:
-    """A value may be a secret."""
+    """The value of an argument may be a secret."""
 
     def take(at: Point) -> None: ...
 
@@ -417,7 +417,7 @@ async def test_result_that_json_cannot_express_is_an_error_result(
 async def test_plain_functions_run_in_a_worker_thread_with_the_callers_context(
     source: FunctionSource,
 ) -> None:
-    """The context carries the trace."""
+    """The context contains the current trace."""
     user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
     user.set("Ann")
     source.add(lambda: [user.get(), threading.current_thread().name], name="who")
@@ -430,7 +430,7 @@ async def test_plain_functions_run_in_a_worker_thread_with_the_callers_context(
 
 
 async def test_slow_plain_function_times_out() -> None:
-    """Only the waiting ends. The thread finishes by itself."""
+    """Only the waiting ends. The thread of the function continues."""
     free = threading.Event()
     source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
     source.add(free.wait, name="hang", description="Hang.")

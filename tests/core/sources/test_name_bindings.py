@@ -24,7 +24,9 @@ Start = Callable[..., Gateway]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a gateway. Its arguments are tool names, keyed by server."""
+    """Function that starts a gateway. Its arguments are lists of tool names, keyed by server
+    name.
+    """
     gateways: list[Gateway] = []
 
     def build(store: str = "catalog", **servers: list[str]) -> Gateway:
@@ -49,7 +51,9 @@ async def codes(gateway: Gateway) -> set[str]:
 
 
 async def test_server_with_copied_tool_names_renames_no_other_tool(start: Start) -> None:
-    """The names are the same after a restart. Names of a removed server are withheld."""
+    """A restart does not change the names. If the other server is removed, its names are not given
+    away.
+    """
     gateway = start(zeta=NAMES)
     await gateway.report()
     gateway.add_server("alpha", server=Shelf(map(tool, NAMES)).server)
@@ -65,7 +69,7 @@ async def test_server_with_copied_tool_names_renames_no_other_tool(start: Start)
 
 
 async def test_names_of_servers_added_together_do_not_depend_on_their_order(start: Start) -> None:
-    """The lowest id gets the name. Python functions come before servers."""
+    """The tool with the lowest id gets the name. Python functions have priority over servers."""
     results = []
     for number, order in enumerate(permutations(["a", "b", "c"])):
         gateway = start(str(number), **{key: ["run", "stop"] for key in order})
@@ -113,7 +117,7 @@ async def test_similar_names_are_reported_and_not_changed(start: Start) -> None:
 
 
 async def test_first_seen_order_of_tools_survives_a_restart(start: Start) -> None:
-    """Without this order, a server with copied tools could appear older than the original."""
+    """Without the stored order, a server with copied tools could appear older than the original."""
 
     async def generations(gateway: Gateway) -> dict[str, int]:
         return {entity.server: entity.generation for entity in await gateway.list_tools()}
@@ -128,7 +132,7 @@ async def test_first_seen_order_of_tools_survives_a_restart(start: Start) -> Non
 
 
 async def call(gateway: Gateway, name: str) -> str:
-    """Call a tool by name, and return its answer or the error message."""
+    """Call the tool *name*; return its answer or the error message."""
     try:
         return (await gateway.invoke(name)).text
     except InvalidRequestError as error:
@@ -192,7 +196,7 @@ async def test_tool_can_be_called_by_its_original_name(start: Start) -> None:
 async def test_only_a_trusted_tool_can_be_called_by_a_name_without_ascii_letters(
     start: Start,
 ) -> None:
-    """No binding protects such a name from the tool of another server."""
+    """No name binding protects such a name, so a tool of another server could take it."""
     gateway = start(a=["支付"])
     gateway.add_tool(lambda: "paid", name="付款", description="Pay.")
     (exposed, *_) = (await names(gateway)).values()

@@ -72,7 +72,7 @@ async def test_failed_source_keeps_its_last_tools() -> None:
 
 
 class BarrierSource(ListSource):
-    """A source whose listing waits until all sources of *party* are being listed."""
+    """A source whose listing waits until *party* sources are being listed at the same time."""
 
     def __init__(self, server: str, party: asyncio.Barrier) -> None:
         super().__init__(server)
@@ -94,7 +94,7 @@ async def test_sources_are_listed_in_parallel() -> None:
 
 
 async def list_entities(registry: Registry) -> EntityRegistry:
-    """Return the entities of the listed sources."""
+    """List the sources of *registry*; return the registry of their entities."""
     bindings = NameBindings(BrokenStore(), lambda: "names:test")
     entities = EntityRegistry(reserved=frozenset(), bindings=bindings)
     entities.update(await listed(registry))
@@ -102,7 +102,7 @@ async def list_entities(registry: Registry) -> EntityRegistry:
 
 
 async def test_entities_have_the_hints_of_the_host_and_the_trust_of_the_source() -> None:
-    """Hints of the host have priority."""
+    """The host's hints have priority over the source's hints."""
     registry = Registry()
     source = ListSource("a", [tool("t", hints=Hints(read_only=True, tags=("x",)))], trusted=True)
     registry.add(Registration(source, {"t": Hints(read_only=False, tags=("y",))}))

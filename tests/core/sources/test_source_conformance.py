@@ -77,14 +77,17 @@ def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> Fu
 
 
 def shaped_source(record: Path, options: UpstreamOptions) -> Source:
-    """Transformed source with the same tools."""
+    """Return a transformed source with the tools of `local_source`."""
     names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
     inner = TransformedSource(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
     return TransformedSource(inner, Rename(names), Describe({"add": "Add."}))
 
 
 def combined_source(record: Path, options: UpstreamOptions) -> Source:
-    """Two combined sources with the same tools. Errors name the source ``it``."""
+    """Return a combined source with the tools of `local_source`, from two sources.
+
+    Errors contain the source name ``it``.
+    """
     first_source, second_source = (local_source(record, options, name) for name in ("other", "it"))
     first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
     return CombinedSource(
@@ -93,7 +96,10 @@ def combined_source(record: Path, options: UpstreamOptions) -> Source:
 
 
 def virtual_source(record: Path, options: UpstreamOptions) -> Source:
-    """Virtual source with aliases of the same tools. Errors name the original server."""
+    """Return a virtual source with aliases of the tools of `local_source`.
+
+    Errors contain the name of the original server.
+    """
     behind: dict[str, Source] = {"it": local_source(record, options)}
     tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
     return VirtualSource(
@@ -178,7 +184,7 @@ async def test_call_result_contains_text_structured_content_and_error_flag(sourc
 async def test_call_with_an_unknown_name_or_invalid_arguments_returns_an_error_result(
     source: Source,
 ) -> None:
-    """A model can correct both."""
+    """A model reads the result and can correct the call."""
     unknown = await source.call("nothing", {}, tool_id="it/nothing")
     unfit = await source.call("echo", {"text": 7}, tool_id="it/echo")
 
@@ -210,7 +216,7 @@ async def test_cancelled_caller_ends_only_its_call(bench: Bench) -> None:
 
 
 async def test_timeout_of_a_slow_call_names_the_option(bench: Bench) -> None:
-    """The source stays usable."""
+    """The source stays usable after the timeout."""
     source = bench.build(UpstreamOptions(call_timeout_s=0.2))
     await source.list_tools()
 

@@ -41,7 +41,7 @@ def transformed(*transforms: Transform, listing: Listing = LISTING) -> Listing:
 
 
 def test_prefix_is_added_to_every_name_and_removed_for_calls() -> None:
-    """Digests and suspicions stay with their tool."""
+    """Digests and suspicions stay with their tool, under its new name."""
     listing = transformed(Prefix("crm_"))
 
     assert ["crm_get_x", "crm_set_x", "crm_delete_x"] == names(listing)
@@ -83,8 +83,8 @@ def test_renamed_tools_have_only_their_new_names() -> None:
 
 @pytest.mark.parametrize("old", ["get_x", "gone"])
 def test_tool_whose_name_is_reused_is_hidden_with_a_diagnostic(old: str) -> None:
-    """The tool is hidden even if the renamed one does not exist, so that a name keeps one
-    meaning.
+    """It is hidden even if the renamed tool does not exist, so that a name always means the same
+    tool.
     """
     transform = Rename({old: "set_x"})
     listing = transformed(transform)

@@ -32,7 +32,7 @@ def digest(definition: ToolDefinition) -> str:
 
 
 class DigestingSource(ListSource):
-    """A source whose listing has digests, as those of servers do."""
+    """A source whose listing contains digests, like the listing of a server."""
 
     doubts: Mapping[str, tuple[str, ...]] = {}
 
@@ -43,7 +43,7 @@ class DigestingSource(ListSource):
 
 
 class Desk:
-    """Two sources, and virtual servers over them."""
+    """Two sources with tools, from which virtual servers are made."""
 
     def __init__(self, folder: Path) -> None:
         self.hub = DigestingSource("hub", [tool("create", "Create."), tool("drop")], trusted=True)
@@ -151,7 +151,7 @@ async def test_changed_original_is_reported_until_the_alias_is_approved(
 async def test_digest_in_the_table_overrides_the_first_digest_seen(
     desk: Desk, policy: Policy, left: list[str]
 ) -> None:
-    """A shared configuration file contains its approved digests."""
+    """A shared configuration file contains the digests that were approved."""
     pinned = (await desk.hub.list_tools()).digests["create"]
     right = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin=pinned)})
     wrong = VirtualServer(name="work", tools={"issue": Alias(of="hub/create", pin="a" * 64)})
@@ -294,7 +294,7 @@ async def test_changed_or_suspicious_prompt_is_reported_under_its_alias(desk: De
 async def test_alias_resolves_to_its_original(
     desk: Desk, name: str, expected: tuple[str, str] | None
 ) -> None:
-    """For a URI made from templates, the longest matching alias counts."""
+    """If a URI matches several aliases of templates, the longest one is used."""
     desk.there["files"] = ListSource("files", [NOTES, FILES])
     desk.there["attic"] = ListSource("attic", [resource("box://{path}")])
     aliases = {
@@ -332,7 +332,7 @@ def test_invalid_alias_is_refused(alias: str, of: str, message: str) -> None:
 
 
 def test_fingerprint_of_a_table_is_stable() -> None:
-    """Approvals are stored under the fingerprint."""
+    """Approvals are stored under the fingerprint. Another fingerprint would lose them."""
     plain = VirtualServer(name="v", tools={"a": Alias(of="s/b")})
     more = VirtualServer(name="v", tools=plain.tools, prompts={"p": Alias(of="s/q")})
 
