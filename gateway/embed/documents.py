@@ -58,9 +58,7 @@ class DocumentVectors:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def followed_by(self, other: DocumentVectors) -> DocumentVectors:
-        """Return the sum of the costs and all diagnostics of this object and *other*, without
-        vectors.
-        """
+        """Return the costs and diagnostics of this object and *other* together, without vectors."""
         return DocumentVectors(
             rows={},
             embedded=self.embedded + other.embedded,

@@ -91,7 +91,7 @@ def on_behalf_of(caller: CallingClient) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class ActiveCall:
-    """A call that waits for its answer."""
+    """A call that waits for the answer of its server."""
 
     caller: CallingClient | None
     """Client that waits for the result of the call; None if no client can be asked."""
@@ -153,7 +153,7 @@ class ActiveCall:
 
 
 class ActiveCalls:
-    """The calls of one connection that wait for an answer, and their callers.
+    """The calls of one connection that wait for the server's answer, and their callers.
 
     Args:
         server: Name of the server, for messages.

@@ -25,8 +25,7 @@ MAX_SERVER_CHARS = 64
 """Maximum length of the name of a server, in characters."""
 
 _Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
-"""Entities and diagnostics of a stored row (for example a server with its tools). Both may be
-empty."""
+"""Entities and diagnostics of a stored row (such as a server with its tools). Both may be empty."""
 
 
 class EntrySource:

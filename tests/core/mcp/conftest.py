@@ -92,7 +92,7 @@ async def opened(
         await source.close()
 
 
-async def noted(record: Path, *words: str) -> list[str]:
+async def wait_for_lines(record: Path, *words: str) -> list[str]:
     """Wait until a child process has written all *words* as lines of *record*; return all lines."""
     await until(lambda: set(words) <= set(lines(record)))
     return lines(record)

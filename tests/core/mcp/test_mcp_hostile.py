@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
 from gateway.runtime.naming import MAX_NAME_CHARS
 from gateway.types import Diagnostic
-from tests.core.mcp.conftest import PATIENCE_S, Hostile, lines, lives, noted, until
+from tests.core.mcp.conftest import PATIENCE_S, Hostile, lines, lives, until, wait_for_lines
 
 
 def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
@@ -134,7 +134,7 @@ async def test_source_can_be_closed_while_it_connects(hostile: Hostile, record: 
     source = hostile("silent", connect_timeout_s=500)
     listing = asyncio.create_task(source.list_tools())
     waiting = asyncio.create_task(source.call("good", {}, tool_id="x"))
-    await noted(record, "heard")
+    await wait_for_lines(record, "heard")
 
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(source.close(), source.close())
@@ -223,10 +223,10 @@ async def test_cancelled_call_is_cancelled_at_the_server(hostile: Hostile, recor
     """The session stays open for further calls."""
     source = hostile("plain")
     calling = asyncio.create_task(source.call("slow", {}, tool_id="x"))
-    await noted(record, "call slow")
+    await wait_for_lines(record, "call slow")
 
     calling.cancel()
-    await noted(record, "cancelled")
+    await wait_for_lines(record, "cancelled")
     answer = await source.call("good", {}, tool_id="x")
 
     assert "pong" == answer.text

@@ -19,7 +19,7 @@ from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.session import sign_in
 from gateway.runtime.background_loop import Bridge
 from gateway.storage import FileTokens
-from tests.core.mcp.conftest import PATIENT, lines, noted, placed
+from tests.core.mcp.conftest import PATIENT, lines, placed, wait_for_lines
 from tests.core.mcp.servers.authority import BY_HAND, SECRET, Authority
 from tests.core.mcp.sign_in_place import Place, signing_place
 
@@ -159,7 +159,7 @@ async def test_calls_with_a_token_run_in_parallel(place: Place) -> None:
     await place.sign_in()
     async with place.source() as source:
         waiting = asyncio.create_task(source.call("wait", {}, tool_id="t"))
-        await noted(place.record, "started")
+        await wait_for_lines(place.record, "started")
         answer = await source.call("echo", {"text": "meanwhile"}, tool_id="t")
         waiting.cancel()
         await asyncio.wait({waiting})

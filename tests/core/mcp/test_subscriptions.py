@@ -19,7 +19,7 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources import McpSource, TransformedSource
 from gateway.types import WatchCallbacks
-from tests.core.mcp.conftest import Hostile, lines, noted, until
+from tests.core.mcp.conftest import Hostile, lines, until, wait_for_lines
 
 
 class WatchCounter:
@@ -49,7 +49,7 @@ async def test_watched_resource_is_watched_again_after_its_server_ended(
     os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
     await until(lambda: watcher.counts == (2, 3))
     watching.cancel()
-    await noted(record, "unsubscribe a:b")
+    await wait_for_lines(record, "unsubscribe a:b")
 
     assert not source.supervisor.breaker.is_open
     await source.close()
@@ -83,7 +83,7 @@ async def test_second_watch_of_a_resource_is_also_unsubscribed_at_its_end(
     watching = asyncio.create_task(source.watch("a:slow", first.callbacks))
     await until(lambda: first.counts == (1, 1))
     watching.cancel()
-    await noted(record, "unsubscribe a:slow")
+    await wait_for_lines(record, "unsubscribe a:slow")
     other = asyncio.create_task(source.watch("a:slow", second.callbacks))
     await until(lambda: second.counts == (1, 1))
     other.cancel()

@@ -31,7 +31,7 @@ from gateway.sources import (
 )
 from gateway.storage import SqlCatalog
 from gateway.types import Hints
-from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
+from tests.core.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, served, wait_for_lines
 from tests.core.mcp.servers.plain import note, plain
 
 Build = Callable[[UpstreamOptions], Source]
@@ -205,13 +205,13 @@ async def test_concurrent_calls_get_their_own_results(source: Source) -> None:
 async def test_cancelled_caller_ends_only_its_call(bench: Bench) -> None:
     source = bench.build(PATIENT)
     calling = asyncio.create_task(source.call("wait", {}, tool_id="it/wait"))
-    await noted(bench.record, "started")
+    await wait_for_lines(bench.record, "started")
 
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
 
-    assert ["started", "ended"] == await noted(bench.record, "ended")
+    assert ["started", "ended"] == await wait_for_lines(bench.record, "ended")
     assert "on" == (await source.call("echo", {"text": "on"}, tool_id="x")).text
 
 
@@ -226,7 +226,7 @@ async def test_timeout_of_a_slow_call_names_the_option(bench: Bench) -> None:
             await source.call("wait", {}, tool_id="it/wait")
         assert "it" == raised.value.server
 
-    await noted(bench.record, "ended")
+    await wait_for_lines(bench.record, "ended")
     assert 4 == len((await source.list_tools()).tools)
 
 
