@@ -20,6 +20,7 @@ TEXTS = [f"text {number}." for number in range(1000)]
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
+    """HTTP server with OpenAI's API that refuses given texts."""
     with ScriptedModel(script()) as model:
         yield model
 

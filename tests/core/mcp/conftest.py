@@ -42,6 +42,7 @@ def transport(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
+    """File in which a test server writes a line for each event."""
     return tmp_path / "record"
 
 
@@ -108,10 +109,12 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def lives(process: int) -> bool:
+    """Return whether the process with this id exists."""
     return Path(f"/proc/{process}").exists()
 
 
 def lines(record: Path) -> list[str]:
+    """Return the lines of *record*; empty if the file is missing."""
     return record.read_text("utf-8").split("\n")[:-1] if record.exists() else []
 
 

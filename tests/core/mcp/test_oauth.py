@@ -35,6 +35,7 @@ def authority() -> Authority:
 async def place(
     bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
 ) -> AsyncIterator[Place]:
+    """Running server with OAuth, and its authorization server."""
     file = tmp_path / "tokens" / "srv.json"
     async with signing_place(bridge, authority, record, file) as place:
         yield place

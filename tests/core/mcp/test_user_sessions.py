@@ -87,6 +87,7 @@ class Place:
 
 @pytest.fixture
 async def place(bridge: Bridge, record: Path, tmp_path: Path) -> AsyncIterator[Place]:
+    """Running server that needs the credentials of each user, and its token endpoint."""
     delegation = Delegation()
     async with (
         placed(bridge, delegation.endpoint),

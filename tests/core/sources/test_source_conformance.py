@@ -123,6 +123,7 @@ WITHOUT_PROCESS: Mapping[str, Callable[[Path, UpstreamOptions], Source]] = {
 async def bench(
     request: pytest.FixtureRequest, bridge: Bridge, record: Path
 ) -> AsyncIterator[Bench]:
+    """Function that creates a source of one type, and the file in which its tools write."""
     async with AsyncExitStack() as stack:
 
         def on(target: object) -> Build:
@@ -150,6 +151,7 @@ async def bench(
 
 @pytest.fixture
 def source(bench: Bench) -> Source:
+    """Source of one type, with the tools echo, add, fail and wait."""
     return bench.build(PATIENT)
 
 

@@ -63,6 +63,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
+    """Two sources, and a function that creates a virtual server over them."""
     return Desk(tmp_path)
 
 
