@@ -75,7 +75,7 @@ THREATS: Mapping[str, Threat] = dict(
             "7 of 7 changed parts and 6 of 6 variables detected",
             {
                 "core/mcp/test_servers.py": "approval_digest_covers_every_variable "
-                "fingerprint_covers_values_and_launch_only_names_of_variables",
+                "fingerprint_covers_values_of_variables_and_launch_only_their_names",
                 "core/servers/test_config_reload.py": "changed_command_line_needs_approval_under_the_block_policy changed_environment_variable_of_a_server_needs_approval",
             },
         ),
@@ -189,10 +189,10 @@ THREATS: Mapping[str, Threat] = dict(
             "Servers beyond a limit are cut off or disconnected.",
             "under 50 MiB more memory for 12 hostile servers and 12 floods; every search answers",
             {
-                "core/mcp/test_error_mapping.py": "huge_description_is_not_held_in_memory "
+                "core/mcp/test_error_mapping.py": "huge_message_of_a_server_is_not_held_in_memory "
                 "hostile_server_does_not_affect_other_servers",
                 "core/mcp/test_mcp_hostile.py": "endless_listing_is_cut "
-                "silent_server_times_out_with_the_name_of_the_option",
+                "timeout_of_a_silent_server_names_the_option",
                 "core/mcp/test_floods.py": "flooding_server_is_disconnected_and_skipped",
                 "apps/cli/test_serve.py": "sigterm_ends_flooding_and_hanging_servers",
             },
@@ -309,7 +309,7 @@ THREATS: Mapping[str, Threat] = dict(
             "The call is cancelled at the server.",
             "0 calls, tasks and processes left after 1,000 cancellations",
             {
-                "core/mcp/test_error_mapping.py": "thousand_cancellations_leave_no_tasks_or_processes",
+                "core/mcp/test_error_mapping.py": "thousand_cancelled_calls_leave_no_tasks_or_processes",
                 "core/mcp/test_mcp_hostile.py": "cancelled_call_is_cancelled_at_the_server",
                 "core/chat/test_limits.py": "cancelled_client_call_leaves_no_task_or_tool_running",
             },
@@ -405,9 +405,9 @@ THREATS: Mapping[str, Threat] = dict(
             "0 tokens sent for another of 50 users",
             {
                 "core/mcp/test_user_sessions.py": "token_of_a_user_is_never_sent_for_another_user "
-                "server_credential_is_used_for_listings_only "
-                "user_keeps_the_session_while_the_store_is_down "
-                "token_of_a_caller_is_never_shown",
+                "own_credential_of_the_gateway_is_used_only_to_list_tools "
+                "user_keeps_the_session_while_the_token_store_is_down "
+                "token_of_a_caller_is_not_printed_or_serialized",
                 "plugins/postgres/test_bearer_auth.py": "sign_in_copied_to_the_row_of_another_user_cannot_be_decrypted "
                 "only_one_of_two_processes_refreshes_expired_tokens",
                 "apps/serve/identity/test_token_exchange.py": (
