@@ -86,9 +86,7 @@ class ToolGraph:
         return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
-        """Return whether *node* has prerequisites: ones that the host declares, or with False,
-        derived ones.
-        """
+        """Return whether *node* has prerequisites: declared by the host, or if False, derived."""
         roles: tuple[EdgeRole, ...] = (
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )

@@ -7,8 +7,8 @@ Values are comparable between queries and ranking modes.
   each kind of embedder. Words of the query in the match's graph node can only raise the value. An
   exact name in the query sets it to 1.
 * Near spellings and digits are not evidence, because a small catalog always has a similar word.
-* Confidence does not change ranks. Its highest value over the matches decides whether a result is
-  marked as weak or returned as empty.
+* Confidence does not change ranks. Its highest value over the matches decides whether a result
+  gets a diagnostic or is emptied.
 """
 
 from __future__ import annotations

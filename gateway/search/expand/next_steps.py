@@ -218,8 +218,8 @@ def _neighbour_reason(
 def _masks_to_search(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
     """Return the masks in which the nearest tools are searched.
 
-    The first is *mask*. The second contains only servers of the tools at *used*. It is left out if
-    these servers have few tools.
+    The first is *mask*. The second contains only entities on the servers of the tools at *used*,
+    and is left out if they are few.
     """
     near = mask & _server_mask(snapshot, used)
     return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]

@@ -2,8 +2,8 @@
 
 The *window* is the head of the ranking, bounded by rank and score at every catalog size.
 
-* Edges are followed only from the best match of each query, except for prerequisites. Edges of
-  lower matches are seldom useful.
+* Edges are followed only from the best match of each query. Edges of lower matches are seldom
+  useful.
 * Edges that the host declares are listed wherever they lead. So are prerequisites of the first
   match that reliable rules derive. All other edges must lead into the window.
 * Only entities inside the window become proxies. If words or the graph ranked, this limit applies
@@ -70,8 +70,7 @@ class Gatherer:
     Args:
         graph: The compiled graph.
         primaries: Positions of the matches, best first.
-        seeds: Positions of the best match of each query. Related tools and next steps are found by
-            following edges from these.
+        seeds: Positions of the best match of each query. Edges are followed from them.
         window: Positions to which derived related tools and next steps are limited.
         mask: Eligible entities, shape (n,).
         options: Maximum length of each list.
@@ -121,8 +120,7 @@ class Gatherer:
         return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
-        """List the prerequisites of the matches, ordered by match and then by distance, up to the
-        limit.
+        """List prerequisites of the best matches, by match and then by distance, up to the limit.
 
         A match that a better match needs is also listed as a prerequisite, and does not count
         towards the limit. It moves up where all lists are shown as one.

@@ -206,7 +206,7 @@ def choose(
 
 
 def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:
-    """Return the first position of each of *lists* if it is a match, without duplicates."""
+    """Return the best position of each ranking in *lists* if it is a match, without duplicates."""
     matches = {position for _, position, _ in chosen}
     best = (position for ranked in lists for position in ranked.positions[:1].tolist())
     return [position for position in dict.fromkeys(best) if position in matches]

@@ -73,8 +73,8 @@ KEYWORD_TOOL = 1.0
 """Boost of a server for each of its tools that has a word of the query in its name or
 description."""
 KEYWORD_MAXIMUM = sum(KEYWORD_BOOSTS.values()) + KEYWORD_TOOL
-"""Boost that becomes the score 1, 13.5, if only words rank. An entity reaches it with words of the
-query in every field and in one of its tools."""
+"""Keyword boost, 13.5, that gives the score 1 if only words rank. An entity reaches it with words
+of the query in every field and in one of its tools."""
 WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
 """Points that one word of the query earns if it is the whole name, if it is in the name or title,
 and if it is in the description."""

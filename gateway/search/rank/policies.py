@@ -178,7 +178,7 @@ def by_words(scores: Vector, mask: Mask) -> RankedList:
 
 
 def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
-    """Return flags that are True for each of *positions* with a vector."""
+    """Return flags, True for each of *positions* whose entity has a vector."""
     return candidates.index.has(positions)
 
 
