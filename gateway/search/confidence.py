@@ -56,8 +56,9 @@ COEFFICIENTS: Mapping[str, Coefficients] = {
 """Coefficients, keyed by model id.
 
 The row of the local model expects cosines, the row `ANY_MODEL` deviations. `WORDS` is used without
-vectors. Fitted on 200 requests of each of the eight development sets against 60 of each other set,
-with three of four sets in the catalog. The small catalogs of ``benchmarks/small`` were not used:
+vectors. Fitted on the catalogs of the eight development sets, with 200 requests that each catalog
+can answer, and 60 requests of each other set, which it cannot. Requests are weighted so that three
+of four can be answered. The small catalogs of ``benchmarks/small`` were not used:
 
     python -m benchmarks.confidence fit --data DIR --data DIR … --related acebench_en,acebench_zh
 """

@@ -241,5 +241,5 @@ def _remove_spans(query: str, spans: Sequence[tuple[int, int]]) -> str:
 def _unknown_tag(tag: str, tags: Mapping[str, str]) -> Diagnostic:
     like = dict.fromkeys(tags[spelling] for spelling in near(tag, tags))
     suffix = f"; near: {', '.join(like)}" if like else ""
-    detail = f"nobody has the tag {tag!r}{suffix}"
+    detail = f"no entity has the tag {tag!r}{suffix}"
     return Diagnostic(stage="catalog", code="unknown_tag", detail=detail)

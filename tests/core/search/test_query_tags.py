@@ -97,11 +97,11 @@ async def test_unknown_tag_is_reported_with_similar_tags(gateway: Gateway) -> No
     queried = await gateway.search("invoices #finanse")
     unlike = await gateway.search("invoices", filters=Filters(tags=frozenset({"qqq"})))
 
-    expected = ["nobody has the tag 'finanse'; near: finance"]
+    expected = ["no entity has the tag 'finanse'; near: finance"]
     assert ([], expected) == (names(filtered), details(filtered, "unknown_tag"))
     assert expected == details(queried, "unknown_tag")
     assert names(queried)
-    assert ["nobody has the tag 'qqq'"] == details(unlike, "unknown_tag")
+    assert ["no entity has the tag 'qqq'"] == details(unlike, "unknown_tag")
 
 
 @pytest.mark.parametrize(
