@@ -29,7 +29,7 @@ def test_page_lists_the_messages_of_the_code() -> None:
         (
             "gateway/search/request.py",
             "diagnostic context_ignored",
-            "it does not serialize as JSON",
+            "the context cannot be written as JSON",
         ),
         ("gateway/cli/commands/search.py", "option help", "Delete all stored vectors first."),
         (
