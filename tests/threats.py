@@ -217,7 +217,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "finding_literals_takes_linear_time "
                 "clean_reads_only_the_beginning_of_a_long_text",
                 "core/search/test_request.py": "cleaned_request_respects_the_maximum_lengths "
-                "search_of_a_long_text_costs_no_more_than_its_used_part",
+                "search_of_a_long_text_costs_no_more_than_of_its_first_part",
                 "core/catalog/test_identity.py": "uri_is_matched_quickly_with_a_malicious_template",
                 "core/catalog/test_arguments.py": "check_never_runs_a_pattern_of_an_untrusted_schema "
                 "argument_check_beyond_its_budget_is_abandoned",
@@ -278,7 +278,7 @@ THREATS: Mapping[str, Threat] = dict(
             {
                 "core/search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
                 "two_hundred_equal_searches_from_threads_make_one_embedding_call "
-                "catalog_change_invalidates_results_but_not_embeddings"
+                "catalog_change_invalidates_cached_results_but_not_query_embeddings"
             },
         ),
         _threat(
